@@ -25,18 +25,10 @@ Grouping: TypeAlias = Column | Mapping[Any, Any] | QuerySet | Sequence[Any]
 
 
 class Partition(NamedTuple):
-    """Groups that each category belongs to one of.
+    """Groups that each category belongs to one of."""
 
-    Parameters
-    ----------
-    codes : ndarray of shape (d,)
-        The group of each category.
-    names : list
-        The names of the groups; none of them is empty.
-    """
-
-    codes: np.ndarray
-    names: list
+    codes: np.ndarray  # (d,): the group of each category
+    names: list  # the names of the groups; none of them is empty
 
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Return the sum over each group, of shape (n_groups,)."""
@@ -54,28 +46,10 @@ class Partition(NamedTuple):
 
 
 def as_partitions(groups: Any, categories: np.ndarray, name: str) -> list[Partition]:
-    """Return the partitions that a parameter `groups` stands for.
-
-    Parameters
-    ----------
-    groups : array-like of shape (d,), mapping, query set, or list of those
-        Labels of the categories, or disjoint groups of them. Categories in none of the groups of a
-        query set form another one.
-    categories : ndarray of shape (d,)
-        The domain.
-    name : str
-        The class to name in errors.
-
-    Returns
-    -------
-    list of Partition
-        At least one.
-
-    Raises
-    ------
-    ValueError
-        If there is not one label for each category, or a query set is not one of disjoint groups.
-    """
+    """Return the partitions that a parameter `groups` stands for."""
+    # Shapes: groups (d,), categories (d,).
+    # groups: labels of the categories, or disjoint groups of them. Categories in none of the
+    # groups of a query set form another one.
     several = isinstance(groups, list | tuple) and len(groups) > 0 and _is_grouping(groups[0])
     return [_partition(one, categories, name) for one in (groups if several else [groups])]
 
@@ -110,18 +84,11 @@ def _partition(groups: Any, categories: np.ndarray, name: str) -> Partition:
 
 
 def range_partitions(categories: np.ndarray) -> list[Partition]:
-    """Return divisions of an ordered domain into ranges of nearly equal numbers of categories.
-
-    Parameters
-    ----------
-    categories : ndarray of shape (d,)
-        The domain, in its order.
-
-    Returns
-    -------
-    list of Partition
-        The name of a range are its first and last category. There are none if d is very small.
-    """
+    """Return divisions of an ordered domain into ranges of nearly equal numbers of categories."""
+    # Shapes: categories (d,).
+    # categories: the domain, in its order.
+    # Returns: the name of a range are its first and last category. There are none if d is very
+    # small.
     d = len(categories)
     numbers = [n for n in _RANGES if n * _SMALLEST_RANGE <= d]
     if not numbers and d >= 2 * _SMALLEST_RANGE:
@@ -157,44 +124,20 @@ def _disjoint_sets(matrix: sparse.csr_array) -> list[sparse.csr_array]:
 
 
 class QueryHints(NamedTuple):
-    """What queries tell a prior: what it may depend on, and if only the most frequent are asked.
+    """What queries tell a prior: what it may depend on, and if only the most frequent are asked."""
 
-    Parameters
-    ----------
-    partitions : list of Partition
-        Groups in which frequencies may differ.
-    ordered : bool
-        Whether neighbouring categories may have similar frequencies.
-    top : int or None
-        If given, only the frequencies of so many categories will be asked for: the largest.
-    """
-
-    partitions: list[Partition]
-    ordered: bool
+    partitions: list[Partition]  # groups in which frequencies may differ
+    ordered: bool  # whether neighbouring categories may have similar frequencies
+    # If given, only the frequencies of so many categories will be asked for: the largest.
     top: int | None
 
     @classmethod
     def of(
         cls, queries: Any, categories: np.ndarray, name: str, domain: Domain | None = None
     ) -> QueryHints:
-        """Return what a parameter `queries` says about the estimate that is wanted.
-
-        Parameters
-        ----------
-        queries : query set, list of those, (sparse) matrix of shape (n_queries, d) or None
-            What will be asked.
-        categories : ndarray of shape (d,)
-            The domain.
-        name : str
-            The class to name in errors.
-        domain : Domain, default=None
-            The domain itself, if it is known.
-
-        Returns
-        -------
-        QueryHints
-            Nothing, if all categories are treated alike.
-        """
+        """Return what a parameter `queries` says about the estimate that is wanted."""
+        # Shapes: queries (n_queries, d), categories (d,).
+        # domain: the domain itself, if it is known.
         query_set, d = as_query_set(queries).aligned(categories, domain), len(categories)
         if query_set.parts:
             hints = [cls.of(one, categories, name, domain) for one in query_set.parts]

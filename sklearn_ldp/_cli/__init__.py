@@ -107,19 +107,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _help_texts(docstring: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the title of a command, and how argparse shows the rest of its module's docstring.
-
-    Parameters
-    ----------
-    docstring : str or None
-        Its first line is the name of the command, a colon and the title; a line of dashes is
-        between the description and the epilog. None, as Python has it with ``-OO``, is no help.
-
-    Returns
-    -------
-    (str, dict)
-        The title, and arguments of an ArgumentParser.
-    """
+    """Return the title of a command, and how argparse shows the rest of its module's docstring."""
+    # docstring: its first line is the name of the command, a colon and the title; a line of
+    # dashes is between the description and the epilog. None, as Python has it with `-OO`, is no
+    # help.
     title, _, rest = (docstring or "").partition("\n")
     description, _, epilog = rest.partition("\n----\n")
     return title.partition(": ")[2], {

@@ -200,13 +200,9 @@ def _aggregate_on_dask(arguments: argparse.Namespace, oracle: Any, options: dict
 
 # -- signals that end the process, as an exception that lets it save its work first ----------------
 class Terminated(KeyboardInterrupt):
-    """The process was asked to end by a signal other than that of Ctrl-C.
+    """The process was asked to end by a signal other than that of Ctrl-C."""
 
-    Parameters
-    ----------
-    number : int
-        Number of the signal.
-    """
+    # number: number of the signal.
 
     def __init__(self, number: int):
         super().__init__(signal.Signals(number).name)
@@ -215,11 +211,9 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def ending_like_ctrl_c() -> Iterator[None]:
-    """Raise `Terminated` on SIGTERM and SIGHUP while the block runs.
-
-    The first signal is enough: further ones do not interrupt what it makes the block save. A signal
-    that the process was started to ignore, as SIGHUP by nohup, stays ignored.
-    """
+    """Raise `Terminated` on SIGTERM and SIGHUP while the block runs."""
+    # The first signal is enough: further ones do not interrupt what it makes the block save. A
+    # signal that the process was started to ignore, as SIGHUP by nohup, stays ignored.
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may ask for signals
         return

@@ -23,10 +23,8 @@ from ._files import TABLE_SUFFIXES, check_parquet, is_csv, read_categories, read
 
 # -- oracles, post-processors and searches, by name ----------------------------------------------
 def all_oracles() -> dict[str, type[oracles.BaseOracle]]:
-    """Return every oracle that the package exports, such as ``{"olh": OLH, ..}``.
-
-    One that is made for queries is left out, as there is no option to give them.
-    """
+    """Return every oracle that the package exports, such as ``{"olh": OLH, ..}``."""
+    # One that is made for queries is left out, as there is no option to give them.
     found = exported_classes(oracles, oracles.BaseOracle)
     return {kebab(n): one for n, one in found.items() if "queries" not in one._get_param_names()}
 
@@ -37,24 +35,7 @@ def named_oracles() -> dict[str, type[oracles.BaseOracle]]:
 
 
 def oracle_class(name: str) -> Callable[..., oracles.BaseOracle]:
-    """Return the class of ``--oracle``.
-
-    Parameters
-    ----------
-    name : str
-        A key of `named_oracles` or the name of its class, "olh-mixing", or
-        ``package.module:ClassName`` of any other subclass of BaseOracle that can be imported.
-
-    Returns
-    -------
-    callable
-        The class of the oracle, or what makes one from the same parameters.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If there is no such class, or it is no oracle.
-    """
+    """Return the class of ``--oracle``."""
     known: dict[str, Callable[..., oracles.BaseOracle]] = {**named_oracles()}
     known["olh-mixing"] = partial(oracles.OLH, hash_family="mixing")
     module, colon, attribute = name.partition(":")
@@ -82,27 +63,7 @@ def oracle_name(name: str) -> str:
 
 
 def spelled(name: str, known: Iterable[str], other: str = "") -> str:
-    """Return a name as it is listed, in whichever case, with hyphens or without: for argparse.
-
-    Parameters
-    ----------
-    name : str
-        What a user wrote.
-    known : iterable of str
-        The names that there are.
-    other : str, default=""
-        What else is possible, for the error.
-
-    Returns
-    -------
-    str
-        One of `known`.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If there is no such name. The error names the closest one.
-    """
+    """Return a name as it is listed, in whichever case, with hyphens or without: for argparse."""
     plain = {_plain(one): one for one in known}
     if _plain(name) in plain:
         return plain[_plain(name)]
@@ -158,11 +119,9 @@ def default_postprocessors() -> dict[str, Any]:
 
 
 def all_postprocessors() -> dict[str, Any]:
-    """Return an instance of every post-processor that the package exports, the default ones first.
-
-    Those that are not among the default ones may need more than an estimate and its noise, and
-    say so when they are used.
-    """
+    """An instance of every post-processor that the package exports, the default ones first."""
+    # Those that are not among the default ones may need more than an estimate and its noise,
+    # and say so when they are used.
     first = default_postprocessors()
     found = exported_classes(postprocessing, postprocessing.BasePostProcessor)
     return first | {kebab(n): one() for n, one in found.items() if kebab(n) not in first}
@@ -297,17 +256,7 @@ def add_domain_options(
     help: str = "the public domain, the same for clients and server: one category per line, or a "
     ".json file with what --domains has for a column",
 ) -> None:
-    """Add the options for the public domain: of one column, or of several.
-
-    Parameters
-    ----------
-    parser : ArgumentParser or group of arguments
-        Where to add them.
-    required : bool, default=True
-        Whether one of them must be given.
-    help : str
-        What ``--categories`` is.
-    """
+    """Add the options for the public domain: of one column, or of several."""
     either = parser.add_mutually_exclusive_group(required=required)
     either.add_argument("--categories", type=Path, metavar="FILE", help=help)
     add_shared(either, "--domains")

@@ -215,28 +215,7 @@ def with_told(
     n_samples: int | None = None,
     **options: Any,
 ) -> ErrorStudy:
-    """Return a study with the errors of an EmpiricalBayes that is told what is asked.
-
-    Parameters
-    ----------
-    study : ErrorStudy
-        What :func:`~sklearn_ldp.model_selection.simulate_errors` returned for the same arguments.
-    oracles, frequencies : object
-        Its oracles and population.
-    query_sets : dict of str to query set
-        Its queries.
-    name : str
-        What heads the rows that are added.
-    n_samples : int or None, default=None
-        Its number of users.
-    **options : dict
-        Its other arguments. With the same seed the simulated collections are the same.
-
-    Returns
-    -------
-    ErrorStudy
-        With rows for all queries but those for every category, where it makes no difference.
-    """
+    """Return a study with the errors of an EmpiricalBayes that is told what is asked."""
     studies = [study]
     for asked, queries in query_sets.items():
         if repr(queries) != repr(full_domain()):
@@ -247,20 +226,7 @@ def with_told(
 
 
 def error_tables(study: ErrorStudy, show: Callable[[float], str]) -> str:
-    """Return one table per query set, with a row per post-processor and a column per oracle.
-
-    Parameters
-    ----------
-    study : ErrorStudy
-        Of one population, epsilon and metric.
-    show : callable
-        Writes an error as text.
-
-    Returns
-    -------
-    str
-        The tables, in which a star marks the best post-processor of each column.
-    """
+    """Return one table per query set, with a row per post-processor and a column per oracle."""
     oracles = list(dict.fromkeys(study["oracle"]))
     # The stars get a column of their own, a blank in the head, to keep the digits aligned.
     heads = [narrow(oracle).replace("\n", " \n") + " " for oracle in oracles]
@@ -300,20 +266,7 @@ def _pick(search: Any) -> str:
 
 
 def pick_table(study: ErrorStudy, picks: Mapping[str, dict[str, dict[str, str]]]) -> str:
-    """Return a table of what the searches pick, with one row per query set below each oracle.
-
-    Parameters
-    ----------
-    study : ErrorStudy
-        The errors in hindsight, as for `error_tables`; mean squared ones.
-    picks : dict of str to dict
-        What `searched` returns, keyed by the oracle.
-
-    Returns
-    -------
-    str
-        The table. The regret of a pick is how much its RMSE exceeds that of the best.
-    """
+    """Return a table of what the searches pick, with one row per query set below each oracle."""
     searches = list(next(iter(next(iter(picks.values())).values())))
     header = ["oracle,\n  queries", "best in\nhindsight"]
     for search in searches:

@@ -29,29 +29,9 @@ _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 
 
 def read_users(arguments: Any, codes: Codes | None) -> Users:
-    """Read a file of values or a histogram.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        With `file`, which is CSV or lines of text, plain or gzip, or Parquet (``-`` is standard
-        input, which may hold values but no histogram), and with the options of
-        `add_value_options`.
-    codes : Codes or None
-        The public domain. Its categories are never taken for a header, and it says whether an
-        empty value is one.
-
-    Returns
-    -------
-    (values, counts) : tuple of ndarray of shape (d,)
-        In the order of the file if it is a histogram, otherwise sorted by value.
-
-    Raises
-    ------
-    ValueError
-        If the file is malformed, does not hold what the options say, or begins with what looks
-        like a header.
-    """
+    """Read a file of values or a histogram."""
+    # Shapes: -> (d,).
+    # Returns: in the order of the file if it is a histogram, otherwise sorted by value.
     path, kind = arguments.file, arguments.input_kind
     value_column, count_column = arguments.value_column, arguments.count_column
     source = source_of(path)
@@ -88,10 +68,9 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
 
 
 def read_categories(path: Path) -> Any:
-    """Read a public domain: one category per line, or in JSON what `read_domains` has of a column.
-
-    Blank lines at the end are none.
-    """
+    """Read a public domain."""
+    # One category per line, or in JSON what `read_domains` has of a column.
+    # Blank lines at the end are none.
     if path.name.lower().endswith(".json"):
         return _read_domain(_read_json(path), f"--categories {path}")
     source = source_of(path)
@@ -107,11 +86,9 @@ def read_categories(path: Path) -> Any:
 
 
 def declared_users(arguments: Any, oracle: Any, *, is_client: bool = False) -> Users:
-    """Return the values in the file, over the domain of the oracle, and their numbers of users.
-
-    Values are compared with the domain as text. The errors of a client, whose logs others read, say
-    where a value is, and do not show it.
-    """
+    """Return the values in the file, over the domain of the oracle, and their numbers of users."""
+    # Values are compared with the domain as text. The errors of a client, whose logs others
+    # read, say where a value is, and do not show it.
     if arguments.domains is not None:
         columns = RecordDomain.declared(oracle.domains, "--domains")
         return read_rows(arguments, columns, is_client=is_client)
@@ -264,26 +241,7 @@ _MAX_CATEGORIES, _MAX_CHARACTERS = 10**6, 1 << 26  # of all columns of a survey
 
 
 def read_domains(path: Path) -> dict[str, Any]:
-    """Read the public domain of each column.
-
-    Parameters
-    ----------
-    path : Path
-        JSON: an object whose keys are the columns, and whose values are lists of categories (text
-        or integers, and null for a missing answer), numbers of categories, or bins of a number,
-        ``{"bins": [18, 65], "labels": ["young", "middle", "old"], "missing": true}`` or
-        ``{"bins": 64, "bounds": [0, 100], "clip": true}``.
-
-    Returns
-    -------
-    dict of str to (list, int or Domain)
-        The domains in their order.
-
-    Raises
-    ------
-    ValueError
-        If the file is no such JSON.
-    """
+    """Read the public domain of each column."""
     domains = _read_json(path)
     if not isinstance(domains, dict) or not domains:
         raise ValueError(
@@ -361,28 +319,9 @@ def _read_domain(domain: Any, where: str) -> Any:
 
 
 def read_rows(arguments: Any, domain: RecordDomain, *, is_client: bool) -> Users:
-    """Read one row per user, or per combination of values with its number of users.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        With `file`, which is CSV, plain or gzip, or Parquet (``-`` is standard input), and with the
-        options of `add_value_options`.
-    domain : RecordDomain
-        The public domains of the columns. Other columns of the file are not read.
-    is_client : bool
-        Whether errors leave out the values.
-
-    Returns
-    -------
-    (values, counts) : tuple of ndarray
-        The categories themselves, in the order of the domain's columns.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, or a value is not in its domain.
-    """
+    """Read one row per user, or per combination of values with its number of users."""
+    # domain: the public domains of the columns. Other columns of the file are not read.
+    # Returns: the categories themselves, in the order of the domain's columns.
     if arguments.no_header or arguments.value_column is not None:
         option = "--no-header" if arguments.no_header else "--value-column"
         raise ValueError(
@@ -429,17 +368,11 @@ def text_of(value: object) -> str:
 
 
 class Codes:
-    """The place of each category of a column by its text, or by a number that is in its bin.
+    """The place of each category of a column by its text, or by a number that is in its bin."""
 
-    Parameters
-    ----------
-    file, column : str
-        For error messages.
-    domain : Domain
-        The categories.
-    is_client : bool, default=False
-        Whether errors leave out the value, because logs of clients are read by others.
-    """
+    # file, column: for error messages.
+    # domain: the categories.
+    # is_client: whether errors leave out the value, because logs of clients are read by others.
 
     def __init__(self, file: str, column: str, domain: Domain, is_client: bool = False) -> None:
         self.file, self.column, self.domain = file, column, domain
@@ -564,16 +497,10 @@ def _is_formula(text: str) -> bool:
 
 
 def write_table(columns: Mapping[str, Any], path: Path | None) -> None:
-    """Write columns to a file, whose folder is created if missing, or to standard output.
-
-    Parameters
-    ----------
-    columns : mapping of str to ndarray
-        The columns, by their names.
-    path : Path or None
-        Its suffix says the format. None is standard output, where a person at a terminal gets an
-        aligned table with a few digits, and a program behind a pipe gets CSV with all of them.
-    """
+    """Write columns to a file, whose folder is created if missing, or to standard output."""
+    # path: its suffix says the format. None is standard output, where a person at a terminal
+    # gets an aligned table with a few digits, and a program behind a pipe gets CSV with all of
+    # them.
     if path is None:
         is_terminal = sys.stdout.isatty()
         sys.stdout.write(f"{_as_table(columns)}\n" if is_terminal else _as_csv(columns))
@@ -589,15 +516,9 @@ def write_table(columns: Mapping[str, Any], path: Path | None) -> None:
 
 
 def write_tables(tables: Mapping[Any, Mapping[str, Any]], path: Path | None) -> None:
-    """Write tables of the same columns: one below the other on a terminal, otherwise as one.
-
-    Parameters
-    ----------
-    tables : mapping of str to mapping of str to ndarray
-        The tables by name, which stands in the column "column" if they are written as one.
-    path : Path or None
-        As for `write_table`.
-    """
+    """Write tables of the same columns: one below the other on a terminal, otherwise as one."""
+    # tables: the tables by name, which stands in the column "column" if they are written as
+    # one.
     if path is None and sys.stdout.isatty():
         shown = (f"{printable(name)}\n{_as_table(table)}" for name, table in tables.items())
         sys.stdout.write("\n\n".join(shown) + "\n")

@@ -242,10 +242,8 @@ def _presumed(arguments: argparse.Namespace) -> np.ndarray:
 
 
 def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -> np.ndarray:
-    """Return how much of the raw mean squared error is left after EmpiricalBayes, by oracle.
-
-    Where reports are all true, there is no error to lessen.
-    """
+    """Return how much of the raw mean squared error is left after EmpiricalBayes, by oracle."""
+    # Where reports are all true, there is no error to lessen.
     study = simulate_errors(
         {str(i): oracle for i, oracle in enumerate(oracles)},
         [Base(), EmpiricalBayes()],

@@ -21,27 +21,14 @@ POSTED = "posted/"  # with which the id of lines as clients post them begins
 
 @dataclass(frozen=True)
 class Header:
-    """Description of the batch that a file holds.
+    """Description of the batch that a file holds."""
 
-    Parameters
-    ----------
-    configuration : dict
-        As :func:`report_configuration` returns it.
-    batch_id : str
-        Name of the batch.
-    n_samples : int
-        Number of reports.
-    sha256 : str
-        Digest of the reports; empty for lines as clients post them, of which nobody states one.
-    tag : str, default=""
-        Signature of all the rest; empty without a key.
-    """
-
-    configuration: dict[str, Any]
-    batch_id: str
-    n_samples: int
+    configuration: dict[str, Any]  # as :func:`report_configuration` returns it
+    batch_id: str  # name of the batch
+    n_samples: int  # number of reports
+    # Digest of the reports; empty for lines as clients post them, of which nobody states one.
     sha256: str
-    tag: str = ""
+    tag: str = ""  # signature of all the rest; empty without a key
 
     @property
     def origin(self) -> str:
@@ -80,17 +67,10 @@ class Header:
 
 @dataclass(frozen=True)
 class PostedHeader(Header):
-    """Description of lines as clients post them, which say nothing of themselves.
+    """Description of lines as clients post them, which say nothing of themselves."""
 
-    Parameters
-    ----------
-    place : str, default=""
-        Digest of the path or address of their file; empty if they come from none.
-    prefixes : tuple of str, default=()
-        Ids that the file had when it ended after as many lines as a batch that the ledger knows.
-    """
-
-    place: str = ""
+    place: str = ""  # digest of the path or address of their file; empty if they come from none
+    # Ids that the file had when it ended after as many lines as a batch that the ledger knows.
     prefixes: tuple[str, ...] = ()
 
     @property
@@ -150,13 +130,9 @@ def refuse_other_configuration(theirs: dict[str, Any], protocol: Protocol) -> No
 
 
 class ContentDigest:
-    """SHA-256 of columns of reports; it does not depend on how they are cut into pieces.
+    """SHA-256 of columns of reports; it does not depend on how they are cut into pieces."""
 
-    Parameters
-    ----------
-    n_columns : int
-        Number of columns.
-    """
+    # n_columns: number of columns.
 
     def __init__(self, n_columns: int):
         self._columns = [hashlib.sha256() for _ in range(n_columns)]

@@ -25,13 +25,12 @@ _LOCK_SECONDS = 60.0
 
 
 class BaseClient:
-    """One user of an oracle, or of the part of a survey or of strings that is drawn for her once.
+    """One user of an oracle, or of the question of a survey that is drawn for her once."""
 
-    Her file is read without trust in it. A change is made under a lock, on what the file says at
-    that time, and it is on disk before `_changing` ends. So what a client sends afterwards is known
-    to all later clients, whenever a process is killed. The question, the protocol but for its
-    round, and the settings must stay as they were.
-    """
+    # Her file is read without trust in it. A change is made under a lock, on what the file says
+    # at that time, and it is on disk before `_changing` ends. So what a client sends afterwards
+    # is known to all later clients, whenever a process is killed. The question, the protocol
+    # but for its round, and the settings must stay as they were.
 
     _form: str  # name and version of the format of the file
     _mark: str  # the entry that tells one user's file from another's
@@ -177,19 +176,15 @@ class BaseClient:
         return entries
 
     def _is_fine(self, entries: dict[str, Any]) -> bool:
-        """Whether the entries of a file can be those of such a client: its digest has no key.
-
-        ValueError, KeyError, TypeError and AttributeError say no as well.
-        """
+        """Whether the entries of a file can be those of such a client: its digest has no key."""
+        # ValueError, KeyError, TypeError and AttributeError say no as well.
         raise NotImplementedError
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Any]]:
-        """Lock the file, yield its entries (none without one), and write them if they have changed.
-
-        Raises ValueError as `_read` does, if another process does not let the file go, or if it is
-        full; OSError if it cannot be written. It is as before then.
-        """
+        """Lock the file, yield its entries (none without one), and write them if changed."""
+        # Raises ValueError as `_read` does, if another process does not let the file go, or
+        # if it is full; OSError if it cannot be written. It is as before then.
         with locked(self._path, _LOCK_SECONDS):
             sweep(self._path)
             entries = self._read()

@@ -234,10 +234,8 @@ def count_source(
     is_known: Any = None,
     lines: Any = NO_LINES,
 ) -> Batch | None:
-    """Check and count a file as `tally_file` does, for a protocol that exists already.
-
-    None if `is_known` says so of its header: its reports are not read then.
-    """
+    """Check and count a file as `tally_file` does, for a protocol that exists already."""
+    # None if `is_known` says so of its header: its reports are not read then.
     pieces = _read(path, protocol, form, key, is_known, lines.sizes)
     header, first = next(pieces, (None, None))
     if header is None:
@@ -278,10 +276,8 @@ def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, A
 
 
 def read_header(path: Any, form: str = "auto", key: Key | None = None, sizes: Any = ()) -> Header:
-    """Read the header of a file; if there is a key, it must have signed the header.
-
-    `sizes` are those of the batches of posted lines that were counted before.
-    """
+    """Read the header of a file; if there is a key, it must have signed the header."""
+    # `sizes` are those of the batches of posted lines that were counted before.
     with _opened(path, form, key, sizes) as (header, _):
         return header
 
@@ -313,10 +309,8 @@ def _read(
     is_known: Callable[[Header], bool] | None = None,
     sizes: Collection[int] = (),
 ) -> Iterator[tuple[Header, np.ndarray]]:
-    """Yield pieces of reports in canonical form; the digest is compared after the last one.
-
-    Nothing is yielded if the batch is known, which is asked once its header has been read.
-    """
+    """Yield pieces of reports in canonical form; the digest is compared after the last one."""
+    # Nothing is yielded if the batch is known, which is asked once its header has been read.
     with _opened(path, form, key, sizes) as (header, read):
         if is_known is not None and is_known(header):
             return
@@ -346,19 +340,13 @@ Columns = list[np.ndarray]
 
 
 class Shuffle:
-    """Collect columns piece by piece, and return their rows in uniformly random order.
+    """Collect columns piece by piece, and return their rows in uniformly random order."""
 
-    Few rows are shuffled in memory. Many are dealt out at random to the buckets of a temporary
-    file, and each bucket is shuffled by itself. All orders are as likely then: it is to sort the
-    rows by random numbers, by their first digit first.
-
-    A context manager, at whose end the temporary file is removed.
-
-    Parameters
-    ----------
-    random_state : int, RandomState, Generator or None
-        Source of randomness; None is the secure source.
-    """
+    # Few rows are shuffled in memory. Many are dealt out at random to the buckets of a
+    # temporary file, and each bucket is shuffled by itself. All orders are as likely then: it
+    # is to sort the rows by random numbers, by their first digit first.
+    # A context manager, at whose end the temporary file is removed.
+    # random_state: source of randomness; None is the secure source.
 
     def __init__(self, random_state: RandomState) -> None:
         self._rng = None if random_state is None else as_generator(random_state)

@@ -114,23 +114,7 @@ def _resource(name: str) -> str:
 
 
 def client_mechanism(protocol: Protocol) -> dict[str, Any]:
-    """Return what a client draws reports by; integers that JSON may round are decimal texts.
-
-    Parameters
-    ----------
-    protocol : Protocol
-        The protocol.
-
-    Returns
-    -------
-    dict
-        As `Mechanism.client_parameters`.
-
-    Raises
-    ------
-    ValueError
-        If there is no client for the mechanism.
-    """
+    """Return what a client draws reports by; integers that JSON may round are decimal texts."""
     found = protocol.mechanism.client_parameters
     if found is None:
         raise ValueError(
@@ -182,23 +166,7 @@ def _memory(
 
 # -- vectors: (coins, code, report) --------------------------------------------------------------
 def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str, Any]:
-    """Return rows of coins, a code and the report that all clients must make of them.
-
-    Parameters
-    ----------
-    oracle : oracle or Protocol
-        As for :func:`client_module`.
-    n : int
-        Number of rows.
-    seed : int, default=0
-        Seed of codes and coins. Ties and rejections are more frequent than among uniform coins.
-
-    Returns
-    -------
-    dict
-        With `version`, `mechanism` and `rows`: the coins in hexadecimal digits, of which all are
-        read, the code, and the report as clients post it.
-    """
+    """Return rows of coins, a code and the report that all clients must make of them."""
     protocol, rng = oracle.protocol(), np.random.default_rng(seed)
     mechanism, domain = client_mechanism(protocol), protocol.domain
     is_mixing = mechanism["kind"] == "mixing"
@@ -221,23 +189,10 @@ def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str,
 
 
 def one_report(protocol: Protocol, code: Any, coins: ByteCoins) -> Any:
-    """Return what a client posts: the report of one user, as a function of her code and coins.
-
-    Parameters
-    ----------
-    protocol : Protocol
-        The protocol.
-    code : int
-        The code of her value: its place among the categories; its digest in an open domain.
-    coins : ByteCoins
-        The bytes of her coins.
-
-    Returns
-    -------
-    int or list
-        The integers of the report in their order; those of a field that has values from 2**53 on
-        are decimal texts.
-    """
+    """Return what a client posts: the report of one user, as a function of her code and coins."""
+    # coins: the bytes of her coins.
+    # Returns: the integers of the report in their order; those of a field that has values from
+    # 2**53 on are decimal texts.
     report = protocol.mechanism.privatize(np.array([code]), coins)[0].tolist()
     fields = protocol.mechanism.report_fields
     if all(field.n_values <= _EXACT + 1 for field in fields):
@@ -264,22 +219,8 @@ class _TestCoins(ByteCoins):
 
 
 def write_self_test(folder: Path, module: str, vectors: list[dict[str, Any]]) -> Path:
-    """Write a client, vectors, and the script that compares them under Node.
-
-    Parameters
-    ----------
-    folder : path-like
-        Where to write.
-    module : str
-        The client, as :func:`client_module` returns it.
-    vectors : list of dict
-        As :func:`client_vectors` returns them.
-
-    Returns
-    -------
-    Path
-        The script. It ends with 0 if all vectors agree, otherwise with 1.
-    """
+    """Write a client, vectors, and the script that compares them under Node."""
+    # Returns: the script. It ends with 0 if all vectors agree, otherwise with 1.
     texts = {
         "client.mjs": f"{module}\nexport {{ KINDS, posted }};\n",
         "vectors.json": json.dumps(vectors),
@@ -291,23 +232,11 @@ def write_self_test(folder: Path, module: str, vectors: list[dict[str, Any]]) ->
 
 
 def declarations() -> str:
-    """Return the declarations of a client for TypeScript.
-
-    Returns
-    -------
-    str
-        The text of a ``.d.mts`` file.
-    """
+    """Return the declarations of a client for TypeScript."""
     return _resource("client.d.mts")
 
 
 def whole_module() -> str:
-    """Return the client of all kinds of mechanisms at once, of no collection: for tests.
-
-    Returns
-    -------
-    str
-        The module.
-    """
+    """Return the client of all kinds of mechanisms at once, of no collection: for tests."""
     kinds = {"direct", "unary", "linear", "mixing", "hadamard", "subset"}
     return _module({"version": VERSION, "configuration": {}, "mechanism": {}}, kinds)

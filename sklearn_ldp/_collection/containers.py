@@ -18,20 +18,7 @@ _MAPPED_BYTES = 1 << 24  # bytes of a mapped file in memory at a time
 
 
 def as_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
-    """Yield arrays of reports from any container that may hold a batch.
-
-    Parameters
-    ----------
-    reports : array-like, Arrow stream, or iterator of those
-        One batch.
-    protocol : Protocol
-        The protocol of the reports.
-
-    Yields
-    ------
-    ndarray whose first axis is the users
-        Reports, not yet checked.
-    """
+    """Yield arrays of reports from any container that may hold a batch."""
     if is_iterator(reports):
         for chunk in reports:
             yield from as_chunks(chunk, protocol)
@@ -59,11 +46,9 @@ def _mapped_chunks(reports):
 
 
 def _stream_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
-    """Yield arrays of reports from any object with the Arrow PyCapsule interface.
-
-    If the stream carries a configuration, it must be the protocol's; a stream without one is
-    assumed to be of the protocol.
-    """
+    """Yield arrays of reports from any object with the Arrow PyCapsule interface."""
+    # If the stream carries a configuration, it must be the protocol's; a stream without one is
+    # assumed to be of the protocol.
     import pyarrow as pa
 
     fields = report_fields(protocol)
@@ -133,20 +118,8 @@ def unknown_field(width: int | None) -> ReportField:
 
 
 def to_columns(reports: np.ndarray, fields: list[ReportField]) -> list[np.ndarray]:
-    """Split reports into contiguous arrays of the smallest types, one per column.
-
-    Parameters
-    ----------
-    reports : ndarray whose first axis is the users
-        Reports in canonical form.
-    fields : list of ReportField
-        Descriptions of the columns.
-
-    Returns
-    -------
-    list of ndarray of shape (n,) or (n, width)
-        The columns; bits are packed eight to a byte.
-    """
+    """Split reports into contiguous arrays of the smallest types, one per column."""
+    # Shapes: -> (n,) or (n, width).
     if len(fields) == 1:
         return [_packed(reports, fields[0])]
     columns, start = [], 0
@@ -165,20 +138,9 @@ def _packed(column, field):
 
 
 def from_columns(columns: list[np.ndarray], fields: list[ReportField]) -> np.ndarray:
-    """The inverse of `to_columns`.
-
-    Parameters
-    ----------
-    columns : list of ndarray
-        Integers of any type, of shape (n,) or (n, width); or packed bits.
-    fields : list of ReportField
-        Descriptions of the columns; empty if unknown.
-
-    Returns
-    -------
-    ndarray whose first axis is the users
-        The reports, not yet checked.
-    """
+    """The inverse of `to_columns`."""
+    # columns: integers of any type, of shape (n,) or (n, width); or packed bits.
+    # fields: descriptions of the columns; empty if unknown.
     if len(columns) == len(fields):
         columns = [_unpacked(one, field) for one, field in zip(columns, fields, strict=True)]
     if len(columns) == 1:

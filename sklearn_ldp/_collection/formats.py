@@ -58,14 +58,12 @@ Pieces = Iterator[tuple[Columns, list[ReportField]]]
 
 
 class Format(NamedTuple):
-    """Functions of a format: `open` returns the header and what `read` reads the reports from.
+    """Functions of a format: `open` returns the header and what `read` reads the reports from."""
 
-    `open` is also told where the file is, if anybody knows, and how many lines the batches of
-    posted lines have that were counted before.
-
-    `write` is given the bits of randomness in a report, at least. It raises RefusedBatchError if
-    readers would refuse what it wrote.
-    """
+    # `open` is also told where the file is, if anybody knows, and how many lines the batches of
+    # posted lines have that were counted before.
+    # `write` is given the bits of randomness in a report, at least. It raises RefusedBatchError
+    # if readers would refuse what it wrote.
 
     write: Callable[[Any, Iterable[Columns], list[ReportField], Header, float], None]
     open: Callable[[Any, str, Collection[int]], tuple[Header, Any]]
@@ -186,51 +184,20 @@ def _read_parquet(opened, header, protocol):
 
 
 def most_reports(n_bytes: int, entropy: float, group_rows: int) -> int:
-    """Return how many honest reports a Parquet file of some bytes can hold; see below.
-
-    Parameters
-    ----------
-    n_bytes : int
-        Size of the file.
-    entropy : float
-        Bits of randomness in a report, at least.
-    group_rows : int
-        Number of reports in a full row group.
-
-    Returns
-    -------
-    int
-        The number of reports.
-    """
+    """Return how many honest reports a Parquet file of some bytes can hold; see below."""
+    # entropy: bits of randomness in a report, at least.
     most = n_bytes * group_rows // GROUP_BYTES
     return min(most, int(ENTROPY_SHARE * 8 * n_bytes / entropy)) if entropy > 0 else most
 
 
 def refuse_impossible(n_samples: int, n_bytes: int, entropy: float, group_rows: int) -> None:
-    """Refuse a file that promises more reports than honest ones fit into its bytes.
-
-    Reports are random whatever the values, and no format stores them in fewer bits than their
-    entropy, but for a chance that a share of 1 / `ENTROPY_SHARE` makes negligible: less than
-    exp(-20) for a file of any oracle at any epsilon, since a header alone takes over 1,000 bytes.
-    Where epsilon is so large that all reports may be equal, the row groups are left: none has more
-    than `group_rows` rows, and each takes `GROUP_BYTES` at least.
-
-    Parameters
-    ----------
-    n_samples : int
-        Number of reports that the file promises.
-    n_bytes : int
-        Size of the file.
-    entropy : float
-        Bits of randomness in a report, at least.
-    group_rows : int
-        Number of reports in a full row group.
-
-    Raises
-    ------
-    ValueError
-        If there are more than that.
-    """
+    """Refuse a file that promises more reports than honest ones fit into its bytes."""
+    # Reports are random whatever the values, and no format stores them in fewer bits than their
+    # entropy, but for a chance that a share of 1 / `ENTROPY_SHARE` makes negligible: less than
+    # exp(-20) for a file of any oracle at any epsilon, since a header alone takes over 1,000
+    # bytes. Where epsilon is so large that all reports may be equal, the row groups are left:
+    # none has more than `group_rows` rows, and each takes `GROUP_BYTES` at least.
+    # entropy: bits of randomness in a report, at least.
     most = most_reports(n_bytes, entropy, group_rows)
     if n_samples > most:
         raise ValueError(
@@ -240,25 +207,11 @@ def refuse_impossible(n_samples: int, n_bytes: int, entropy: float, group_rows: 
 
 
 def refuse_large_pages(source: Any, n_bytes: int, row_bytes: int) -> None:
-    """Refuse a Parquet file whose pages unpack to more than its rows need, or lie elsewhere.
-
-    The sizes in the file's footer are mere claims. A reader allocates the sizes in the pages' own
-    headers, so every page header is read, and no byte of the file may belong to two columns.
-
-    Parameters
-    ----------
-    source : binary file
-        The file.
-    n_bytes : int
-        Size of the file.
-    row_bytes : int
-        Bytes per report in its columns.
-
-    Raises
-    ------
-    ValueError
-        If a page is too large, or lies outside the file or in two columns.
-    """
+    """Refuse a Parquet file whose pages unpack to more than its rows need, or lie elsewhere."""
+    # The sizes in the file's footer are mere claims. A reader allocates the sizes in the pages'
+    # own headers, so every page header is read, and no byte of the file may belong to two
+    # columns.
+    # row_bytes: bytes per report in its columns.
 
     def most(n_rows: int) -> int:
         return min(_UNPACKED_SHARE * n_rows * row_bytes + _CHUNK_BYTES, MAX_COLUMN_BYTES)
@@ -334,14 +287,13 @@ def _open_jsonl(source, place, sizes):
 
 
 def _posted_id(name: str, total: int) -> str:
-    """The id of posted lines: a digest of the name of their file, and of the lines in any order.
-
-    Often the lines still stand in the order in which users came, and whoever reads the id could
-    find that order by trying some. So it is of the sum of a number for each line. To find other
-    lines of the same sum takes about 2**110 operations (D. Wagner, 2002,
-    https://doi.org/10.1007/3-540-45708-9_19: 2**(2 sqrt(b)) for sums modulo 2**b). The name is in
-    it because the lines of two honest files of few categories often are the same in some order.
-    """
+    """The id of posted lines: a digest of the name of their file, and of the lines in any order."""
+    # Often the lines still stand in the order in which users came, and whoever reads the id
+    # could find that order by trying some. So it is of the sum of a number for each line. To
+    # find other lines of the same sum takes about 2**110 operations (D. Wagner, 2002,
+    # https://doi.org/10.1007/3-540-45708-9_19: 2**(2 sqrt(b)) for sums modulo 2**b). The name
+    # is in it because the lines of two honest files of few categories often are the same in
+    # some order.
     content = name.encode("utf-8", "surrogateescape") + b"\0" + total.to_bytes(_SUM_BYTES + 8)
     return POSTED + hashlib.sha256(content).hexdigest()[:32]
 
@@ -379,10 +331,9 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _posted_rows(source, protocol):
-    """Yield the report of each line in its normal form: so a line counts alone or beside others.
-
-    Its configuration is compared with the protocol's, and the older form of a report rewritten.
-    """
+    """Yield the report of each line in its normal form: so a line counts alone or beside others."""
+    # Its configuration is compared with the protocol's, and the older form of a report
+    # rewritten.
     older, known = n_integers(list(protocol.mechanism.older_fields)), None
     while line := source.readline(_POSTED_BYTES + 2):
         found = _posted(line)
@@ -486,26 +437,11 @@ _CONTINUATION = 0xFFFFFFFF
 
 
 def read_messages(source: Any) -> Iterator[Any]:
-    """Yield the messages of an Arrow stream one by one.
-
-    A file could be cut short while it is mapped, which would kill the process, so the bytes are
-    read. A message states how long it is, but memory is taken only for bytes that are there.
-
-    Parameters
-    ----------
-    source : binary file
-        At the beginning of the stream; it need not be seekable.
-
-    Yields
-    ------
-    pyarrow.ipc.Message
-        A schema or a record batch, not yet decoded.
-
-    Raises
-    ------
-    ValueError
-        If a message is cut short or too large.
-    """
+    """Yield the messages of an Arrow stream one by one."""
+    # A file could be cut short while it is mapped, which would kill the process, so the bytes
+    # are read. A message states how long it is, but memory is taken only for bytes that are
+    # there.
+    # source: at the beginning of the stream; it need not be seekable.
     import pyarrow as pa
 
     while head := _read(source, 4):
@@ -559,19 +495,9 @@ def _body_bytes(metadata: bytes | bytearray) -> int:
 
 
 def refuse_compressed(message: Any) -> None:
-    """Refuse an Arrow record batch with compressed buffers, whose size is a mere claim.
-
-    Parameters
-    ----------
-    message : pyarrow.ipc.Message
-        A record batch, not yet decoded. Its flatbuffer has a `compression` field if it is
-        compressed.
-
-    Raises
-    ------
-    ValueError
-        If the record batch is compressed.
-    """
+    """Refuse an Arrow record batch with compressed buffers, whose size is a mere claim."""
+    # message: A record batch, not yet decoded. Its flatbuffer has a `compression` field if it
+    # is compressed.
     data = message.metadata.to_pybytes()
     try:
         root = struct.unpack_from("<I", data)[0]

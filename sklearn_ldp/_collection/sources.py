@@ -60,12 +60,10 @@ def unreadable(source: Any, error: OSError) -> RefusedBatchError:
 
 
 def open_source(source: Any, form: str) -> tuple[Any, str]:
-    """Open a path, URL, bytes or binary file for reading, and return it with its format.
-
-    Closing it leaves the caller's own file open. A file is not mapped, because one that is cut
-    short while it is mapped kills the process. A format that needs seeking is copied to a temporary
-    file if the source cannot do that.
-    """
+    """Open a path, URL, bytes or binary file for reading, and return it with its format."""
+    # Closing it leaves the caller's own file open. A file is not mapped, because one that is
+    # cut short while it is mapped kills the process. A format that needs seeking is copied to a
+    # temporary file if the source cannot do that.
     if isinstance(source, Piped):
         source, form = source.file, source.format
     form = format_of(source, form)
@@ -143,17 +141,11 @@ def _kept(folder: Any, files: Iterable[Any], names: Iterable[Any]) -> list[Any]:
 
 # -- object storage, through fsspec or, where that has no driver, pyarrow -------------------------
 class RemoteFile:
-    """A file in object storage, which stands where a path may stand.
+    """A file in object storage, which stands where a path may stand."""
 
-    Parameters
-    ----------
-    url : str
-        Its address.
-    relative : str
-        Its name in the folder that was asked for.
-    opener : callable
-        Opens it for reading.
-    """
+    # url: its address.
+    # relative: its name in the folder that was asked for.
+    # opener: opens it for reading.
 
     def __init__(self, url: str, relative: str, opener: Any) -> None:
         self.relative = relative
@@ -214,27 +206,7 @@ def remote_file(url: str, storage_options: dict[str, Any] | None = None) -> Remo
 
 
 def remote_files(url: str, storage_options: dict[str, Any] | None = None) -> list[RemoteFile]:
-    """All files in a folder of object storage and below, sorted by name.
-
-    Parameters
-    ----------
-    url : str
-        Address of the folder.
-    storage_options : dict, default=None
-        What fsspec's driver needs, such as credentials.
-
-    Returns
-    -------
-    list of RemoteFile
-        They are opened one by one, when they are read.
-
-    Raises
-    ------
-    OSError
-        If the storage cannot be reached, or does not let us list the folder.
-    ImportError
-        If neither fsspec nor pyarrow has a driver for it.
-    """
+    """All files in a folder of object storage and below, sorted by name."""
     with _os_errors():
         storage = _storage(url, storage_options or {})
         start = len(storage.path.rstrip("/")) + 1

@@ -35,30 +35,9 @@ from .values import as_columns, comparable, declared_levels, is_missing, objects
 
 
 def codes_on_client(domain: Domain, X: Values, name: str) -> np.ndarray:
-    """Return codes as `Domain.encode` does, with errors that show no value.
-
-    The errors of clients end up in logs, and these are sent to collectors.
-
-    Parameters
-    ----------
-    domain : Domain
-        The domain.
-    X : array-like of shape (n_samples,) or (n_samples, n_columns)
-        Values in any container.
-    name : str
-        The class to name in errors.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        Codes.
-
-    Raises
-    ------
-    ValueError
-        If a value is not a category. The error says at which position, and has no context that
-        would show the value.
-    """
+    """Return codes as `Domain.encode` does, with errors that show no value."""
+    # The errors of clients end up in logs, and these are sent to collectors.
+    # Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,).
     try:
         return domain.encode(X, name)
     except UnknownValueError as error:
@@ -615,25 +594,9 @@ class Domain(Uncached):
 
 
 def ends_of(domain: Any, what: str) -> np.ndarray:
-    """Return where the bins of a domain begin and end.
-
-    Parameters
-    ----------
-    domain : Domain or None
-        The domain of an estimate; None if only the categories are known.
-    what : str
-        What needs the ends, for the error.
-
-    Returns
-    -------
-    ndarray of shape (n_bins + 1,)
-        The ends.
-
-    Raises
-    ------
-    ValueError
-        If they are no bins between bounds. It says what to declare.
-    """
+    """Return where the bins of a domain begin and end."""
+    # Shapes: -> (n_bins + 1,).
+    # domain: the domain of an estimate; None if only the categories are known.
     ends = getattr(domain, "ends", None)
     if ends is None:
         raise ValueError(

@@ -112,10 +112,9 @@ class CategoryList(Uncached):
 
 
 class BinList(CategoryList):
-    """The bins between edges; a number's code is that of the bin it is in.
+    """The bins between edges; a number's code is that of the bin it is in."""
 
-    Its parameters, and what it refuses, are those of `Domain.bins`.
-    """
+    # Its parameters, and what it refuses, are those of `Domain.bins`.
 
     def __init__(
         self,
@@ -199,25 +198,7 @@ def _as_float(value: Any) -> float:
 
 
 def checked_bounds(bounds: Any, name: str) -> tuple[float, float]:
-    """Return two finite numbers that rise, which the values of a number lie between.
-
-    Parameters
-    ----------
-    bounds : (float, float)
-        What a user gave.
-    name : str
-        The class to name in errors.
-
-    Returns
-    -------
-    (float, float)
-        The bounds.
-
-    Raises
-    ------
-    ValueError
-        If they are no such pair.
-    """
+    """Return two finite numbers that rise, which the values of a number lie between."""
     try:
         is_pair = not isinstance(bounds, str) and np.asarray(bounds).dtype.kind in "iuf"
         array = np.asarray(bounds, dtype=float) if is_pair else np.empty(0)
@@ -234,24 +215,7 @@ def checked_bounds(bounds: Any, name: str) -> tuple[float, float]:
 
 
 def refuse_outside(value: Any, position: int, name: str, low: float, high: float) -> None:
-    """Raise UnknownValueError for a number outside of the bounds.
-
-    Parameters
-    ----------
-    value : float
-        The number, for the text that shows it.
-    position : int
-        Its row.
-    name : str
-        The class to name in errors.
-    low, high : float
-        The bounds.
-
-    Raises
-    ------
-    UnknownValueError
-        Always.
-    """
+    """Raise UnknownValueError for a number outside of the bounds."""
     bounds = f"its bounds {_shortest(low)} and {_shortest(high)}"
     remedy = "clip it before (numpy.clip, or clip=True of Domain.bins), or give wider bounds"
     raise UnknownValueError(

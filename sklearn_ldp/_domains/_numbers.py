@@ -13,24 +13,13 @@ from .values import is_missing
 
 
 class NumberDomain(UnlistedDomain):
-    """Numbers between bounds: codes are the nearest points of a grid that is too fine to list.
+    """Numbers between bounds: codes are the nearest points of a grid that is too fine to list."""
 
-    Parameters
-    ----------
-    bounds : (float, float)
-        The least and the largest number.
-    n_levels : int
-        Number of points of the grid, of which the first and the last are the bounds.
-    name : str, default="NumberDomain"
-        The class to name in errors.
-    is_stood_in : bool, default=False
-        Whether `stand_in` takes the place of what is missing, no number, or outside the bounds.
-
-    Raises
-    ------
-    ValueError
-        If the bounds are not two finite numbers that rise.
-    """
+    # bounds: the least and the largest number.
+    # n_levels: number of points of the grid, of which the first and the last are the bounds.
+    # name: the class to name in errors.
+    # is_stood_in: whether `stand_in` takes the place of what is missing, no number, or outside
+    # the bounds.
 
     _why = "A number between bounds has no list of categories: use Domain.bins."
 

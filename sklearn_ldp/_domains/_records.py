@@ -213,25 +213,8 @@ class RecordDomain(UnlistedDomain):
 
 
 def array_columns(X: Any, name: str) -> list[np.ndarray]:
-    """Return the columns of an array, which must have two dimensions.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_columns)
-        No data frame.
-    name : str
-        The class to name in errors.
-
-    Returns
-    -------
-    list of ndarray of shape (n_samples,)
-        The columns.
-
-    Raises
-    ------
-    ValueError
-        If it has another number of dimensions.
-    """
+    """Return the columns of an array, which must have two dimensions."""
+    # Shapes: X (n_samples, n_columns) -> (n_samples,).
     columns = as_columns(X, name)
     is_list: Any = isinstance(X, (list, tuple))
     if not (np.ndim(X[0]) if is_list else np.asarray(X).ndim == 2):

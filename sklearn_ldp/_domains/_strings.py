@@ -14,10 +14,9 @@ _LIMB = 1 << 52  # what is multiplied by a digit and stays within 64 bits
 
 
 class StringCoder:
-    """Base of the maps from strings to digits of GF(g), the first letters first.
+    """Base of the maps from strings to digits of GF(g), the first letters first."""
 
-    A string is a row of letters as numbers from 1, filled up with 0, which is the end mark.
-    """
+    # A string is a row of letters as numbers from 1, filled up with 0, which is the end mark.
 
     length: int
     n_digits: int
@@ -27,10 +26,9 @@ class StringCoder:
         raise NotImplementedError
 
     def read(self, digits: Sequence[int]) -> tuple[int, ...] | None:
-        """Return the letters that the first digits of a string tell, with a 0 if it ends there.
-
-        None if no string begins with them: none is empty or has a letter after the end mark.
-        """
+        """Return the letters that the first digits of a string tell, with a 0 if it ends there."""
+        # None if no string begins with them: none is empty or has a letter after the end
+        # mark.
         raise NotImplementedError
 
 
@@ -138,11 +136,9 @@ class WordCoder(StringCoder):
 
 @lru_cache(maxsize=64)
 def huffman_words(weights: tuple[int, ...], order: int) -> tuple[tuple[int, ...], ...]:
-    """Return the prefix-free words that are shortest on average, the same on every machine.
-
-    D. A. Huffman, "A method for the construction of minimum-redundancy codes", Proceedings of the
-    IRE 40(9), 1952, :doi:`10.1109/JRPROC.1952.273898`.
-    """
+    """Return the prefix-free words that are shortest on average, the same on every machine."""
+    # D. A. Huffman, "A method for the construction of minimum-redundancy codes", Proceedings of
+    # the IRE 40(9), 1952, :doi:`10.1109/JRPROC.1952.273898`.
     n_missing = -(len(weights) - 1) % (order - 1)  # so that no node but the lowest is left open
     heap: list[tuple[int, int, tuple[int, ...]]]
     heap = [(weight, i, (i,)) for i, weight in enumerate([*weights, *[0] * n_missing])]

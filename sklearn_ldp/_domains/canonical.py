@@ -19,25 +19,7 @@ _WITH_A_TEXT = (date, time, timedelta, Decimal, Fraction, UUID)  # datetime is a
 
 
 def canonical(value: object) -> bytes:
-    """Return the bytes that stand for a category.
-
-    Parameters
-    ----------
-    value : str, bytes, int, float, bool, date, Decimal, UUID, a missing value, or tuple of those
-        The category.
-
-    Returns
-    -------
-    bytes
-        Equal for equal categories, on every machine and in every release.
-
-    Raises
-    ------
-    ValueError
-        If a text is not well-formed.
-    TypeError
-        If the type has no canonical form, so that clients and servers might not agree.
-    """
+    """Return the bytes that stand for a category."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, tuple):
@@ -67,34 +49,12 @@ def canonical(value: object) -> bytes:
 
 
 def word_digest(value: object) -> int:
-    """Return a 64-bit digest of a category, the same on every machine.
-
-    Parameters
-    ----------
-    value : as for `canonical`
-        The category.
-
-    Returns
-    -------
-    int
-        In ``0 .. 2**64 - 1``.
-    """
+    """Return a 64-bit digest of a category, the same on every machine."""
     return int.from_bytes(hashlib.blake2b(canonical(value), digest_size=8).digest(), "little")
 
 
 def list_digest(values: Iterable) -> str:
-    """Return the SHA-256 of categories in their order, the same on every machine.
-
-    Parameters
-    ----------
-    values : iterable of categories
-        Categories as for `canonical`.
-
-    Returns
-    -------
-    str
-        The digest in hexadecimal digits.
-    """
+    """Return the SHA-256 of categories in their order, the same on every machine."""
     sha = hashlib.sha256(b"sklearn_ldp domain 1\n")
     for value in values:
         text = canonical(value)

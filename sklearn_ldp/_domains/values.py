@@ -16,23 +16,9 @@ from .._utils.typing import Column, Values
 
 # -- one column ------------------------------------------------------------------------------------
 def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
-    """Return a 1-D array of unconverted values: tuples stay whole, 1 and "1" stay different.
-
-    Parameters
-    ----------
-    values : array-like of shape (n,), or of shape (n, k) whose rows become tuples
-        Categories, or one column of users' values.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Of dtype object unless all values are of one type that NumPy knows.
-
-    Raises
-    ------
-    ValueError
-        If `values` is not a list of values.
-    """
+    """Return a 1-D array of unconverted values: tuples stay whole, 1 and "1" stay different."""
+    # Shapes: values (n,) -> (n,).
+    # Returns: of dtype object unless all values are of one type that NumPy knows.
     if isinstance(values, (list, tuple, range, dict)):
         values = list(values)
         if any(isinstance(v, (tuple, list)) for v in values) or not is_uniform(values):
@@ -48,21 +34,9 @@ def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
 
 
 def is_uniform(values: Sequence[Any]) -> bool:
-    """Return whether NumPy finds one dtype for all values without converting any.
-
-    It does not for 1 and "1", for 1 and True, or for 1 and 1.5; nor for text or bytes that end
-    with NUL, which NumPy would cut off.
-
-    Parameters
-    ----------
-    values : list
-        Values, or rows of values.
-
-    Returns
-    -------
-    bool
-        True if all are of one type.
-    """
+    """Return whether NumPy finds one dtype for all values without converting any."""
+    # It does not for 1 and "1", for 1 and True, or for 1 and 1.5; nor for text or bytes that
+    # end with NUL, which NumPy would cut off.
     types = {type(v) for v in values}
     if types and types <= {list, tuple, np.ndarray}:
         values = [u for v in values for u in v]
@@ -75,18 +49,7 @@ def is_uniform(values: Sequence[Any]) -> bool:
 
 
 def exact_array(values: Any) -> np.ndarray:
-    """Return any container as an array, of objects if NumPy's text would cut off a final NUL.
-
-    Parameters
-    ----------
-    values : array-like
-        A list, ndarray, or a Series of pandas, polars or Arrow.
-
-    Returns
-    -------
-    ndarray
-        The values.
-    """
+    """Return any container as an array, of objects if NumPy's text would cut off a final NUL."""
     array = np.asarray(values)
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
         listed = values.to_list() if hasattr(values, "to_list") else list(values)
@@ -96,18 +59,7 @@ def exact_array(values: Any) -> np.ndarray:
 
 
 def is_missing(value: object) -> bool:
-    """Return whether a value is a missing one: None, NaN, pandas' NA or NaT.
-
-    Parameters
-    ----------
-    value : object
-        A value of any type.
-
-    Returns
-    -------
-    bool
-        True if it is missing, or a tuple with a missing part.
-    """
+    """Return whether a value is a missing one: None, NaN, pandas' NA or NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(value, tuple):
@@ -116,54 +68,22 @@ def is_missing(value: object) -> bool:
 
 
 def without_nan(value: Any) -> Any:
-    """Return a value with None for what is missing in it, as NaN does not equal itself.
-
-    Parameters
-    ----------
-    value : object
-        A value, or a tuple of them.
-
-    Returns
-    -------
-    object
-        The value.
-    """
+    """Return a value with None for what is missing in it, as NaN does not equal itself."""
     if isinstance(value, tuple):
         return tuple(without_nan(part) for part in value)
     return None if is_missing(value) else value
 
 
 def comparable(values: list) -> list:
-    """Return values in which missing ones are equal.
-
-    Parameters
-    ----------
-    values : list
-        Values of any types.
-
-    Returns
-    -------
-    list
-        The values, with None for missing ones.
-    """
+    """Return values in which missing ones are equal."""
+    # Returns: the values, with None for missing ones.
     if {type(value) for value in values} <= {int, str, bytes, bool}:
         return values
     return [without_nan(value) for value in values]
 
 
 def sorted_values(values: Iterable[Any]) -> list:
-    """Return sorted values; if they cannot be compared, sort by type name and `repr`.
-
-    Parameters
-    ----------
-    values : iterable
-        Values of any types.
-
-    Returns
-    -------
-    list
-        The sorted values.
-    """
+    """Return sorted values; if they cannot be compared, sort by type name and `repr`."""
     try:
         return sorted(values)
     except TypeError:
@@ -171,27 +91,8 @@ def sorted_values(values: Iterable[Any]) -> list:
 
 
 def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]:
-    """Return the distinct labels in order, and the index of each label among them.
-
-    Parameters
-    ----------
-    labels : array-like of shape (n,)
-        The group of each item, such as a row.
-    name, each : str
-        For error messages: the name of the caller, and what has a label, as in "for each row".
-
-    Returns
-    -------
-    names : list
-        The sorted labels.
-    codes : ndarray of shape (n,)
-        Indices into `names`.
-
-    Raises
-    ------
-    ValueError
-        If there are no labels, or if one is missing.
-    """
+    """Return the distinct labels in order, and the index of each label among them."""
+    # Shapes: labels (n,) -> (n,).
     shape = np.asarray(labels).shape
     if len(shape) != 1 or shape[0] == 0:
         raise ValueError(f"{name} needs one label {each}, got an array of shape {shape}.")
@@ -210,18 +111,8 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
 
 
 def objects(items: list) -> np.ndarray:
-    """Return a 1-D array of objects, in which tuples and lists stay whole.
-
-    Parameters
-    ----------
-    items : list of length n
-        Objects of any types.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Of dtype object.
-    """
+    """Return a 1-D array of objects, in which tuples and lists stay whole."""
+    # Shapes: -> (n,).
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array
@@ -229,25 +120,8 @@ def objects(items: list) -> np.ndarray:
 
 # -- columns ---------------------------------------------------------------------------------------
 def as_columns(X: Values, name: str) -> list[np.ndarray]:
-    """Split users' values into columns, each with a dtype of its own.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples,) or (n_samples, n_columns)
-        A list, ndarray, or a Series / DataFrame / array / table of pandas, polars or Arrow.
-    name : str
-        The class to name in errors.
-
-    Returns
-    -------
-    list of ndarray of shape (n_samples,)
-        The columns.
-
-    Raises
-    ------
-    ValueError
-        If X is empty, has another number of dimensions, or holds reports.
-    """
+    """Split users' values into columns, each with a dtype of its own."""
+    # Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,).
     if isinstance(X, np.ndarray) and getattr(X, "_source", None) is not None:
         remedy = 'use input="reports" or aggregate, or pass np.asarray(reports)'
         raise ValueError(f"{name} expects users' values, got reports: {remedy}.")
@@ -276,19 +150,9 @@ def as_columns(X: Values, name: str) -> list[np.ndarray]:
 
 
 def read_once(X: Values) -> Values:
-    """Return X, or a table of what it streams, which may be streamed only once.
-
-    Parameters
-    ----------
-    X : object
-        A container of users' values.
-
-    Returns
-    -------
-    object
-        An Arrow table if X only streams Arrow columns, as a DuckDB relation or a reader of record
-        batches does; otherwise X itself.
-    """
+    """Return X, or a table of what it streams, which may be streamed only once."""
+    # Returns: an Arrow table if X only streams Arrow columns, as a DuckDB relation or a reader
+    # of record batches does; otherwise X itself.
     is_held = any(hasattr(X, name) for name in ("iloc", "get_columns", "itercolumns", "__array__"))
     if is_held or not hasattr(X, "__arrow_c_stream__"):
         return X
@@ -298,19 +162,7 @@ def read_once(X: Values) -> Values:
 
 
 def table_columns(X: Any) -> list | None:
-    """Return the columns of a data frame or table unchanged; None for anything else.
-
-    Parameters
-    ----------
-    X : object
-        A pandas or polars DataFrame, an Arrow table, anything that streams Arrow columns (such as
-        a DuckDB relation), or something else.
-
-    Returns
-    -------
-    list or None
-        One series or array per column.
-    """
+    """Return the columns of a data frame or table unchanged; None for anything else."""
     X = read_once(X)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return [X.iloc[:, i] for i in range(X.shape[1])]
@@ -322,18 +174,7 @@ def table_columns(X: Any) -> list | None:
 
 
 def column_names(X: Any) -> list | None:
-    """Return the names of the columns of a data frame or table; None for anything else.
-
-    Parameters
-    ----------
-    X : object
-        As for `table_columns`.
-
-    Returns
-    -------
-    list or None
-        The names in their order.
-    """
+    """Return the names of the columns of a data frame or table; None for anything else."""
     X = read_once(X)
     if table_columns(X) is None:
         return None
@@ -376,19 +217,9 @@ def declares_levels(X: Any) -> bool:
 
 
 def declared_levels(column: object) -> np.ndarray | None:
-    """Return the levels that a column or a dtype declares, in their order.
-
-    Parameters
-    ----------
-    column : object
-        A pandas Categorical, a Series or Index of categorical dtype, or `CategoricalDtype`; a
-        polars Series of dtype `Enum`, or that dtype; an Arrow dictionary array.
-
-    Returns
-    -------
-    ndarray of shape (n_levels,) or None
-        The levels; None if the object declares none.
-    """
+    """Return the levels that a column or a dtype declares, in their order."""
+    # Shapes: -> (n_levels,).
+    # Returns: the levels; None if the object declares none.
     dtype = getattr(column, "dtype", column)
     if hasattr(dtype, "categories") and hasattr(dtype, "ordered"):  # pandas' CategoricalDtype
         return None if dtype.categories is None else np.asarray(dtype.categories)
@@ -404,18 +235,9 @@ def declared_levels(column: object) -> np.ndarray | None:
 
 # -- labels: values that say which category each of them is of -------------------------------------
 def own_categories(values: Any) -> list | None:
-    """Return the categories that values are labelled with.
-
-    Parameters
-    ----------
-    values : object
-        A pandas Series, a DataFrame with one column per category, or a mapping by category.
-
-    Returns
-    -------
-    list or None
-        None if the values have no labels; the default index 0, 1, 2, .. of pandas counts as none.
-    """
+    """Return the categories that values are labelled with."""
+    # Returns: none if the values have no labels; the default index 0, 1, 2, .. of pandas counts
+    # as none.
     if isinstance(values, Mapping):
         return list(values)
     if not hasattr(values, "iloc"):
@@ -426,20 +248,8 @@ def own_categories(values: Any) -> list | None:
 
 
 def places_among(wanted: list, labels: list) -> tuple[np.ndarray, list]:
-    """Return where values are in a list of labels.
-
-    Parameters
-    ----------
-    wanted : list
-        The values to look for.
-    labels : list
-        Where to look; of equal ones the last counts.
-
-    Returns
-    -------
-    (ndarray of shape (n_found,), list)
-        Indices into `labels` of the values that are there, and those that are missing.
-    """
+    """Return where values are in a list of labels."""
+    # Shapes: -> (n_found,).
     place = {label: i for i, label in enumerate(labels)}
     missing = [value for value in wanted if value not in place]
     places = [place[value] for value in wanted if value in place]
@@ -454,27 +264,10 @@ def is_row_index(key: Any) -> bool:
 
 
 def places_of(wanted: list, categories: np.ndarray, name: str) -> np.ndarray:
-    """Return where categories are, by their names.
-
-    Parameters
-    ----------
-    wanted : list
-        The categories to look for; None and NaN are the one that stands for a missing answer.
-    categories : ndarray of shape (d,)
-        All categories.
-    name : str
-        How errors name what has the categories.
-
-    Returns
-    -------
-    ndarray of shape (n_wanted,)
-        Their positions.
-
-    Raises
-    ------
-    ValueError
-        If one of them does not exist.
-    """
+    """Return where categories are, by their names."""
+    # Shapes: categories (d,) -> (n_wanted,).
+    # wanted: the categories to look for; None and NaN are the one that stands for a missing
+    # answer.
     known = categories.tolist()
     places, missing = places_among(comparable(wanted), comparable(known))
     if missing:
@@ -486,27 +279,9 @@ def places_of(wanted: list, categories: np.ndarray, name: str) -> np.ndarray:
 
 
 def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
-    """Return where each category is among labels.
-
-    Parameters
-    ----------
-    labels : list
-        The categories that values are labelled with, each once.
-    categories : ndarray of shape (d,)
-        The order to bring the values into.
-    what : str
-        How errors name the values.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        Indices into `labels`.
-
-    Raises
-    ------
-    ValueError
-        If a category is missing among the labels, is there twice, or one too many is there.
-    """
+    """Return where each category is among labels."""
+    # Shapes: categories (d,) -> (d,).
+    # categories: the order to bring the values into.
     wanted, labels = comparable(categories.tolist()), comparable(labels)
     known = set(wanted)
     order, missing = places_among(wanted, labels)
@@ -527,22 +302,9 @@ def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
 
 
 def in_order(values: Any, categories: np.ndarray, what: str) -> Any:
-    """Return values in the order of the categories, or as they are if they have no labels.
-
-    Parameters
-    ----------
-    values : array-like of shape (d,), or mapping by category
-        One value per category.
-    categories : ndarray of shape (d,)
-        The order to bring the values into.
-    what : str
-        How errors name the values.
-
-    Returns
-    -------
-    array-like of shape (d,)
-        The values.
-    """
+    """Return values in the order of the categories, or as they are if they have no labels."""
+    # Shapes: values (d,), categories (d,) -> (d,).
+    # categories: the order to bring the values into.
     labels = own_categories(values)
     if labels is None:
         return values
@@ -551,27 +313,9 @@ def in_order(values: Any, categories: np.ndarray, what: str) -> Any:
 
 
 def as_distribution(frequencies: Any, categories: np.ndarray, name: str) -> np.ndarray:
-    """Return a distribution over categories, in their order.
-
-    Parameters
-    ----------
-    frequencies : array-like of shape (d,), or mapping by category
-        The frequencies.
-    categories : ndarray of shape (d,)
-        The order to bring them into.
-    name : str
-        The class or function to name in errors.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        The frequencies, floats.
-
-    Raises
-    ------
-    ValueError
-        If they are not d numbers >= 0 that sum to 1.
-    """
+    """Return a distribution over categories, in their order."""
+    # Shapes: frequencies (d,), categories (d,) -> (d,).
+    # categories: the order to bring them into.
     d, what = len(categories), "The array of frequencies"
     array = np.asarray(in_order(frequencies, categories, what), dtype=np.float64)
     if array.shape != (d,) or not np.all(array >= 0) or abs(array.sum() - 1) >= 1e-6:

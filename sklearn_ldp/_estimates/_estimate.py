@@ -752,10 +752,9 @@ class FrequencyEstimate:
         return ", ".join(parts)
 
     def _shown(self, k: int) -> tuple[Any, np.ndarray, list[list[str]]]:
-        """What to show of a single estimate: the queries, places among them, names and answers.
-
-        The largest categories; of bins the first ones, or ranges that together are all of them.
-        """
+        """What to show of a single estimate: the queries, places among them, names and answers."""
+        # The largest categories; of bins the first ones, or ranges that together are all of
+        # them.
         if len(self) != 1:
             return None, np.empty(0), []
         queries: Any = None

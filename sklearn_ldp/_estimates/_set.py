@@ -103,10 +103,8 @@ class EstimateSet(Mapping[Any, FrequencyEstimate]):
             )
 
     def __sub__(self, other: EstimateSet) -> dict[Any, EstimateDifference]:
-        """Return the differences to another set, of other users, by the names of the parts.
-
-        Parts that have no users in one of the sets are left out.
-        """
+        """Return the differences to another set, of other users, by the names of the parts."""
+        # Parts that have no users in one of the sets are left out.
         if not isinstance(other, EstimateSet):
             return NotImplemented
         if self.names != other.names:

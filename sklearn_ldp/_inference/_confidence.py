@@ -50,26 +50,11 @@ def confidence_interval(
 
 
 def table_intervals(estimate: Any, level: float, queries: Any = None) -> ConfidenceInterval:
-    """Return the intervals that tables and pictures give, of all categories or queries at once.
-
-    Readers sort a table, cut it, and look at the largest: only intervals that hold at once may be
-    read like that. They are those of the raw estimate, and reach to the raw value where noise has
-    put that outside of what is possible.
-
-    Parameters
-    ----------
-    estimate : FrequencyEstimate
-        The estimate, raw or post-processed.
-    level : float
-        Probability that all intervals of an estimate hold at once.
-    queries : Queries or None, default=None
-        The queries; None asks for every category.
-
-    Returns
-    -------
-    ConfidenceInterval
-        The ends, of shape (n_estimates, n_queries).
-    """
+    """Return the intervals that tables and pictures give, of all categories or queries at once."""
+    # Readers sort a table, cut it, and look at the largest: only intervals that hold at once
+    # may be read like that. They are those of the raw estimate, and reach to the raw value
+    # where noise has put that outside of what is possible.
+    # queries: the queries; None asks for every category.
     raw = estimate.as_raw()
     found = confidence_interval(raw, level, queries, True, "users", "each")
     answers = np.asarray(raw.answer(queries))
@@ -80,39 +65,21 @@ def table_intervals(estimate: Any, level: float, queries: Any = None) -> Confide
 def leading_intervals(
     values: np.ndarray, covariances: EstimateCovariances, k: int, level: float
 ) -> Ends:
-    """Return intervals that hold at once for whatever leads a list, made for one of k categories.
-
-    Theorem: let ``low[v]`` exceed the frequency of v with a probability of at most
-    (1 - level) / (2 d), and ``high[v]`` be less than it with at most (1 - level) / (2 k), whatever
-    v is. Then with a probability of at least `level`, and however the errors depend on each other,
-    all d intervals from ``low[v]`` to the larger of ``high[v]`` and the k-th largest of all `high`
-    hold at once. So they hold for any categories that are picked after the estimate was seen.
-
-    Proof: all d lower ends hold but for (1 - level) / 2 (Bonferroni). Let T be the k most frequent
-    categories. All their upper ends hold but for (1 - level) / 2. Any other category is at most as
-    frequent as each member of T, hence at most the least upper end in T; which is at most the k-th
-    largest of all, as T has k members. (Unpublished; that a winner's upper end needs no correction
-    is well known.)
-
-    So the winner's curse costs the lower ends alone, and upper ends are as of k categories that
-    were named beforehand.
-
-    Parameters
-    ----------
-    values : ndarray of shape (d,)
-        The raw estimate.
-    covariances : EstimateCovariances
-        Its covariances.
-    k : int
-        For how many categories the upper ends are as short as they can be.
-    level : float
-        Probability that all intervals hold at once.
-
-    Returns
-    -------
-    low, high : ndarray of shape (d,)
-        The ends of the intervals of all categories, in [0, 1].
-    """
+    """Intervals that hold at once for whatever leads a list, made for one of k categories."""
+    # Theorem: let `low[v]` exceed the frequency of v with a probability of at most (1 - level)
+    # / (2 d), and `high[v]` be less than it with at most (1 - level) / (2 k), whatever v is.
+    # Then with a probability of at least `level`, and however the errors depend on each other,
+    # all d intervals from `low[v]` to the larger of `high[v]` and the k-th largest of all
+    # `high` hold at once. So they hold for any categories that are picked after the estimate
+    # was seen.
+    # Proof: all d lower ends hold but for (1 - level) / 2 (Bonferroni). Let T be the k most
+    # frequent categories. All their upper ends hold but for (1 - level) / 2. Any other category
+    # is at most as frequent as each member of T, hence at most the least upper end in T; which
+    # is at most the k-th largest of all, as T has k members. (Unpublished; that a winner's
+    # upper end needs no correction is well known.)
+    # So the winner's curse costs the lower ends alone, and upper ends are as of k categories
+    # that were named beforehand.
+    # Shapes: values (d,) -> (d,).
     tail = (1 - level) / 2
     low, _ = tail_intervals(values, covariances, tail / len(values))
     _, high = tail_intervals(values, covariances, tail / k)

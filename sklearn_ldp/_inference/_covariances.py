@@ -43,20 +43,11 @@ class Estimate(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class EstimateCovariances:
-    """Covariances of one raw estimate about the frequencies that a statement is about.
+    """Covariances of one raw estimate about the frequencies that a statement is about."""
 
-    Parameters
-    ----------
-    noise : Noise
-        The noise of a single estimate.
-    of : {"users", "population"}
-        Whom the statement is about; of a population the users are a random sample.
-    frequencies : ndarray of shape (d,)
-        The frequencies at which the covariances are taken, a distribution.
-    """
-
-    noise: Noise
-    of: str
+    noise: Noise  # the noise of a single estimate
+    of: str  # whom the statement is about; of a population the users are a random sample
+    # (d,): the frequencies at which the covariances are taken, a distribution.
     frequencies: np.ndarray
 
     @cached_property
@@ -100,11 +91,9 @@ class EstimateCovariances:
         return EstimateCovariances(Noise.combined(covariances, (1, -1)), "users", self.frequencies)
 
     def quadratic(self) -> tuple[np.ndarray, float, float]:
-        """Return A, b, c such that the variance of a category is ``A + b f - c f**2``.
-
-        A is the same number for all categories of a pure oracle. Where it also depends on other
-        categories, their frequencies are those of this object.
-        """
+        """Return A, b, c such that the variance of a category is ``A + b f - c f**2``."""
+        # A is the same number for all categories of a pure oracle. Where it also depends on
+        # other categories, their frequencies are those of this object.
         f, noise = self.frequencies, self._of_whom
         growth, curvature = (float(np.ravel(x)[0]) for x in (noise.growth, noise.curvature))
         return self.variances() - growth * f + curvature * f**2, growth, curvature
@@ -127,17 +116,7 @@ class EstimateCovariances:
 
 
 def refuse_without_law(estimate: Estimate, what: str, other: str = "") -> None:
-    """Raise ValueError unless an estimate is raw and its noise is known.
-
-    Parameters
-    ----------
-    estimate : FrequencyEstimate
-        The estimate.
-    what : str
-        What it is needed for, such as "confidence interval".
-    other : str, default=""
-        Another remedy than the raw estimate.
-    """
+    """Raise ValueError unless an estimate is raw and its noise is known."""
     if len(estimate) == 0:
         raise ValueError(
             f"No {what} without users: nobody was asked about these {estimate.shape[1]} categories."
@@ -158,27 +137,8 @@ def refuse_without_law(estimate: Estimate, what: str, other: str = "") -> None:
 def covariances_of_rows(
     estimate: Estimate, of: str, what: str, other: str = ""
 ) -> list[tuple[np.ndarray, EstimateCovariances]]:
-    """Return the values of each row of a raw estimate, and their covariances at these values.
-
-    Parameters
-    ----------
-    estimate : FrequencyEstimate
-        The estimate.
-    of : {"users", "population"}
-        Whom the statement is about.
-    what, other : str
-        What it is needed for, and another remedy, as for `refuse_without_law`.
-
-    Returns
-    -------
-    list of (ndarray of shape (d,), EstimateCovariances)
-        One pair for each row. The covariances are those at `frequencies_behind` the values.
-
-    Raises
-    ------
-    ValueError
-        If there is no raw estimate with a noise model, or `of` is something else.
-    """
+    """Return the values of each row of a raw estimate, and their covariances at these values."""
+    # Shapes: -> (d,).
     check_of(of)
     refuse_without_law(estimate, what, other)
     noise: Any = estimate.noise

@@ -32,20 +32,8 @@ def check_error_rate(error_rate: Any) -> None:
 
 
 def adjusted_p_values(p_values: np.ndarray, error_rate: str) -> np.ndarray:
-    """Return the least alpha at which each of many hypotheses is rejected.
-
-    Parameters
-    ----------
-    p_values : ndarray of shape (n_estimates, d)
-        One p-value for each hypothesis; those of a row are a family.
-    error_rate : {"fdr", "fdr_any", "fwer"}
-        Benjamini and Hochberg, Benjamini and Yekutieli, or Holm.
-
-    Returns
-    -------
-    ndarray of shape (n_estimates, d)
-        The adjusted p-values.
-    """
+    """Return the least alpha at which each of many hypotheses is rejected."""
+    # Shapes: p_values (n_estimates, d) -> (n_estimates, d).
     if error_rate != "fwer":
         method = "bh" if error_rate == "fdr" else "by"
         return stats.false_discovery_control(p_values, axis=1, method=method)

@@ -58,26 +58,11 @@ class ConfidenceInterval(_Pair):
 def within(
     low: np.ndarray, high: np.ndarray, half_width: Any, least: Any = 0.0, most: Any = 1.0
 ) -> Ends:
-    """Clip intervals to what a distribution can answer, and let each reach into that range.
-
-    An estimate that is far outside by chance would leave an interval that is a single point, such
-    as [0, 0], and seem to be surer than any other. So an interval covers at least a quarter of a
-    half width of the range (if that is as long).
-
-    Parameters
-    ----------
-    low, high : ndarray of shape (n,)
-        The ends.
-    half_width : float or ndarray of shape (n,)
-        Half the widths of intervals at the end of the range.
-    least, most : float or ndarray of shape (n,)
-        The range of the answers.
-
-    Returns
-    -------
-    (ndarray of shape (n,), ndarray of shape (n,))
-        Lower and upper ends.
-    """
+    """Clip intervals to what a distribution can answer, and let each reach into that range."""
+    # An estimate that is far outside by chance would leave an interval that is a single point,
+    # such as [0, 0], and seem to be surer than any other. So an interval covers at least a
+    # quarter of a half width of the range (if that is as long).
+    # Shapes: low, high (n,), half_width (n,), least, most (n,) -> (n,).
     low, high = np.minimum(low, most - half_width / 4), np.maximum(high, least + half_width / 4)
     return np.clip(low, least, most), np.clip(high, least, most)
 
@@ -109,26 +94,9 @@ def intervals(
     level: float,
     simultaneous: bool,
 ) -> Ends:
-    """Return the ends of intervals of the answers to linear queries of one raw estimate.
-
-    Parameters
-    ----------
-    values : ndarray of shape (d,)
-        The raw estimate.
-    covariances : EstimateCovariances
-        Its covariances.
-    rows : csr_array of shape (n_queries, d) or None
-        The queries; None asks for every category.
-    level : float
-        Probability that an interval holds; with `simultaneous`, that all of them hold at once.
-    simultaneous : bool
-        Whether the level is that of all intervals at once.
-
-    Returns
-    -------
-    (ndarray of shape (n_queries,), ndarray of shape (n_queries,))
-        Lower and upper ends.
-    """
+    """Return the ends of intervals of the answers to linear queries of one raw estimate."""
+    # Shapes: values (d,), rows (n_queries, d) -> (n_queries,).
+    # rows: the queries; None asks for every category.
     if rows is not None:
         return answer_intervals(values, covariances, rows, level, simultaneous)
     if not (simultaneous and len(values)):
@@ -157,25 +125,10 @@ def band(
     level: float,
     simultaneous: bool = True,
 ) -> tuple[float, np.ndarray]:
-    """Return how many standard deviations intervals are wide, and the standard deviations.
-
-    Parameters
-    ----------
-    covariances : EstimateCovariances
-        The covariances.
-    rows : csr_array of shape (n_queries, d)
-        The queries.
-    level : float
-        Probability that an interval holds; with `simultaneous`, that all of them hold at once.
-    simultaneous : bool, default=True
-        Whether the level is that of all intervals at once.
-
-    Returns
-    -------
-    (float, ndarray of shape (n_queries,))
-        A quantile of one normal variable, of the Gaussian maximum, or that of Sidak's inequality
-        for many answers; and the standard deviation of each answer.
-    """
+    """Return how many standard deviations intervals are wide, and the standard deviations."""
+    # Shapes: rows (n_queries, d) -> (n_queries,).
+    # Returns: a quantile of one normal variable, of the Gaussian maximum, or that of Sidak's
+    # inequality for many answers; and the standard deviation of each answer.
     if not simultaneous:
         return two_sided(level), np.sqrt(covariances.answer_variances(rows))
     largest_of, std = at_once(covariances, rows)
@@ -185,21 +138,10 @@ def band(
 def at_once(
     covariances: EstimateCovariances, rows: sparse.csr_array
 ) -> tuple[LargestOf, np.ndarray]:
-    """Return the law of the largest error in standard deviations, and these, of shape (n_queries,).
-
-    Parameters
-    ----------
-    covariances : EstimateCovariances
-        The covariances.
-    rows : csr_array of shape (n_queries, d)
-        The queries.
-
-    Returns
-    -------
-    (LargestOf, ndarray of shape (n_queries,))
-        The law of a Gaussian maximum, or that of Sidak's inequality for many answers; and the
-        standard deviation of each answer.
-    """
+    """The law of the largest error in standard deviations, and these."""
+    # Shapes: rows (n_queries, d) -> (n_queries,).
+    # Returns: the law of a Gaussian maximum, or that of Sidak's inequality for many answers;
+    # and the standard deviation of each answer.
     n_queries, largest = rows.shape[0], int(np.diff(rows.indptr).max(initial=0))
     if n_queries <= (_MANY_ANSWERS if largest > 1 else _MANY_CATEGORIES):
         try:
@@ -213,18 +155,11 @@ def at_once(
 
 
 class LargestOf(NamedTuple):
-    """The law of the largest of n normal statistics, in absolute value.
+    """The law of the largest of n normal statistics, in absolute value."""
 
-    Parameters
-    ----------
-    n : int
-        How many statistics there are.
-    drawn : ndarray of shape (n_draws,)
-        Largest ones that were drawn, in rising order. Whatever was drawn, quantiles lie between
-        those of a single statistic and Sidak's; the default leaves Sidak's.
-    """
-
-    n: int
+    n: int  # how many statistics there are
+    # (n_draws,): largest ones that were drawn, in rising order. Whatever was drawn, quantiles
+    # lie between those of a single statistic and Sidak's; the default leaves Sidak's.
     drawn: np.ndarray = np.array([1e300])
 
     def quantile(self, level: float) -> float:
@@ -241,18 +176,8 @@ class LargestOf(NamedTuple):
 
 
 def gaussian_maximum(covariance: np.ndarray) -> LargestOf:
-    """Return the law of the largest of correlated normal statistics, in absolute value.
-
-    Parameters
-    ----------
-    covariance : ndarray of shape (n, n)
-        Covariances; a variance of 0 leaves its statistic out.
-
-    Returns
-    -------
-    LargestOf
-        The law, from drawn vectors that are the same each time.
-    """
+    """Return the law of the largest of correlated normal statistics, in absolute value."""
+    # Shapes: covariance (n, n).
     variances = np.diag(covariance)
     kept = np.flatnonzero(variances > 1e-12 * max(variances.max(initial=0.0), 1e-300))
     if len(kept) <= 1:
@@ -267,26 +192,12 @@ def gaussian_maximum(covariance: np.ndarray) -> LargestOf:
 
 # -- one category -----------------------------------------------------------------------------
 def score_intervals(values: np.ndarray, covariances: EstimateCovariances, critical: Any) -> Ends:
-    """Return score intervals of the categories, with half a count.
-
-    An end is the frequency T with ``|x -+ k - T| = u sqrt(A + b T - c T**2)``: the estimate x is
-    as far from T as the level allows, with the variance that it would have if T were the truth.
-    Half a count, k, makes up for the grid that estimates lie on.
-
-    Parameters
-    ----------
-    values : ndarray of shape (d,)
-        The raw estimate.
-    covariances : EstimateCovariances
-        Its covariances.
-    critical : float or ndarray of shape (d,)
-        The number u of standard deviations.
-
-    Returns
-    -------
-    (ndarray of shape (d,), ndarray of shape (d,))
-        Lower and upper ends, in [0, 1].
-    """
+    """Return score intervals of the categories, with half a count."""
+    # An end is the frequency T with `|x -+ k - T| = u sqrt(A + b T - c T**2)`: the estimate x
+    # is as far from T as the level allows, with the variance that it would have if T were the
+    # truth. Half a count, k, makes up for the grid that estimates lie on.
+    # Shapes: values (d,), critical (d,) -> (d,).
+    # critical: the number u of standard deviations.
     constant, slope, square = covariances.quadratic()
     squared = critical**2
 
@@ -304,10 +215,8 @@ def score_intervals(values: np.ndarray, covariances: EstimateCovariances, critic
 
 
 def _exact_intervals(values: np.ndarray, covariances: EstimateCovariances, critical: float) -> Ends:
-    """Return Clopper-Pearson intervals, whose tails are exact if users are drawn at random.
-
-    With fixed users the count varies less than a binomial one, so that they are too long.
-    """
+    """Return Clopper-Pearson intervals, whose tails are exact if users are drawn at random."""
+    # With fixed users the count varies less than a binomial one, so that they are too long.
     law: Any = covariances.binomial
     n, tail = covariances.n_samples, float(ndtr(-critical))
     count = covariances.support_counts(values)
@@ -319,28 +228,13 @@ def _exact_intervals(values: np.ndarray, covariances: EstimateCovariances, criti
 
 
 def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: float) -> Ends:
-    """Return intervals of the categories, each of whose ends misses with a known probability.
-
-    The tails of a count that few reports make are not normal. The score interval takes the skewness
-    of the count into account (Cornish and Fisher); its ends missed at most as often as stated in
-    each of 39,000 cells (a test enumerates some). The ends of Clopper and Pearson miss at most as
-    often, too. All are monotone in the count, so that the inner ones do not miss more often.
-
-    Parameters
-    ----------
-    values : ndarray of shape (d,)
-        The raw estimate.
-    covariances : EstimateCovariances
-        Its covariances.
-    tail : float
-        Probability that a lower end is above the frequency of its category, and the same for an
-        upper end below it; less than 1/2.
-
-    Returns
-    -------
-    (ndarray of shape (d,), ndarray of shape (d,))
-        Lower and upper ends, in [0, 1].
-    """
+    """Return intervals of the categories, each of whose ends misses with a known probability."""
+    # The tails of a count that few reports make are not normal. The score interval takes the
+    # skewness of the count into account (Cornish and Fisher); its ends missed at most as often
+    # as stated in each of 39,000 cells (a test enumerates some). The ends of Clopper and
+    # Pearson miss at most as often, too. All are monotone in the count, so that the inner ones
+    # do not miss more often.
+    # Shapes: values (d,) -> (d,).
     critical: Any = -ndtri(tail)
     law = covariances.binomial
     if law is None:
@@ -368,26 +262,8 @@ def answer_intervals(
     level: float,
     simultaneous: bool,
 ) -> Ends:
-    """Return intervals of linear answers: those of single categories by score, others by Wald.
-
-    Parameters
-    ----------
-    values : ndarray of shape (d,)
-        The raw estimate.
-    covariances : EstimateCovariances
-        Its covariances.
-    rows : csr_array of shape (n_queries, d)
-        The queries.
-    level : float
-        Probability that an interval holds; with `simultaneous`, that all of them hold at once.
-    simultaneous : bool
-        Whether the level is that of all intervals at once.
-
-    Returns
-    -------
-    (ndarray of shape (n_queries,), ndarray of shape (n_queries,))
-        Lower and upper ends, in the range of the answers of all distributions.
-    """
+    """Return intervals of linear answers: those of single categories by score, others by Wald."""
+    # Shapes: values (d,), rows (n_queries, d) -> (n_queries,).
     critical, std = band(covariances, rows, level, simultaneous)
     half_width = critical * std
     low, high = wald_intervals(values, rows, half_width, covariances.half_count)
@@ -401,18 +277,8 @@ def answer_intervals(
 
 
 def answer_range(rows: sparse.csr_array) -> Ends:
-    """Return the least and the largest answer of a distribution: the extreme weights of a query.
-
-    Parameters
-    ----------
-    rows : csr_array of shape (n_queries, d)
-        The queries.
-
-    Returns
-    -------
-    (ndarray of shape (n_queries,), ndarray of shape (n_queries,))
-        The least and the largest answers.
-    """
+    """Return the least and the largest answer of a distribution: the extreme weights of a query."""
+    # Shapes: rows (n_queries, d) -> (n_queries,).
     has_zeros = np.diff(rows.indptr) < rows.shape[1]
     least, most = (_of_each_row(pick, rows, rows.data) for pick in (np.minimum, np.maximum))
     least = np.where(has_zeros, np.minimum(least, 0), least)
@@ -422,24 +288,8 @@ def answer_range(rows: sparse.csr_array) -> Ends:
 def wald_intervals(
     values: np.ndarray, rows: sparse.csr_array, half_width: np.ndarray, half_count: float
 ) -> Ends:
-    """Return intervals around linear answers, widened by half a count.
-
-    Parameters
-    ----------
-    values : ndarray of shape (d,)
-        The raw estimate, or a difference of two.
-    rows : csr_array of shape (n_queries, d)
-        The queries.
-    half_width : ndarray of shape (n_queries,)
-        Half the width without the half count.
-    half_count : float
-        How much half a report adds to the estimate of a category.
-
-    Returns
-    -------
-    (ndarray of shape (n_queries,), ndarray of shape (n_queries,))
-        Lower and upper ends.
-    """
+    """Return intervals around linear answers, widened by half a count."""
+    # Shapes: values (d,), rows (n_queries, d), half_width (n_queries,) -> (n_queries,).
     # A report more or less moves the answer by the smallest weight at least.
     step = _of_each_row(np.minimum, rows, abs(rows.data))
     answers, width = rows @ values, half_width + step * half_count

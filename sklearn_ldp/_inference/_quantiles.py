@@ -135,11 +135,10 @@ def _crossings(
 def _bins(
     low: np.ndarray, high: np.ndarray, ends: np.ndarray, asked: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the bins that may hold each quantile.
-
-    A quantile is in bin j if the distribution function is below its probability where the bin
-    begins, and not below it where the bin ends. Both are allowed unless their intervals say no.
-    """
+    """Return the ends of the bins that may hold each quantile."""
+    # A quantile is in bin j if the distribution function is below its probability where the bin
+    # begins, and not below it where the bin ends. Both are allowed unless their intervals say
+    # no.
     may_hold = (np.r_[0.0, low[:-1]] < asked[:, None]) & (np.r_[high[:-1], 1.0] >= asked[:, None])
     # Where no bin may, the value alone is left.
     first = np.where(may_hold.any(axis=1), ends[may_hold.argmax(axis=1)], np.inf)

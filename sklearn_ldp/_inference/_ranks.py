@@ -172,11 +172,9 @@ def _pairs(covariances: EstimateCovariances, d: int) -> np.ndarray | None:
 
 
 def _n_surely_below(values: np.ndarray, variances: np.ndarray, critical: float) -> np.ndarray:
-    """Return how many categories are surely below each one, in O(d log d).
-
-    A category w is surely below v if ``x_w + u sqrt(s_v**2 + s_w**2) < x_v``, which is searched for
-    in the order of the values, where the left side grows.
-    """
+    """Return how many categories are surely below each one, in O(d log d)."""
+    # A category w is surely below v if `x_w + u sqrt(s_v**2 + s_w**2) < x_v`, which is searched
+    # for in the order of the values, where the left side grows.
     order = np.argsort(values, kind="stable")
     x, s2 = values[order], variances[order]
     # If it grows for the smallest s_v, it does so for all. If not, the largest variance so far

@@ -148,45 +148,20 @@ def independence(estimate: Estimate, *, of: str = "population") -> WaldTest:
 
 
 class Departures(NamedTuple):
-    """How far the cells of a table are from those of independent attributes, and their noise.
+    """How far the cells of a table are from those of independent attributes, and their noise."""
 
-    Parameters
-    ----------
-    differences : ndarray of shape (d_a, d_b)
-        The joint frequencies minus the products of the margins, as the sum of all is.
-    std : ndarray of shape (d_a, d_b)
-        Their standard deviations if the attributes are independent.
-    critical : float
-        How many of them the differences stay within, all at once, with the probability asked for.
-    """
-
+    # (d_a, d_b): the joint frequencies minus the products of the margins, as the sum of all is.
     differences: np.ndarray
-    std: np.ndarray
+    std: np.ndarray  # (d_a, d_b): their standard deviations if the attributes are independent
+    # How many of them the differences stay within, all at once, with the probability asked for.
     critical: float
 
 
 def departures(estimate: Estimate, level: float, of: str) -> Departures:
-    """Return how far the cells of a table are from those of independent attributes.
-
-    Parameters
-    ----------
-    estimate : FrequencyEstimate of shape (1, d_a * d_b)
-        A raw estimate, as for :func:`independence`.
-    level : float
-        Probability that all differences are within the noise if the attributes are independent.
-    of : {"population", "users"}
-        Among whom.
-
-    Returns
-    -------
-    Departures
-        By the delta method, as in the test of independence.
-
-    Raises
-    ------
-    ValueError
-        As :func:`independence`.
-    """
+    """Return how far the cells of a table are from those of independent attributes."""
+    # Shapes: estimate (1, d_a * d_b).
+    # level: probability that all differences are within the noise if the attributes are
+    # independent.
     ((values, covariances),) = covariances_of_rows(estimate, of, "comparison with independence")
     order, (first, second) = as_table(estimate.categories)
     table = _laid_out(values, order, (len(first), len(second)))
@@ -202,40 +177,20 @@ def departures(estimate: Estimate, level: float, of: str) -> Departures:
 
 
 def from_independence(table: np.ndarray) -> np.ndarray:
-    """Return a table minus that of independent attributes with the same margins.
-
-    Parameters
-    ----------
-    table : ndarray of shape (d_a, d_b)
-        Joint frequencies; their sum need not be 1.
-
-    Returns
-    -------
-    ndarray of shape (d_a, d_b)
-        The differences.
-    """
+    """Return a table minus that of independent attributes with the same margins."""
+    # Shapes: table (d_a, d_b) -> (d_a, d_b).
+    # table: joint frequencies; their sum need not be 1.
     of_rows, of_columns, _ = _margins(table)
     return _centred(table, of_rows, of_columns)
 
 
 def as_table(categories: np.ndarray) -> tuple[np.ndarray, tuple[list[Any], list[Any]]]:
-    """Return how categories that are pairs make a table.
-
-    Parameters
-    ----------
-    categories : ndarray of shape (d_a * d_b,)
-        All pairs of a value of the first and one of the second attribute, in any order.
-
-    Returns
-    -------
-    (ndarray of shape (d_a * d_b,), (list, list))
-        The place of each category in the table, in C order; and the values of both attributes.
-
-    Raises
-    ------
-    ValueError
-        If they are something else.
-    """
+    """Return how categories that are pairs make a table."""
+    # Shapes: categories (d_a * d_b,) -> (d_a * d_b,).
+    # categories: all pairs of a value of the first and one of the second attribute, in any
+    # order.
+    # Returns: the place of each category in the table, in C order; and the values of both
+    # attributes.
     pairs = categories.tolist()
     if all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
         first, second = (list(dict.fromkeys(values)) for values in zip(*pairs, strict=True))
@@ -303,27 +258,8 @@ def _independence(
 
 # -- quadratic forms --------------------------------------------------------------------------
 def quadratic_form(product: Product, diagonal: np.ndarray, vector: np.ndarray) -> float:
-    """Return ``vector' M^-1 vector`` for a positive definite matrix M.
-
-    Parameters
-    ----------
-    product : callable
-        Returns M times a vector of shape (d,).
-    diagonal : ndarray of shape (d,)
-        About the diagonal of M: the preconditioner of conjugate gradients.
-    vector : ndarray of shape (d,)
-        The vector.
-
-    Returns
-    -------
-    float
-        The quadratic form.
-
-    Raises
-    ------
-    RuntimeError
-        If conjugate gradients do not converge.
-    """
+    """Return ``vector' M^-1 vector`` for a positive definite matrix M."""
+    # Shapes: diagonal (d,), vector (d,).
     d = len(vector)
     if not np.any(vector):
         return 0.0
@@ -344,31 +280,16 @@ def quadratic_form(product: Product, diagonal: np.ndarray, vector: np.ndarray) -
 
 
 def sum_known(difference: np.ndarray, product: Product, variances: np.ndarray) -> float:
-    """Return the Wald statistic of a difference of frequencies whose true sum is known to be 0.
-
-    Parameters
-    ----------
-    difference : ndarray of shape (d,)
-        The estimated difference.
-    product : callable
-        Returns its covariance matrix Sigma times a vector.
-    variances : ndarray of shape (d,)
-        The diagonal of Sigma.
-
-    Returns
-    -------
-    float
-        The statistic, of d - 1 degrees of freedom.
-
-    Notes
-    -----
-    As the true sum is known, the difference is replaced by its residual mu after regression on its
-    own sum, ``mu = delta - S (1' delta) / T`` with ``S = Sigma 1`` and ``T = 1' S``. Its sum is 0,
-    and its covariance matrix is ``R = Sigma - S S' / T``. With any c > 0 the solution x of
-    ``(Sigma + c S S') x = mu`` has ``S' x = 0``, as multiplication by 1' shows, hence ``R x = mu``,
-    and ``mu' x`` is the statistic with the generalised inverse of R. An oracle such as GRR, whose
-    estimates always sum to 1, has S = 0, and the vector of ones takes the place of S.
-    """
+    """Return the Wald statistic of a difference of frequencies whose true sum is known to be 0."""
+    # Shapes: difference (d,), variances (d,).
+    # product: returns its covariance matrix Sigma times a vector.
+    # As the true sum is known, the difference is replaced by its residual mu after regression
+    # on its own sum, `mu = delta - S (1' delta) / T` with `S = Sigma 1` and `T = 1' S`. Its sum
+    # is 0, and its covariance matrix is `R = Sigma - S S' / T`. With any c > 0 the solution x
+    # of `(Sigma + c S S') x = mu` has `S' x = 0`, as multiplication by 1' shows, hence `R x =
+    # mu`, and `mu' x` is the statistic with the generalised inverse of R. An oracle such as
+    # GRR, whose estimates always sum to 1, has S = 0, and the vector of ones takes the place of
+    # S.
     d = len(difference)
     of_sum = product(np.ones(d))
     total = float(of_sum.sum())

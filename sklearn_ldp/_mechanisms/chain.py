@@ -15,31 +15,21 @@ _MOST_TRIES = 1 << 12  # reports drawn at a time
 
 
 class Chain:
-    """The two kinds of reports whose mixture has the law of a mechanism's single report.
+    """The two kinds of reports whose mixture has the law of a mechanism's single report."""
 
-    Each report y of the mechanism has one of two likelihoods: E c(y) if it supports the user's
-    value, otherwise c(y), where E = exp(epsilon). A *permanent* report has exp(epsilon_forever) in
-    the place of E, and a *uniform* one has 1. Both are the mechanism's own reports after rejection.
-    With s for the share of c that supports a value, and p for the probability that a report does, a
-    report that is permanent with probability
-
-    .. math:: a = \\frac{p - s}{p_\\infty - s}, \\qquad s = \\frac{p}{p + E (1 - p)}, \\qquad
-              p_\\infty = \\frac{E_\\infty s}{E_\\infty s + 1 - s}
-
-    and otherwise uniform is distributed as the mechanism's. Uniform reports do not depend on the
-    value, so any number of reports reveals at most what the permanent one does.
-
-    All probabilities are integers over 2**64, rounded so that neither epsilon is exceeded. `share`
-    is a; a report that does not support the value is kept as the permanent one with the probability
-    `keep_against`, and one that supports a fixed value as a uniform one with `keep_for`.
-
-    Raises
-    ------
-    TypeError
-        If the mechanism does not state `has_two_likelihoods`.
-    ValueError
-        If `epsilon_forever` is below `epsilon`, that of a single report, or not finite.
-    """
+    # Each report y of the mechanism has one of two likelihoods: E c(y) if it supports the
+    # user's value, otherwise c(y), where E = exp(epsilon). A *permanent* report has
+    # exp(epsilon_forever) in the place of E, and a *uniform* one has 1. Both are the
+    # mechanism's own reports after rejection. With s for the share of c that supports a value,
+    # and p for the probability that a report does, a report that is permanent with probability
+    # .. math:: a = \frac{p - s}{p_\infty - s}, \qquad s = \frac{p}{p + E (1 - p)}, \qquad
+    #           p_\infty = \frac{E_\infty s}{E_\infty s + 1 - s}
+    # and otherwise uniform is distributed as the mechanism's. Uniform reports do not depend on
+    # the value, so any number of reports reveals at most what the permanent one does.
+    # All probabilities are integers over 2**64, rounded so that neither epsilon is exceeded.
+    # `share` is a; a report that does not support the value is kept as the permanent one with
+    # the probability `keep_against`, and one that supports a fixed value as a uniform one with
+    # `keep_for`.
 
     def __init__(self, mechanism: Any, epsilon: float, epsilon_forever: float) -> None:
         if not getattr(mechanism, "has_two_likelihoods", False):
@@ -60,12 +50,11 @@ class Chain:
         self.share = self._share(ratio) if self.keep_against < TWO_64 else TWO_64
 
     def _share(self, ratio: Fraction) -> int:
-        """The largest a, over 2**64, for which a single report stays within the ratio.
-
-        The worst case is a mechanism that reaches the ratio, and a report whose uniform likelihood
-        is the least: `least` times the permanent one of a report against the value. The ratio of a
-        single report, (a ratio / against + (1 - a) least) / (a + (1 - a) least), grows with a.
-        """
+        """The largest a, over 2**64, for which a single report stays within the ratio."""
+        # The worst case is a mechanism that reaches the ratio, and a report whose uniform
+        # likelihood is the least: `least` times the permanent one of a report against the
+        # value. The ratio of a single report, (a ratio / against + (1 - a) least) / (a + (1
+        # - a) least), grows with a.
         p = self.mechanism.own_support
         against, kept = Fraction(self.keep_against, TWO_64), Fraction(self.keep_for, TWO_64)
         least = (p + (1 - p) * against) / (against * (p * kept + 1 - p))

@@ -28,13 +28,12 @@ _TESTED_CELLS = 1 << 20  # reports times categories by which plain reports are t
 
 
 class LinearMechanism(Mechanism):
-    """Base of all mechanisms for frequencies, whose estimate is a linear function of the counts.
+    """Base of all mechanisms for frequencies, whose estimate is a linear function of the counts."""
 
-    Variances and covariances are those of one user; the noise of n users has them n times smaller.
-    Without p and q, as :class:`Channel` has them, a subclass gives `null_variance`, `slope`,
-    `variances` and `covariance`; the forms that a covariance takes are derived in
-    `sklearn_ldp._noise.Covariance`, and :class:`~sklearn_ldp._noise.Noise` does the rest.
-    """
+    # Variances and covariances are those of one user; the noise of n users has them n times
+    # smaller. Without p and q, as :class:`Channel` has them, a subclass gives `null_variance`,
+    # `slope`, `variances` and `covariance`; the forms that a covariance takes are derived in
+    # `sklearn_ldp._noise.Covariance`, and :class:`~sklearn_ldp._noise.Noise` does the rest.
 
     #: Size d of the domain.
     n_categories: int
@@ -371,11 +370,9 @@ class Channel(LinearMechanism):
         return text, float(share)
 
     def _sizes(self, reports: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """Return the numbers of categories that reports support; none if these tell nothing.
-
-        With them, for any value, the largest variance, and the largest distance from the mean, of
-        the independent summands that the total is made of.
-        """
+        """Return the numbers of categories that reports support; none if these tell nothing."""
+        # With them, for any value, the largest variance, and the largest distance from the
+        # mean, of the independent summands that the total is made of.
         kinds, sizes, *bounds = self._law_of_sizes
         own_sizes = sizes if not len(sizes) else sizes[reports if kinds is None else kinds(reports)]
         return own_sizes, *bounds
@@ -560,24 +557,16 @@ class IndependentChannel(Channel):
 
 
 class IndexChannel(NumberReports, Channel):
-    """Base of channels whose report is one number, with a set of numbers for each category.
+    """Base of channels whose report is one number, with a set of numbers for each category."""
 
-    With probability ``threshold / 2**64`` the number is uniform in the set of the user's category,
-    otherwise uniform among all others. A tally counts each number. Subclasses say which numbers the
-    sets have (`_inside`, `_outside`), and how counts become supports (`decode`, `_spread`,
-    `_gather`).
-
-    Parameters
-    ----------
-    n_categories : int
-        Size d of the domain.
-    p, q : Fraction
-        Support probabilities.
-    threshold : int
-        Probability of a number from the set, over 2**64.
-    n_reports, n_inside : int
-        Number of numbers in all, and in the set of a category.
-    """
+    # With probability `threshold / 2**64` the number is uniform in the set of the user's
+    # category, otherwise uniform among all others. A tally counts each number. Subclasses say
+    # which numbers the sets have (`_inside`, `_outside`), and how counts become supports
+    # (`decode`, `_spread`, `_gather`).
+    # n_categories: size d of the domain.
+    # p, q: support probabilities.
+    # threshold: probability of a number from the set, over 2**64.
+    # n_reports, n_inside: number of numbers in all, and in the set of a category.
 
     has_two_likelihoods = True
     has_exact_covariance = True

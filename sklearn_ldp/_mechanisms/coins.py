@@ -61,23 +61,9 @@ def direct_threshold(epsilon: float, n_values: int) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def group_threshold(epsilon: float, n_inside: int, n_outside: int) -> int:
-    """Return the largest P such that reporting in a set with probability P / 2**64 is private.
-
-    Reports are uniform inside and outside, so the worst ratio is
-    P n_outside / ((2**64 - P) n_inside); one inside and d - 1 outside is `direct_threshold`.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget of one release.
-    n_inside, n_outside : int
-        Number of reports in the set, and number of other reports.
-
-    Returns
-    -------
-    int
-        P, below 2**64.
-    """
+    """Return the largest P such that reporting in a set with probability P / 2**64 is private."""
+    # Reports are uniform inside and outside, so the worst ratio is P n_outside / ((2**64 - P)
+    # n_inside); one inside and d - 1 outside is `direct_threshold`.
     ratio = exp_lower_bound(epsilon) * n_inside
     return min(int(TWO_64 * ratio / (ratio + n_outside)), TWO_64 - 1)
 
@@ -366,10 +352,8 @@ class Coins:
 
 
 def _cheapest_start(rate: float, n_items: int) -> int:
-    """Return the sixteenths of a share of members that cost the least to draw and to repair.
-
-    Any share would do. Four random bits an item cost about as much as a place to try.
-    """
+    """Return the sixteenths of a share of members that cost the least to draw and to repair."""
+    # Any share would do. Four random bits an item cost about as much as a place to try.
 
     def cost(sixteenths):
         share, n_digits = sixteenths / 16, len(f"{sixteenths:04b}".rstrip("0"))
@@ -391,17 +375,12 @@ def count_members(packed: np.ndarray) -> np.ndarray:
 
 
 class Octets:
-    """The joint law of eight coins that are True with probability ``threshold / 2**64`` each.
+    """The joint law of eight coins that are True with probability ``threshold / 2**64`` each."""
 
-    The probabilities of the 256 outcomes are multiples of 2**-512, so a uniform number of 512 bits
-    decides by its place among their cumulative sums. Its first 16 bits alone decide, except for the
-    words (at most 255 in 65536) in which one of the sums lies.
-
-    Parameters
-    ----------
-    threshold : int
-        From 1 to 2**64 - 1.
-    """
+    # The probabilities of the 256 outcomes are multiples of 2**-512, so a uniform number of 512
+    # bits decides by its place among their cumulative sums. Its first 16 bits alone decide,
+    # except for the words (at most 255 in 65536) in which one of the sums lies.
+    # threshold: from 1 to 2**64 - 1.
 
     def __init__(self, threshold: int):
         chances = [threshold**k * (TWO_64 - threshold) ** (8 - k) for k in range(9)]
@@ -431,13 +410,13 @@ def octets(threshold: int) -> Octets:
 
 
 class SecureCoins(Coins):
-    """Bytes from the operating system's secure source, or from a generator that it seeds.
+    """Bytes from the operating system's secure source, or from a generator that it seeds."""
 
-    The coins of a single user come from the system itself. Many at a time are drawn by OpenSSL's
-    generator (AES-256 in counter mode, a CTR_DRBG of NIST SP 800-90A), ten times as fast. Each such
-    draw first mixes 256 new bits of the system into its state. So neither a forked process nor a
-    cloned machine repeats coins, and whoever learns the state later does not learn earlier coins.
-    """
+    # The coins of a single user come from the system itself. Many at a time are drawn by
+    # OpenSSL's generator (AES-256 in counter mode, a CTR_DRBG of NIST SP 800-90A), ten times as
+    # fast. Each such draw first mixes 256 new bits of the system into its state. So neither a
+    # forked process nor a cloned machine repeats coins, and whoever learns the state later does
+    # not learn earlier coins.
 
     def bytes(self, n):
         draw = os.urandom if n <= _SYSTEM_BYTES else _expanded
@@ -465,22 +444,13 @@ class SeededCoins(Coins):
 
 
 class ByteCoins(Coins):
-    """Given bytes: the coins of a single user, as clients in all languages read them.
+    """Given bytes: the coins of a single user, as clients in all languages read them."""
 
-    What a mechanism draws from these for one code is the written format of clients. They are read
-    in the order in which they are asked for. Without tables and without the subsets of many users,
-    which take fewer of them, there is less to write down.
-
-    Parameters
-    ----------
-    stream : bytes
-        The bytes.
-
-    Attributes
-    ----------
-    n_read : int
-        How many of them were read.
-    """
+    # What a mechanism draws from these for one code is the written format of clients. They are
+    # read in the order in which they are asked for. Without tables and without the subsets of
+    # many users, which take fewer of them, there is less to write down.
+    # stream: the bytes.
+    # n_read: how many of them were read.
 
     many_coins = math.inf
 
@@ -509,11 +479,10 @@ class ByteCoins(Coins):
 
 
 class CoinStreams:
-    """One stream of coins per block of users, so that results do not depend on the work's order.
+    """One stream of coins per block of users, so that results do not depend on the work's order."""
 
-    With a seed, the coins of user i depend on the seed, the block size and i alone. With
-    ``random_state=None`` every stream is the secure source.
-    """
+    # With a seed, the coins of user i depend on the seed, the block size and i alone. With
+    # `random_state=None` every stream is the secure source.
 
     def __init__(self, random_state: RandomState):
         self.is_secure = random_state is None

@@ -18,20 +18,8 @@ _CELLS = 1 << 21  # numbers worked on at a time
 
 
 def channel_covariance(channel: Any, frequencies: np.ndarray) -> Covariance:
-    """Return the covariance of a channel's estimates, by its joint support, its law, or drawn.
-
-    Parameters
-    ----------
-    channel : Channel
-        The mechanism.
-    frequencies : ndarray of shape (d,)
-        Frequencies among the users.
-
-    Returns
-    -------
-    Covariance
-        The covariance for one user.
-    """
+    """Return the covariance of a channel's estimates, by its joint support, its law, or drawn."""
+    # Shapes: frequencies (d,).
     if not channel.has_exact_covariance:
         return _DrawnCovariance(channel, frequencies)
     return Covariance(channel, frequencies, lambda f: _factors(channel, f))
@@ -56,10 +44,9 @@ def _factors(channel: Any, f: np.ndarray) -> Factors:
 
 
 class _DrawnCovariance(Covariance):
-    """A mean over 2**14 drawn reports, which are the same each time.
+    """A mean over 2**14 drawn reports, which are the same each time."""
 
-    The variance of a single category is exact nevertheless.
-    """
+    # The variance of a single category is exact nevertheless.
 
     def __init__(self, channel: Any, frequencies: np.ndarray) -> None:
         super().__init__(channel, frequencies, _refuse_pairs)

@@ -17,23 +17,7 @@ _FEW_ROWS = 16  # are unpacked
 
 @lru_cache(maxsize=256)  # collectors ask for each batch
 def choice_entropy(inside: Fraction, n_inside: int, n_outside: int, order: int = 1) -> float:
-    """Return the entropy of a uniform choice from one of two sets of outcomes.
-
-    Parameters
-    ----------
-    inside : Fraction
-        Probability of the first set.
-    n_inside, n_outside : int
-        Sizes of the two sets.
-    order : {1, 2}, default=1
-        1 is Shannon's entropy, 2 the collision entropy: minus the logarithm of the probability that
-        two choices agree.
-
-    Returns
-    -------
-    float
-        In bits.
-    """
+    """Return the entropy of a uniform choice from one of two sets of outcomes."""
     # 1 - inside may be far below the resolution of floats, so each probability is exact.
     sets = [(p, n) for p, n in ((inside, n_inside), (1 - inside, n_outside)) if p > 0]
     logs = [math.log2(p.numerator) - math.log2(p.denominator) for p, _ in sets]
@@ -41,22 +25,8 @@ def choice_entropy(inside: Fraction, n_inside: int, n_outside: int, order: int =
 
 
 def mixture_entropy(logs: Iterable[float], entropies: Iterable[float], order: int) -> float:
-    """Return the entropy of a draw from one of several sets of outcomes, which are disjoint.
-
-    Parameters
-    ----------
-    logs : iterable of n_sets floats
-        Binary logarithms of the probabilities of the sets.
-    entropies : iterable of n_sets floats
-        Entropies of a draw from each set, in bits.
-    order : {1, 2}
-        As for `choice_entropy`.
-
-    Returns
-    -------
-    float
-        In bits.
-    """
+    """Return the entropy of a draw from one of several sets of outcomes, which are disjoint."""
+    # entropies: entropies of a draw from each set, in bits.
     pairs = list(zip(logs, entropies, strict=True))
     if order == 1:
         return float(sum(2.0**log * (entropy - log) for log, entropy in pairs))
@@ -242,18 +212,9 @@ def independent_sizes(p: Fraction, q: Fraction, n_categories: int) -> np.ndarray
 
 
 def count_bits(bits: np.ndarray) -> np.ndarray:
-    """Count the ones of each column.
-
-    Parameters
-    ----------
-    bits : ndarray of shape (n, d)
-        Zeros and ones as bytes.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        int64.
-    """
+    """Count the ones of each column."""
+    # Shapes: bits (n, d) -> (d,).
+    # bits: zeros and ones as bytes.
     # Sums of up to 255 bits fit in a byte, so most of the adding is done on bytes.
     total = np.zeros(bits.shape[1], dtype=np.int64)
     for start in range(0, len(bits), 255):
@@ -262,21 +223,11 @@ def count_bits(bits: np.ndarray) -> np.ndarray:
 
 
 def count_packed_bits(packed: np.ndarray) -> np.ndarray:
-    """Count the ones of each column of packed bits, without unpacking more than a few rows.
-
-    Rows are added up like numbers of one bit per column: three rows of the same weight make a row
-    of sums and one of carries, which weigh twice as much.
-
-    Parameters
-    ----------
-    packed : ndarray of shape (n, n_bytes)
-        Eight bits a byte, the highest bit first, uint8.
-
-    Returns
-    -------
-    ndarray of shape (8 * n_bytes,)
-        int64.
-    """
+    """Count the ones of each column of packed bits, without unpacking more than a few rows."""
+    # Rows are added up like numbers of one bit per column: three rows of the same weight make a
+    # row of sums and one of carries, which weigh twice as much.
+    # Shapes: packed (n, n_bytes) -> (8 * n_bytes,).
+    # packed: eight bits a byte, the highest bit first, uint8.
     total = np.zeros(8 * packed.shape[1], dtype=np.int64)
     n_rows = max(_CACHE_BYTES // max(packed.shape[1], 1), 1)
     for start in range(0, len(packed), n_rows):

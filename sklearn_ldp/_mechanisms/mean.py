@@ -31,42 +31,19 @@ _OUTPUTS = 80  # about half the number of outputs to choose from
 
 
 class MeanTable(NamedTuple):
-    """An exactly private and exactly unbiased channel from 33 inputs in [-1, 1] to outputs.
+    """An exactly private and exactly unbiased channel from 33 inputs in [-1, 1] to outputs."""
 
-    Parameters
-    ----------
-    rows : list of list of int
-        The probability of each output under each input, in units of 2**-64.
-    values : list of Fraction
-        What each output stands for.
-    """
-
-    rows: list[list[int]]
-    values: list[Fraction]
+    rows: list[list[int]]  # the probability of each output under each input, in units of 2**-64
+    values: list[Fraction]  # what each output stands for
 
 
 @lru_cache(maxsize=64)
 def mean_table(epsilon: float) -> MeanTable:
-    """Return the channel of a budget: from package data, or from the linear programme.
-
-    Below 0.2 it is the one with two outputs [1]_, whose worst variance is less than 1 % above the
-    optimum there; beyond 8 it is the channel of 8.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget of one report.
-
-    Returns
-    -------
-    MeanTable
-        The channel.
-
-    References
-    ----------
-    .. [1] J. C. Duchi, M. I. Jordan, M. J. Wainwright, "Minimax optimal procedures for locally
-       private estimation", JASA 113 (2018), :doi:`10.1080/01621459.2017.1389735`.
-    """
+    """Return the channel of a budget: from package data, or from the linear programme."""
+    # Below 0.2 it is the one with two outputs [1]_, whose worst variance is less than 1 % above
+    # the optimum there; beyond 8 it is the channel of 8.
+    # [1] J. C. Duchi, M. I. Jordan, M. J. Wainwright, "Minimax optimal procedures for locally
+    # private estimation", JASA 113 (2018), :doi:`10.1080/01621459.2017.1389735`.
     if epsilon < _LEAST:
         return _two_outputs(epsilon)
     epsilon = min(epsilon, _MOST)
@@ -96,28 +73,11 @@ def _two_outputs(epsilon: float) -> MeanTable:
 
 
 def solved_table(epsilon: float) -> MeanTable:
-    """Solve the linear programme, and round its solution to integers exactly.
-
-    The programme minimises the worst variance t over the inputs x = i / 16: each row of
-    probabilities sums to 1, has the mean x and a second moment of at most ``t + x**2``, and lies
-    between z and exp(epsilon) z, where z has one entry for each output. Channels that are mirror
-    images at 0 suffice: the mean of a channel and its mirror image is no worse.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget of one report, in [0.2, 8].
-
-    Returns
-    -------
-    MeanTable
-        The channel.
-
-    Raises
-    ------
-    ArithmeticError
-        If the programme has no solution to the accuracy that the rounding needs.
-    """
+    """Solve the linear programme, and round its solution to integers exactly."""
+    # The programme minimises the worst variance t over the inputs x = i / 16: each row of
+    # probabilities sums to 1, has the mean x and a second moment of at most `t + x**2`, and
+    # lies between z and exp(epsilon) z, where z has one entry for each output. Channels that
+    # are mirror images at 0 suffice: the mean of a channel and its mirror image is no worse.
     growth = float(np.exp(epsilon))
     reach = _REACH * (growth + 1) / (growth - 1)
     scale = 16 * max(1, round(_OUTPUTS / reach / 16))
@@ -194,17 +154,11 @@ def _exact_row(
 
 
 class MeanMechanism(MatrixChannel):
-    """Reports of numbers on a grid, whose values average to the mean of the numbers.
+    """Reports of numbers on a grid, whose values average to the mean of the numbers."""
 
-    It is a channel over 33 inputs, and a number between two of them becomes one of the two.
-
-    Parameters
-    ----------
-    table : MeanTable
-        The channel.
-    n_steps : int, default=16_000_000
-        Number of codes from one input to the next.
-    """
+    # It is a channel over 33 inputs, and a number between two of them becomes one of the two.
+    # table: the channel.
+    # n_steps: number of codes from one input to the next.
 
     report_name = "output"
 
@@ -232,18 +186,8 @@ class MeanMechanism(MatrixChannel):
         return MeanMechanism(self.table, 2)  # a coarse grid, whose coins have few outcomes
 
     def variance(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the variance of the value of one report.
-
-        Parameters
-        ----------
-        numbers : ndarray of shape (n,)
-            Numbers in [-1, 1].
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The variances.
-        """
+        """Return the variance of the value of one report."""
+        # Shapes: numbers (n,) -> (n,).
         inputs = np.arange(-_HALF, _HALF + 1) / _HALF
         return np.interp(numbers, inputs, self.values**2 @ self.probabilities) - numbers**2
 

@@ -90,19 +90,10 @@ def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
 
 
 def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]]:
-    """Yield each group that occurs, with the indices of its reports.
-
-    Parameters
-    ----------
-    groups : ndarray of int of shape (n,)
-        The group of each report.
-
-    Yields
-    ------
-    (int, slice or ndarray of int)
-        The groups in their order, with rising indices; a slice, which copies nothing, if there is
-        only one group.
-    """
+    """Yield each group that occurs, with the indices of its reports."""
+    # Shapes: groups (n,).
+    # Returns: the groups in their order, with rising indices; a slice, which copies nothing, if
+    # there is only one group.
     if not groups.size:
         return
     first, last = int(groups.min()), int(groups.max())
@@ -119,22 +110,8 @@ def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]
 def counted_by_group(
     codes: np.ndarray, groups: np.ndarray, n_codes: int
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield each group that occurs, with how often it has each code.
-
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n,)
-        Codes, each in [0, n_codes - 1].
-    groups : ndarray of int of shape (n,)
-        The group of each code.
-    n_codes : int
-        Number of codes.
-
-    Yields
-    ------
-    (int, ndarray of shape (n_codes,))
-        The groups in their order, with their counts, int64.
-    """
+    """Yield each group that occurs, with how often it has each code."""
+    # Shapes: codes (n,), groups (n,) -> (n_codes,).
     if not groups.size:
         return
     first, n_groups = int(groups.min()), int(np.ptp(groups)) + 1
@@ -579,31 +556,12 @@ def privatize(
     for_sums: bool = False,
     parts: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Randomise the codes of users at positions first, first + 1, .. of the collection.
-
-    In a seeded run the users of a block share a stream, and each block is drawn whole, so that
-    the coins of a user depend on the seed and on her position alone.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The mechanism that makes reports.
-    codes : ndarray whose first axis is the users
-        Values as encoded by the domain.
-    first : int
-        The first user's position.
-    streams : CoinStreams
-        Source of the coins.
-    for_sums : bool, default=False
-        Whether the reports are only to be tallied, see `Mechanism.draw`.
-    parts : ndarray of shape (n,), default=None
-        The public part of each report, if the collector assigns it.
-
-    Returns
-    -------
-    ndarray whose first axis is the users
-        The reports.
-    """
+    """Randomise the codes of users at positions first, first + 1, .. of the collection."""
+    # In a seeded run the users of a block share a stream, and each block is drawn whole, so
+    # that the coins of a user depend on the seed and on her position alone.
+    # Shapes: parts (n,).
+    # for_sums: whether the reports are only to be tallied, see `Mechanism.draw`.
+    # parts: the public part of each report, if the collector assigns it.
     randomise: Callable = mechanism.draw if for_sums else mechanism.privatize
     inputs = [codes]
     if parts is not None:
@@ -646,33 +604,11 @@ def _concatenated(pieces: Iterator[np.ndarray], n: int) -> np.ndarray:
 
 
 def block_users(mechanism: Mechanism) -> int:
-    """Return the number of users who share a stream of coins, which a seed's results depend on.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The mechanism that makes reports.
-
-    Returns
-    -------
-    int
-        A power of two.
-    """
+    """Return the number of users who share a stream of coins, which a seed's results depend on."""
     return 1 << int(min(max(22 - math.log2(mechanism.report_bytes), 6), 15))
 
 
 def chunk_users(mechanism: Mechanism) -> int:
-    """Return the number of users who are processed at a time.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The mechanism that makes reports.
-
-    Returns
-    -------
-    int
-        A multiple of `block_users`.
-    """
+    """Return the number of users who are processed at a time."""
     block = block_users(mechanism)
     return block * max(1, min(_CHUNK_BYTES // mechanism.report_bytes // block, 8))

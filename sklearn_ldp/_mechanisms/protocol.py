@@ -374,43 +374,12 @@ class OracleOrProtocol(typing.Protocol):
     """Whatever makes reports: an oracle, a survey, or the protocol itself."""
 
     def protocol(self, collection_round: str = "") -> Protocol:
-        """Return what a client and a server of a collection must agree on.
-
-        Parameters
-        ----------
-        collection_round : str, default=""
-            Name of the collection.
-
-        Returns
-        -------
-        Protocol
-            The protocol of that round.
-        """
+        """Return what a client and a server of a collection must agree on."""
         ...
 
 
 def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protocol:
-    """Return the protocol of an oracle that holds no reports, or a protocol for the given round.
-
-    Parameters
-    ----------
-    source : oracle or Protocol
-        The oracle or protocol that makes the reports.
-    collection_round : str, default=""
-        Name of the collection.
-
-    Returns
-    -------
-    Protocol
-        The protocol of that round.
-
-    Raises
-    ------
-    TypeError
-        If `source` is neither of these.
-    ValueError
-        If the oracle's domain is not known, or if the oracle already holds reports.
-    """
+    """Return the protocol of an oracle that holds no reports, or a protocol for the given round."""
     if not hasattr(source, "protocol") or isinstance(source, type):
         raise TypeError(
             f"A collection needs a frequency oracle or a Protocol, got {type(source).__name__}."
@@ -430,18 +399,7 @@ def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protoco
 
 
 def configuration_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> str:
-    """Say how two configurations differ.
-
-    Parameters
-    ----------
-    theirs, ours : dict
-        Configurations as plain numbers and strings.
-
-    Returns
-    -------
-    str
-        The differences; empty if there are none.
-    """
+    """Say how two configurations differ."""
     # An entry that is None is one, as in a file of JSON.
     keys = [k for k in {**ours, **theirs} if ours.get(k, _NOTHING) != theirs.get(k, _NOTHING)]
     # The mechanism of a column follows from the others.

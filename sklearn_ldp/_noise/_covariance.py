@@ -15,24 +15,13 @@ _CELLS = 1 << 21  # numbers worked on at a time
 
 
 class Factors(NamedTuple):
-    """A covariance matrix diag(D) + B W B' of all categories, as what it is made of.
+    """A covariance matrix diag(D) + B W B' of all categories, as what it is made of."""
 
-    Parameters
-    ----------
-    diagonal : ndarray of shape (d,)
-        D.
-    spread : callable
-        Returns B' of a vector of shape (d,), or of each row of a (sparse) matrix of shape (n, d).
-    gather : callable
-        Returns B times a vector of shape (k,).
-    weights : ndarray of shape (k, k) or (k,)
-        W, or the diagonal of it.
-    """
-
-    diagonal: np.ndarray
+    diagonal: np.ndarray  # (d,): D
+    # Returns B' of a vector of shape (d,), or of each row of a (sparse) matrix of shape (n, d).
     spread: Callable[[Any], np.ndarray]
-    gather: Callable[[np.ndarray], np.ndarray]
-    weights: np.ndarray
+    gather: Callable[[np.ndarray], np.ndarray]  # returns B times a vector of shape (k,)
+    weights: np.ndarray  # (k, k) or (k,): W, or the diagonal of it
 
     def weighted(self, spread: np.ndarray) -> np.ndarray:
         """Return the products of W with what `spread` returned."""
@@ -40,32 +29,24 @@ class Factors(NamedTuple):
 
 
 class Covariance:
-    """The covariance of any linear answers a'F, for one user: diag(D) + B W B'.
+    """The covariance of any linear answers a'F, for one user: diag(D) + B W B'."""
 
-    The users' categories are fixed, and f are their frequencies: all randomness is that of the
-    reports. Every mechanism that is known exactly has this form.
-
-    - **A law of reports.** A report of kind r adds the r-th number of B'a to n times an answer. For
-      a user of category x its mean is ``a_x``, as the estimate is unbiased, so with the
-      probabilities P of the kinds ``n Cov(a'F, c'F) = (B'a)' diag(P f) (B'c) - a' diag(f) c``.
-    - **Joint support.** For two categories v, w and a user of category x let ``r(x)`` be the
-      probability that her report supports both: `own` if x is one of them, `other` if not. Then
-      ``n (p - q)**2 Cov_vw = sum over x of f_x (r(x) - Pr[v | x] Pr[w | x])
-      = alpha + beta (f_v + f_w)`` with ``alpha = other - q**2`` and
-      ``beta = own - other - q (p - q)``: of rank two, with the columns 1 and f in B.
-    - **A draw of users** from a distribution f: ``diag(f) - f f'``.
-
-    Parameters
-    ----------
-    law : object
-        Returns the variance of each category by ``variances(frequencies)``, which may be known
-        where the rest is not.
-    frequencies : ndarray of shape (d,)
-        Frequencies among the users.
-    factors : callable
-        Takes `frequencies` and returns the `Factors`; it is not called before they are needed.
-        It raises ValueError if they are not known.
-    """
+    # The users' categories are fixed, and f are their frequencies: all randomness is that of
+    # the reports. Every mechanism that is known exactly has this form.
+    # - **A law of reports.** A report of kind r adds the r-th number of B'a to n times an answer.
+    #   For a user of category x its mean is ``a_x``, as the estimate is unbiased, so with the
+    #   probabilities P of the kinds ``n Cov(a'F, c'F) = (B'a)' diag(P f) (B'c) - a' diag(f) c``.
+    # - **Joint support.** For two categories v, w and a user of category x let ``r(x)`` be the
+    #   probability that her report supports both: `own` if x is one of them, `other` if not. Then
+    #   ``n (p - q)**2 Cov_vw = sum over x of f_x (r(x) - Pr[v | x] Pr[w | x])
+    #   = alpha + beta (f_v + f_w)`` with ``alpha = other - q**2`` and
+    #   ``beta = own - other - q (p - q)``: of rank two, with the columns 1 and f in B.
+    # - **A draw of users** from a distribution f: ``diag(f) - f f'``.
+    # law: returns the variance of each category by `variances(frequencies)`, which may be known
+    # where the rest is not.
+    # frequencies (d,): frequencies among the users.
+    # factors: takes `frequencies` and returns the `Factors`; it is not called before they are
+    # needed. It raises ValueError if they are not known.
 
     def __init__(
         self, law: Any, frequencies: np.ndarray, factors: Callable[[np.ndarray], Factors]
@@ -81,18 +62,9 @@ class Covariance:
         return self._make(self.frequencies)
 
     def variances(self, rows: Any = None) -> np.ndarray:
-        """Return the variances of answers.
-
-        Parameters
-        ----------
-        rows : csr_array or ndarray of shape (n_queries, d), default=None
-            One row per query; None asks for each category.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,) or (d,)
-            n times the variances.
-        """
+        """Return the variances of answers."""
+        # Shapes: rows (n_queries, d) -> (n_queries,) or (d,).
+        # rows: one row per query; None asks for each category.
         if rows is None:
             return self._single
         if not sparse.issparse(rows):
@@ -115,18 +87,8 @@ class Covariance:
         return result
 
     def matrix(self, rows: Any) -> np.ndarray:
-        """Return the covariances of answers.
-
-        Parameters
-        ----------
-        rows : csr_array or ndarray of shape (n_queries, d)
-            One row per query.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_queries)
-            n times the covariances.
-        """
+        """Return the covariances of answers."""
+        # Shapes: rows (n_queries, d) -> (n_queries, n_queries).
         if sparse.issparse(rows) and (rows.nnz == 0 or np.ptp(rows.indices) == 0):
             weights = rows.sum(axis=1)  # answers about one category need its variance alone
             return np.outer(weights, weights) * self._single[rows.indices[:1]].sum()
@@ -147,41 +109,21 @@ class Covariance:
         return result
 
     def product(self, vector: np.ndarray) -> np.ndarray:
-        """Return the covariance matrix of all categories times a vector.
-
-        Parameters
-        ----------
-        vector : ndarray of shape (d,)
-            The vector.
-
-        Returns
-        -------
-        ndarray of shape (d,)
-            The product, n times.
-
-        Raises
-        ------
-        ValueError
-            If the covariances of all pairs of categories are not known.
-        """
+        """Return the covariance matrix of all categories times a vector."""
+        # Shapes: vector (d,) -> (d,).
         factors = self._factors
         return factors.diagonal * vector + factors.gather(factors.weighted(factors.spread(vector)))
 
 
 class Covariances:
-    """A sum of covariances, each times a factor, that look at the answers through a view.
+    """A sum of covariances, each times a factor, that look at the answers through a view."""
 
-    Parameters
-    ----------
-    summands : sequence of (float, Covariance or Covariances)
-        The factors, which may be negative, and what they are of.
-    view : object, default=None
-        Its method ``pull`` takes answers, of shape (n_queries, d) or (d,), and returns them as
-        answers to the estimates that the summands are of, an array for each in turn; ``push`` is
-        the transpose, from a vector for each summand to one of shape (d,). None leaves all.
-    single : callable, default=None
-        Returns the variance of each category, if there is a faster way than that of all answers.
-    """
+    # summands: the factors, which may be negative, and what they are of.
+    # view: its method `pull` takes answers, of shape (n_queries, d) or (d,), and returns them
+    # as answers to the estimates that the summands are of, an array for each in turn; `push` is
+    # the transpose, from a vector for each summand to one of shape (d,). None leaves all.
+    # single: returns the variance of each category, if there is a faster way than that of all
+    # answers.
 
     def __init__(
         self,
@@ -235,26 +177,17 @@ def _blocks(n_rows: int, width: int) -> Iterator[slice]:
 
 
 class CategoryLaw(NamedTuple):
-    """What is known of single categories: the variance ``A + b f - c f**2`` of one user.
+    """What is known of single categories: the variance ``A + b f - c f**2`` of one user."""
 
-    It is of a category of frequency f. How the errors of several categories go together is known
-    if there are factors.
+    # It is of a category of frequency f. How the errors of several categories go together is
+    # known if there are factors.
 
-    Parameters
-    ----------
-    null_variance, slope, curvature : float
-        A, b and c.
-    half_count : float
-        How much half a report adds to the estimate of one user; 0 if it is not known.
-    factors : callable, default=None
-        As for `Covariance`.
-    """
-
-    null_variance: float
+    null_variance: float  # null_variance, slope, curvature: A, b and c
     slope: float = 0.0
     curvature: float = 0.0
+    # How much half a report adds to the estimate of one user; 0 if it is not known.
     half_count: float = 0.0
-    factors: Callable[[np.ndarray], Factors] | None = None
+    factors: Callable[[np.ndarray], Factors] | None = None  # as for `Covariance`
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
         """Return the variance of each category."""
@@ -299,25 +232,9 @@ def every_category(n_categories: int) -> sparse.csr_array:
 
 
 def as_rows(matrix: Matrix, n_categories: int | None = None) -> sparse.csr_array:
-    """Return queries as a sparse matrix without explicit zeros or repeated entries.
-
-    Parameters
-    ----------
-    matrix : (sparse) matrix of shape (n_queries, d)
-        One row per query.
-    n_categories : int, default=None
-        The expected d; None accepts any.
-
-    Returns
-    -------
-    csr_array of shape (n_queries, d)
-        A copy.
-
-    Raises
-    ------
-    ValueError
-        If `matrix` does not have two dimensions and the expected number of columns.
-    """
+    """Return queries as a sparse matrix without explicit zeros or repeated entries."""
+    # Shapes: matrix (n_queries, d) -> (n_queries, d).
+    # n_categories: the expected d; None accepts any.
     given: Any = matrix
     rows = sparse.csr_array(given if sparse.issparse(given) else np.atleast_2d(given))
     rows = rows.astype(np.float64, copy=True)

@@ -18,26 +18,18 @@ from ._covariance import MULTINOMIAL, CategoryLaw, Covariances, as_rows, support
 
 
 class Term(NamedTuple):
-    """One of the independent errors of an estimate: those of a law, times ``weight / users``.
+    """One of the independent errors of an estimate: those of a law, times ``weight / users``."""
 
-    Parameters
-    ----------
-    law : LinearMechanism, CategoryLaw or another object with their properties
-        What is known of one user: `null_variance`, `slope`, `curvature` and `half_count`, the
-        variance of each category by ``variances(frequencies)``, and all covariances by
-        ``covariance(frequencies)``.
-    weight, users : float or ndarray of shape (n_estimates,), default=1.0
-        The factor, which may be negative.
-    order : ndarray of int of shape (d,), default=None
-        The position of each category among those of the law, if these stand in another order.
-    frequencies : ndarray of shape (d,), default=None
-        Its own frequencies; None takes those that are asked about.
-    """
-
+    # What is known of one user: `null_variance`, `slope`, `curvature` and `half_count`, the
+    # variance of each category by `variances(frequencies)`, and all covariances by
+    # `covariance(frequencies)`.
     law: Any
-    weight: Any = 1.0
+    weight: Any = 1.0  # weight, users: (n_estimates,): the factor, which may be negative
     users: Any = 1.0
+    # (d,): the position of each category among those of the law, if these stand in another
+    # order.
     order: np.ndarray | None = None
+    # (d,): its own frequencies; None takes those that are asked about.
     frequencies: np.ndarray | None = None
 
     @property
@@ -97,53 +89,36 @@ class _Reordered(NamedTuple):
 
 
 class Noise:
-    """What is known about the errors of an estimate, whatever made it.
+    """What is known about the errors of an estimate, whatever made it."""
 
-    It answers one question: what is the covariance of the linear answers ``matrix @ estimate``,
-    given the true frequencies? The errors are a sum of independent ones, its terms: those of the
-    reports, and those of a random choice of users. A collection of n users has the law of its
-    mechanism divided by n; drawing m of n users without replacement adds
+    # It answers one question: what is the covariance of the linear answers `matrix @ estimate`,
+    # given the true frequencies? The errors are a sum of independent ones, its terms: those of
+    # the reports, and those of a random choice of users. A collection of n users has the law of
+    # its mechanism divided by n; drawing m of n users without replacement adds
+    # .. math:: \Big(\frac 1m - \frac 1n\Big) \frac{n}{n - 1} (\mathrm{diag}(f) - f f^T)
+    # to that of the m reports [1]_ (which is linear in the frequencies of those asked, so that
+    # its mean over the draws is its value at the frequencies of all users), and users who are a
+    # sample of a population add `(diag(f) - f f') / n`. The law of a weighted sum or of a
+    # difference of independent estimates has the terms of all, times the squares of the
+    # weights. Everything else is fixed: the users, unless it is said that they were drawn.
+    # [1] W. G. Cochran, "Sampling techniques", third edition, Wiley 1977, theorem 2.2.
 
-    .. math:: \\Big(\\frac 1m - \\frac 1n\\Big) \\frac{n}{n - 1} (\\mathrm{diag}(f) - f f^T)
-
-    to that of the m reports [1]_ (which is linear in the frequencies of those asked, so that its
-    mean over the draws is its value at the frequencies of all users), and users who are a sample of
-    a population add ``(diag(f) - f f') / n``. The law of a weighted sum or of a difference of
-    independent estimates has the terms of all, times the squares of the weights. Everything else
-    is fixed: the users, unless it is said that they were drawn.
-
-    Parameters
-    ----------
-    terms : sequence of Term
-        The independent errors.
-    n_samples : int, ndarray of shape (n_estimates,) or None, default=None
-        Number of users behind each estimate; None if unknown.
-    n_users : int, ndarray of shape (n_estimates,) or None, default=None
-        Number of users whose frequencies the estimate is of: more than were asked, if these were
-        drawn. None takes `n_samples`.
-    p, q : float, default=None
-        Probabilities that a report supports the user's own category, and a given other one; None
-        if the estimate is not made of such reports.
-    grids : sequence of (law, float or ndarray of shape (n_estimates,)), default=()
-        Laws whose `half_count`, divided by a number, are half the distance of possible estimates.
-    has_slope : bool, default=False
-        Whether the variance of a category follows its own frequency, with the same growth for all.
-    level : float, default=None
-        The standard deviation, if nothing else is known: its square may be no float.
-
-    References
-    ----------
-    .. [1] W. G. Cochran, "Sampling techniques", third edition, Wiley 1977, theorem 2.2.
-    """
-
-    terms: tuple[Term, ...]
-    n_samples: Any
+    terms: tuple[Term, ...]  # the independent errors
+    n_samples: Any  # (n_estimates,): number of users behind each estimate; None if unknown
+    # (n_estimates,): number of users whose frequencies the estimate is of: more than were
+    # asked, if these were drawn. None takes `n_samples`.
     n_users: Any
+    # p, q: probabilities that a report supports the user's own category, and a given other one;
+    # None if the estimate is not made of such reports.
     p: Any
     q: Any
+    # (n_estimates,): laws whose `half_count`, divided by a number, are half the distance of
+    # possible estimates.
     grids: tuple[tuple[Any, Any], ...]
+    # Whether the variance of a category follows its own frequency, with the same growth for
+    # all.
     has_slope: bool
-    level: Any
+    level: Any  # the standard deviation, if nothing else is known: its square may be no float
 
     def __init__(
         self,
@@ -693,22 +668,8 @@ def _is_same(one: Any, other: Any) -> bool:
 def variances_after_norm(
     noise: Noise, rows: sparse.csr_array, frequencies: np.ndarray
 ) -> np.ndarray:
-    """Return the variances of linear answers of a raw estimate whose sum was made 1 by Norm.
-
-    Parameters
-    ----------
-    noise : Noise
-        The noise of a single estimate; without covariances, errors are taken as independent.
-    rows : csr_array of shape (n_queries, d)
-        The queries.
-    frequencies : ndarray of shape (d,)
-        True frequencies of all categories.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-        The variances.
-    """
+    """Return the variances of linear answers of a raw estimate whose sum was made 1 by Norm."""
+    # Shapes: rows (n_queries, d), frequencies (d,) -> (n_queries,).
     errors = noise.at(frequencies)
     try:
         of_sum = errors.product(np.ones(len(frequencies)))

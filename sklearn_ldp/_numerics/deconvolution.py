@@ -62,13 +62,12 @@ class NormalLaw:
 
 @dataclass(frozen=True)
 class CountLaw:
-    """Estimates are those of counts of reports that support a category: few, hence skewed.
+    """Estimates are those of counts of reports that support a category: few, hence skewed."""
 
-    Of n users those who have the category support it with probability p, and the others with
-    probability q. So a count is the sum of two binomial ones, whose density is approximated at its
-    saddle-point, the root of a quadratic equation; it is the normal one where counts are large. If
-    the users are a sample, the count is a single binomial one.
-    """
+    # Of n users those who have the category support it with probability p, and the others with
+    # probability q. So a count is the sum of two binomial ones, whose density is approximated
+    # at its saddle-point, the root of a quadratic equation; it is the normal one where counts
+    # are large. If the users are a sample, the count is a single binomial one.
 
     p: float
     q: float
@@ -118,12 +117,11 @@ def law_of_counts(support_law: Any, is_sample: bool) -> CountLaw | None:
 
 
 def odds_of_equal(support_law: Any, n_categories: int) -> float:
-    """Return the prior odds that all frequencies are equal, or so near that it makes no difference.
-
-    They fall with the square of the reports that tell something of a category, which are those
-    beyond chance, and faster in large collections: these resolve ever smaller differences, and no
-    population is without any (unpublished). They are 0 if the law of the reports is not known.
-    """
+    """The prior odds that all frequencies are equal, or so near that it makes no difference."""
+    # They fall with the square of the reports that tell something of a category, which are
+    # those beyond chance, and faster in large collections: these resolve ever smaller
+    # differences, and no population is without any (unpublished). They are 0 if the law of the
+    # reports is not known.
     if support_law is None:
         return 0.0
     p, q, n = (float(np.ravel(x)[0]) for x in (support_law.p, support_law.q, support_law.n_samples))
@@ -266,17 +264,11 @@ def scaled(f, std, slope):
 
 
 class Sample:
-    """Estimates of one row, prepared for the fits: cells, a grid and the likelihood.
+    """Estimates of one row, prepared for the fits: cells, a grid and the likelihood."""
 
-    Parameters
-    ----------
-    f : array-like of shape (d,)
-        Raw estimates of frequencies.
-    std : float
-        Their noise level at frequency 0.
-    slope : float
-        How much the variance grows with the frequency.
-    """
+    # f (d,): raw estimates of frequencies.
+    # std: their noise level at frequency 0.
+    # slope: how much the variance grows with the frequency.
 
     def __init__(self, f, std, slope, law=None):
         self.std = max(float(std), _TINIEST)
@@ -306,11 +298,10 @@ class Sample:
         return max(_SUM_WEIGHT * self.size, few)
 
     def or_equal(self, weights, odds):
-        """Return the weights averaged with those of equal frequencies, and the likelier of the two.
-
-        Where the mean frequency is far below the noise, the largest of many estimates looks like a
-        frequency of its own; a prior with room for it would be worse than no estimate at all.
-        """
+        """The weights averaged with those of equal frequencies, and the likelier of the two."""
+        # Where the mean frequency is far below the noise, the largest of many estimates
+        # looks like a frequency of its own; a prior with room for it would be worse than no
+        # estimate at all.
         if self.mean >= _FLAT or odds == 0:
             return weights, weights
         equal = equal_prior(self)
@@ -389,13 +380,12 @@ def fit_g_model(sample):
 
 
 def fit_family(sample, basis, *, sum_known, start=None, max_iter=100):
-    """Weights of the prior ``exp(basis @ alpha)`` that maximises the penalised likelihood.
-
-    This is Efron's g-modelling: the base measure is uniform in asinh(theta), and the penalty is the
-    norm of alpha. `sum_known` adds a quadratic penalty for a mean of the prior other than 1 / d.
-    The fit is a damped Newton method with the absolute eigenvalues of the Hessian, because the
-    likelihood is not concave. It starts at the member nearest to the weights `start`.
-    """
+    """Weights of the prior ``exp(basis @ alpha)`` that maximises the penalised likelihood."""
+    # This is Efron's g-modelling: the base measure is uniform in asinh(theta), and the penalty
+    # is the norm of alpha. `sum_known` adds a quadratic penalty for a mean of the prior other
+    # than 1 / d. The fit is a damped Newton method with the absolute eigenvalues of the
+    # Hessian, because the likelihood is not concave. It starts at the member nearest to the
+    # weights `start`.
     theta, counts, likelihood = sample.theta, sample.counts, sample.likelihood
     log_base = np.log(sample.base)
     strength = sample.sum_weight if sum_known else 0.0
@@ -433,11 +423,9 @@ def fit_family(sample, basis, *, sum_known, start=None, max_iter=100):
 
 
 def _ascend(alpha, state, derivatives, max_iter):
-    """Maximise by damped Newton steps; return what `state` gives at the maximum after the value.
-
-    ``state(alpha)`` returns the value followed by other quantities, and
-    ``derivatives(alpha, *others)`` the gradient and minus the Hessian.
-    """
+    """Maximise by damped Newton steps; return what `state` gives at the maximum after the value."""
+    # `state(alpha)` returns the value followed by other quantities, and `derivatives(alpha,
+    # *others)` the gradient and minus the Hessian.
     damping = 1e-3
     value, *here = state(alpha)
     for _ in range(max_iter):
@@ -463,13 +451,11 @@ def _ascend(alpha, state, derivatives, max_iter):
 
 # -- NPMLE ------------------------------------------------------------------------------------
 def fit_npmle(sample, *, max_iter=200, tol=1e-6):
-    """Weights of the prior that maximises the marginal likelihood among all on the grid.
-
-    This is Wang's constrained Newton method: add the points where the gradient peaks, then solve
-    the quadratic approximation over the simplex by non-negative least squares. At the optimum
-    ``counts @ (likelihood / marginal)`` is at most d everywhere, and d where the prior is positive.
-    The log likelihood of the result is within `tol` d of the optimum.
-    """
+    """Weights of the prior that maximises the marginal likelihood among all on the grid."""
+    # This is Wang's constrained Newton method: add the points where the gradient peaks, then
+    # solve the quadratic approximation over the simplex by non-negative least squares. At the
+    # optimum `counts @ (likelihood / marginal)` is at most d everywhere, and d where the prior
+    # is positive. The log likelihood of the result is within `tol` d of the optimum.
     counts, likelihood = sample.counts, sample.likelihood
     n_grid = likelihood.shape[1]
     root = np.sqrt(counts)
@@ -533,10 +519,9 @@ def _line_search(sample, weights, marginal, target, gradient, strength):
 
 # -- the average ------------------------------------------------------------------------------
 def fit_average(sample):
-    """Average the NPMLE and four smooth priors with Akaike weights (unpublished).
-
-    The smooth ones are log-quadratic or log-cubic in asinh(theta), with or without an atom at 0.
-    """
+    """Average the NPMLE and four smooth priors with Akaike weights (unpublished)."""
+    # The smooth ones are log-quadratic or log-cubic in asinh(theta), with or without an atom at
+    # 0.
     priors, scores, smooth = [], [], None
     for degree in (2, 3):
         basis = polynomial_basis(sample.theta, degree)

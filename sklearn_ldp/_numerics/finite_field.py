@@ -12,21 +12,11 @@ MAX_SUGGESTED_POWER = 256
 
 
 class FiniteField:
-    """The field GF(g), whose elements are the integers ``0 .. g-1``.
+    """The field GF(g), whose elements are the integers ``0 .. g-1``."""
 
-    Element ``sum c_i p**i`` of GF(p**m) stands for the polynomial with the coefficients c_i
-    over GF(p), modulo an irreducible polynomial: the one with the least code.
-
-    Parameters
-    ----------
-    order : int
-        Number g of elements: a prime, or a power of a prime up to 1024.
-
-    Raises
-    ------
-    ValueError
-        If there is no field of that order, or its tables would be too large.
-    """
+    # Element `sum c_i p**i` of GF(p**m) stands for the polynomial with the coefficients c_i
+    # over GF(p), modulo an irreducible polynomial: the one with the least code.
+    # order: number g of elements: a prime, or a power of a prime up to 1024.
 
     def __init__(self, order: int):
         factors = prime_power(order)

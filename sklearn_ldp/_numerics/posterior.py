@@ -26,13 +26,12 @@ _FEW = 100  # up to this number of estimates or cells, that is quicker than a ta
 
 
 class CountPrior(NamedTuple):
-    """A prior on the counts low .. high, up to a constant factor.
+    """A prior on the counts low .. high, up to a constant factor."""
 
-    Its `log_mass` takes and returns an ndarray of any shape. If only some counts have a positive
-    probability, they are its `places`, because the prior is not smooth between them. If the log
-    mass falls, and by at most ``steepness * log(b / a)`` from a to b, it is known where the
-    posterior is negligible.
-    """
+    # Its `log_mass` takes and returns an ndarray of any shape. If only some counts have a
+    # positive probability, they are its `places`, because the prior is not smooth between them.
+    # If the log mass falls, and by at most `steepness * log(b / a)` from a to b, it is known
+    # where the posterior is negligible.
 
     log_mass: Callable
     low: int
@@ -64,28 +63,11 @@ def _terms(prior, starts, length):
 
 
 def count_nodes(prior, std=np.inf, lowest=None, highest=None, within=None):
-    """Counts and weights that represent all counts of a prior in sums against a normal density.
-
-    Parameters
-    ----------
-    prior : CountPrior
-        The prior.
-    std : float, default=inf
-        Standard deviation of the density, in counts; infinite for sums of the prior alone.
-    lowest, highest : float, default=None
-        Bounds on where the density is centred; None if it does not matter.
-    within : (int, int), default=None
-        The first and the last count that matter; None means all counts of the prior.
-
-    Returns
-    -------
-    k : ndarray of shape (n_nodes,)
-        Counts in increasing order.
-    log_mass : ndarray of shape (n_nodes,)
-        The prior there, up to a constant.
-    weight : ndarray of shape (n_nodes,)
-        Number of counts that each represents.
-    """
+    """Counts and weights that represent all counts of a prior in sums against a normal density."""
+    # Shapes: -> (n_nodes,), (n_nodes,), (n_nodes,).
+    # std: standard deviation of the density, in counts; infinite for sums of the prior alone.
+    # lowest, highest: bounds on where the density is centred; None if it does not matter.
+    # within: the first and the last count that matter; None means all counts of the prior.
     if prior.places is not None:
         return prior.places, prior.log_mass(prior.places), np.ones(len(prior.places))
     first, last = (prior.low, prior.high) if within is None else within
@@ -128,13 +110,11 @@ def _cover(low, size, longest):
 
 
 def _relevant(stretches, length, std, bounds, best):
-    """The stretches that may matter; `best` keeps the largest terms so far with their counts.
-
-    The larger the estimate, the more the larger counts matter. So a stretch that is negligible at
-    the lowest estimate, and left of the largest term there, is negligible at all estimates; and the
-    same at the other end. Stretches next to a largest term are kept, because a narrow peak may hide
-    between nodes.
-    """
+    """The stretches that may matter; `best` keeps the largest terms so far with their counts."""
+    # The larger the estimate, the more the larger counts matter. So a stretch that is
+    # negligible at the lowest estimate, and left of the largest term there, is negligible at
+    # all estimates; and the same at the other end. Stretches next to a largest term are kept,
+    # because a narrow peak may hide between nodes.
     starts, k, log_mass = stretches
     keep = np.ones(len(starts), dtype=bool)
     for end, side in enumerate((-1, 1)):
@@ -182,11 +162,9 @@ def _first_moments(k, log_mass, length, middle, peak):
 
 
 def _window(k, log_mass, std, lowest, highest):
-    """Slice of the nodes that matter.
-
-    The larger the estimate, the more the larger counts matter. So the first count that matters is
-    found at the lowest estimate, and the last one at the highest.
-    """
+    """Slice of the nodes that matter."""
+    # The larger the estimate, the more the larger counts matter. So the first count that
+    # matters is found at the lowest estimate, and the last one at the highest.
     at_lowest = log_mass - 0.5 * ((lowest - k) / std) ** 2
     first = np.argmax(at_lowest >= at_lowest.max() - _NEGLIGIBLE)
     at_highest = log_mass - 0.5 * ((highest - k) / std) ** 2
@@ -195,18 +173,8 @@ def _window(k, log_mass, std, lowest, highest):
 
 
 def prior_moments(prior):
-    """Mean, variance and log total mass of a prior.
-
-    Parameters
-    ----------
-    prior : CountPrior
-        The prior.
-
-    Returns
-    -------
-    mean, variance, log_total : float
-        The log total is that of the masses as the prior gives them, not normalised.
-    """
+    """Mean, variance and log total mass of a prior."""
+    # Returns: the log total is that of the masses as the prior gives them, not normalised.
     k, log_mass, weight = count_nodes(prior)
     peak = log_mass.max()
     mass = weight * np.exp(log_mass - peak)
@@ -217,17 +185,11 @@ def prior_moments(prior):
 
 # -- the posterior ----------------------------------------------------------------------------
 class Posterior:
-    """Posterior of counts, given a prior and estimates with normal noise between two bounds.
+    """Posterior of counts, given a prior and estimates with normal noise between two bounds."""
 
-    Parameters
-    ----------
-    prior : CountPrior
-        The prior.
-    std : float
-        Standard deviation of the noise, in counts.
-    lowest, highest : float
-        Bounds on the estimates.
-    """
+    # prior: the prior.
+    # std: standard deviation of the noise, in counts.
+    # lowest, highest: bounds on the estimates.
 
     def __init__(self, prior, std, lowest, highest):
         self.prior = prior
@@ -239,20 +201,10 @@ class Posterior:
             self._nodes = count_nodes(prior, std, lowest, highest)
 
     def moments(self, counts):
-        """Posterior mean, variance and log marginal density of estimated counts.
-
-        The density has the same unknown constant factor as the prior.
-
-        Parameters
-        ----------
-        counts : ndarray of shape (m,)
-            Estimated counts in increasing order.
-
-        Returns
-        -------
-        mean, variance, log_density : ndarray of shape (m,)
-            At each of them.
-        """
+        """Posterior mean, variance and log marginal density of estimated counts."""
+        # The density has the same unknown constant factor as the prior.
+        # Shapes: counts (m,) -> (m,).
+        # counts: estimated counts in increasing order.
         results, start = [], 0
         while start < len(counts):
             # Counts that lie close together share their nodes.
@@ -263,12 +215,10 @@ class Posterior:
         return tuple(np.concatenate(part) for part in zip(*results, strict=True))
 
     def _nodes_near(self, lowest, highest):
-        """Nodes for estimates between two bounds, if the log mass of the prior falls.
-
-        Compared with the count c that is nearest to an estimate, counts k above it have the factor
-        exp(-(k - c)**2 / (2 std**2)) at most, and counts below it (c / k)**steepness times that.
-        So what is further away than this is negligible.
-        """
+        """Nodes for estimates between two bounds, if the log mass of the prior falls."""
+        # Compared with the count c that is nearest to an estimate, counts k above it have
+        # the factor exp(-(k - c)**2 / (2 std**2)) at most, and counts below it (c /
+        # k)**steepness times that. So what is further away than this is negligible.
         low, high = self.prior.low, self.prior.high
         below = self.std * np.sqrt(2 * (_NEGLIGIBLE + self.prior.steepness * np.log(high)))
         above = self.std * np.sqrt(2 * _NEGLIGIBLE)
@@ -302,23 +252,11 @@ class Posterior:
         return mean + centre, np.maximum(variance, 0.0), log_density
 
     def mean(self, counts, *, from_table=False):
-        """Posterior mean at any counts, interpolated if there are many.
-
-        It is a smooth increasing function of the estimate, whose slope is the posterior variance
-        divided by the variance of the noise.
-
-        Parameters
-        ----------
-        counts : ndarray of shape (d,)
-            Estimated counts, in any order.
-        from_table : bool, default=False
-            Whether to interpolate in a table that all calls share, or anew for these counts.
-
-        Returns
-        -------
-        ndarray of shape (d,)
-            The means, in the same order as the counts.
-        """
+        """Posterior mean at any counts, interpolated if there are many."""
+        # It is a smooth increasing function of the estimate, whose slope is the posterior
+        # variance divided by the variance of the noise.
+        # Shapes: counts (d,) -> (d,).
+        # counts: estimated counts, in any order.
         order = np.argsort(counts, kind="stable")
         rising = counts[order]
         if from_table and not (self._is_local and len(counts) <= _FEW):
@@ -415,14 +353,8 @@ class Cells:
         self.position, self.width = rising / width - index, width
 
     def weights(self):
-        """Return the ends of the cells and the weights there in a sum over all counts.
-
-        Returns
-        -------
-        ends, of_values, of_slopes : ndarray of shape (n_ends,)
-            The sum of a smooth function over the counts is
-            ``of_values @ function(ends) + of_slopes @ derivative(ends)``.
-        """
+        """Return the ends of the cells and the weights there in a sum over all counts."""
+        # Shapes: -> (n_ends,).
         m = len(self.left)
         ends, at = np.unique(np.concatenate([self.left, self.right]), return_inverse=True)
         v0, s0, v1, s1 = (

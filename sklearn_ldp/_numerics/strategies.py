@@ -28,23 +28,8 @@ _LOOK_BACK = 10  # steps; the loss may rise above that of the last one, not abov
 
 
 def decoding_matrix(channel: np.ndarray) -> np.ndarray:
-    """Return the matrix B that turns shares of outputs into frequencies, by least squares.
-
-    Parameters
-    ----------
-    channel : ndarray of shape (m, d)
-        Probability of each output given each input; no row is zero.
-
-    Returns
-    -------
-    ndarray of shape (d, m)
-        A left inverse of the channel.
-
-    Raises
-    ------
-    LinAlgError
-        If the outputs do not tell all inputs apart.
-    """
+    """Return the matrix B that turns shares of outputs into frequencies, by least squares."""
+    # Shapes: channel (m, d) -> (d, m).
     scaled = channel / np.sqrt(channel.sum(axis=1))[:, None]
     upper = np.linalg.cholesky(scaled.T @ scaled).T
     half = np.linalg.solve(upper.T, scaled.T / np.sqrt(channel.sum(axis=1)))
@@ -56,28 +41,12 @@ def decoding_matrix(channel: np.ndarray) -> np.ndarray:
 
 
 def channel_loss(channel: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the trace of the inverse of A times W'W, and its gradient.
-
-    With G = - A^-1 W'W A^-1 and S = D^-1 Q, the gradient is ``2 S G - rowsum((S G) * S) 1'``.
-
-    Parameters
-    ----------
-    channel : ndarray of shape (m, d)
-        The channel Q.
-    gram : ndarray of shape (d, d)
-        The inner products W'W of the queries.
-
-    Returns
-    -------
-    (float, ndarray of shape (m, d))
-        The loss and the gradient; the loss is infinite where A is singular.
-
-    References
-    ----------
-    .. [1] R. McKenna, R. K. Maity, A. Mazumdar, G. Miklau, "A workload-adaptive mechanism for
-       linear queries under local differential privacy", PVLDB 13(11), 2020,
-       :doi:`10.14778/3407790.3407798`.
-    """
+    """Return the trace of the inverse of A times W'W, and its gradient."""
+    # With G = - A^-1 W'W A^-1 and S = D^-1 Q, the gradient is `2 S G - rowsum((S G) * S) 1'`.
+    # Shapes: channel (m, d), gram (d, d) -> (m, d).
+    # [1] R. McKenna, R. K. Maity, A. Mazumdar, G. Miklau, "A workload-adaptive mechanism for
+    # linear queries under local differential privacy", PVLDB 13(11), 2020,
+    # :doi:`10.14778/3407790.3407798`.
     scaled = channel / channel.sum(axis=1)[:, None]
     information = channel.T @ scaled
     try:
@@ -92,23 +61,11 @@ def channel_loss(channel: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarr
 
 
 def nearest_columns(columns: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Project columns onto those that sum to 1 and lie between two bounds.
-
-    The projection is ``clip(column + shift, low, high)``; the shift of each column is found by
-    Newton's method on its sum, which is piecewise linear, kept in a bracket.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (m, d)
-        Any numbers.
-    low, high : ndarray of shape (m, 1)
-        Bounds of each row, whose sums are at most and at least 1.
-
-    Returns
-    -------
-    ndarray of shape (m, d)
-        The nearest columns.
-    """
+    """Project columns onto those that sum to 1 and lie between two bounds."""
+    # The projection is `clip(column + shift, low, high)`; the shift of each column is found by
+    # Newton's method on its sum, which is piecewise linear, kept in a bracket.
+    # Shapes: columns (m, d), low, high (m, 1) -> (m, d).
+    # low, high: bounds of each row, whose sums are at most and at least 1.
     least, most = (low - columns).min(axis=0), (high - columns).max(axis=0)
     shift = np.zeros(columns.shape[1])
     for _ in range(100):
@@ -135,12 +92,10 @@ def _feasible(low: np.ndarray, ratio: float) -> np.ndarray:
 def _descended(
     start: np.ndarray, gram: np.ndarray, epsilon: float, n_steps: int
 ) -> tuple[np.ndarray, float]:
-    """Return the best channel on the way of projected gradient descent with momentum, and its loss.
-
-    Each row lies between a bound z and E z. The bound moves with the gradient of the entries that
-    stay at one of its two ends. The loss may rise for some steps, as its kinks stop a descent that
-    may not. The start need not be a channel at this epsilon.
-    """
+    """The best channel on the way of projected gradient descent with momentum, and its loss."""
+    # Each row lies between a bound z and E z. The bound moves with the gradient of the entries
+    # that stay at one of its two ends. The loss may rise for some steps, as its kinks stop a
+    # descent that may not. The start need not be a channel at this epsilon.
     ratio, d = math.exp(epsilon), start.shape[1]
     low = np.maximum(start.min(axis=1), start.max(axis=1) / ratio)[:, None]
     if not 1 / ratio < low.sum() < 1:
@@ -181,18 +136,7 @@ def _descended(
 
 
 def wave_width(epsilon: float) -> float:
-    """Return how far the window of a square wave reaches, for numbers in [0, 1].
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget of one report.
-
-    Returns
-    -------
-    float
-        The half width at which a report tells most about its number: 1/2 as epsilon tends to 0.
-    """
+    """Return how far the window of a square wave reaches, for numbers in [0, 1]."""
     if epsilon < 1e-3:
         return 0.5 - epsilon / 6  # the first two terms; the formula would lose its digits
     inverse = math.exp(-epsilon)
@@ -200,26 +144,13 @@ def wave_width(epsilon: float) -> float:
 
 
 def square_wave(n_inputs: int, epsilon: float) -> np.ndarray:
-    """Return the square wave channel: outputs near the input are E times as likely as others.
-
-    Parameters
-    ----------
-    n_inputs : int
-        Number d of inputs, in order.
-    epsilon : float
-        Privacy budget of one report.
-
-    Returns
-    -------
-    ndarray of shape (d + 2 w, d)
-        Output y is near input x if ``x <= y <= x + 2 w``; w is the `wave_width` in inputs.
-
-    References
-    ----------
-    .. [1] Z. Li, T. Wang, M. Lopuhaä-Zwakenberg, N. Li, B. Skoric, "Estimating numerical
-       distributions under local differential privacy", SIGMOD 2020,
-       :doi:`10.1145/3318464.3389700`.
-    """
+    """Return the square wave channel: outputs near the input are E times as likely as others."""
+    # Shapes: -> (d + 2 w, d).
+    # n_inputs: number d of inputs, in order.
+    # Returns: output y is near input x if `x <= y <= x + 2 w`; w is the `wave_width` in inputs.
+    # [1] Z. Li, T. Wang, M. Lopuhaä-Zwakenberg, N. Li, B. Skoric, "Estimating numerical
+    # distributions under local differential privacy", SIGMOD 2020,
+    # :doi:`10.1145/3318464.3389700`.
     width = 2 * math.floor(wave_width(epsilon) * n_inputs)
     offset = np.arange(n_inputs + width)[:, None] - np.arange(n_inputs)
     far = math.exp(-epsilon)
@@ -230,11 +161,9 @@ def square_wave(n_inputs: int, epsilon: float) -> np.ndarray:
 def _random_rows(
     gram: np.ndarray, epsilon: float, n_outputs: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return a start whose rows are random vectors with the covariance of the queries.
-
-    For prefixes they are random walks, hence smooth. An output is likely for the inputs where its
-    row is above a quantile of its own, between 1 / (E + 1) and 1/2 of all inputs.
-    """
+    """Return a start whose rows are random vectors with the covariance of the queries."""
+    # For prefixes they are random walks, hence smooth. An output is likely for the inputs where
+    # its row is above a quantile of its own, between 1 / (E + 1) and 1/2 of all inputs.
     ratio, d = math.exp(epsilon), len(gram)
     centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
     weights, axes = np.linalg.eigh(centred)
@@ -274,28 +203,12 @@ def _sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
 def optimised_channel(
     gram: np.ndarray, epsilon: float, n_steps: int = 600, starts: Iterable[np.ndarray] = ()
 ) -> np.ndarray:
-    """Return a channel whose estimates answer given queries with little variance.
-
-    The problem is not convex, and the start decides. The best of several starts after a quarter of
-    the steps is improved further; each of them runs from a fixed seed.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (d, d)
-        The inner products W'W of the queries.
-    epsilon : float
-        Privacy budget of one report.
-    n_steps : int, default=600
-        Number of steps.
-    starts : iterable of ndarray of shape (m, d), default=()
-        Channels to start from instead.
-
-    Returns
-    -------
-    ndarray of shape (m, d)
-        The best channel found. If epsilon is so small that rounding errors hide it, its outputs do
-        not tell all inputs apart.
-    """
+    """Return a channel whose estimates answer given queries with little variance."""
+    # The problem is not convex, and the start decides. The best of several starts after a
+    # quarter of the steps is improved further; each of them runs from a fixed seed.
+    # Shapes: gram (d, d), starts (m, d) -> (m, d).
+    # Returns: the best channel found. If epsilon is so small that rounding errors hide it, its
+    # outputs do not tell all inputs apart.
     d, rng = len(gram), np.random.default_rng(0)
     m = max(2 * d, min(4 * d, 64))
     # A little of every input keeps the answers to all other queries unbiased.
@@ -315,28 +228,13 @@ def optimised_channel(
 
 
 def subset_channel(n_inputs: int, size: int, epsilon: float, n_outputs: int) -> np.ndarray:
-    """Return subset selection, or a channel nearly as good with only some of the sets as outputs.
-
-    If there are more sets than outputs, the outputs are all shifts of a few sets. The variances
-    depend on the power spectrum of these sets alone: the flatter it is, the better. Members are
-    exchanged at random as long as that helps.
-
-    Parameters
-    ----------
-    n_inputs : int
-        Number d of inputs.
-    size : int
-        Number of inputs in each set: no channel has a smaller sum of variances if it is the best.
-    epsilon : float
-        Privacy budget of one report.
-    n_outputs : int
-        About the most outputs.
-
-    Returns
-    -------
-    ndarray of shape (m, d)
-        The channel.
-    """
+    """Subset selection, or a channel nearly as good with only some of the sets as outputs."""
+    # If there are more sets than outputs, the outputs are all shifts of a few sets. The
+    # variances depend on the power spectrum of these sets alone: the flatter it is, the better.
+    # Members are exchanged at random as long as that helps.
+    # Shapes: -> (m, d).
+    # size: number of inputs in each set: no channel has a smaller sum of variances if it is the
+    # best.
     if math.comb(n_inputs, size) > n_outputs:
         sets = _flat_sets(n_inputs, size, max(n_outputs // n_inputs, 2))
         rows = np.concatenate([np.roll(sets, shift, axis=1) for shift in range(n_inputs)])

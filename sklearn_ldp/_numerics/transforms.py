@@ -14,18 +14,8 @@ _EXACT = 2**53  # whole numbers up to it are floats
 
 
 def walsh_hadamard(x: np.ndarray) -> np.ndarray:
-    """Return the Walsh-Hadamard transform along the last axis, whose length is a power of two.
-
-    Parameters
-    ----------
-    x : ndarray of shape (..., K)
-        Real numbers.
-
-    Returns
-    -------
-    ndarray of shape (..., K)
-        ``sum over y of x[y] (-1)**popcount(r & y)`` for each r; exact for integers.
-    """
+    """Return the Walsh-Hadamard transform along the last axis, whose length is a power of two."""
+    # Shapes: x (..., K) -> (..., K).
     if x.dtype.kind not in "iub":
         return _by_products(x)
     whole = x.astype(np.int64)
@@ -70,26 +60,10 @@ def _matrix(n_bits: int) -> np.ndarray:
 def additive_transform(
     field: FiniteField, n_digits: int, x: np.ndarray, *, inverse: bool = False
 ) -> np.ndarray:
-    """Return the Fourier transform over the last axis, whose places are vectors (not normalised).
-
-    Vectors are added by adding the base-p digits of their numbers, where p is the characteristic.
-
-    Parameters
-    ----------
-    field : FiniteField
-        GF(g).
-    n_digits : int
-        Dimension k of the space.
-    x : ndarray of shape (..., g**k)
-        One number per vector.
-    inverse : bool, default=False
-        Whether to take the conjugate characters.
-
-    Returns
-    -------
-    ndarray of shape (..., g**k)
-        The transform: complex, or real in characteristic 2.
-    """
+    """The Fourier transform over the last axis, whose places are vectors (not normalised)."""
+    # Vectors are added by adding the base-p digits of their numbers, where p is the
+    # characteristic.
+    # Shapes: x (..., g**k) -> (..., g**k).
     if field.characteristic == 2:
         return walsh_hadamard(x)
     last = x.ndim - 1
@@ -107,37 +81,14 @@ _PLACES = 2**20  # how many places of summands are held at a time
 def contract(
     field: FiniteField, tables: np.ndarray, n_digits: int, n_codes: int, n_values: int = 1
 ) -> np.ndarray:
-    """Sum tables over the reports (a, t) with ``<a, v> + s = t``, for the first codes v and s.
-
-    ``T[a_{k-1}, .., a_0, t]`` becomes ``T'[v_{k-1}, a_{k-2}, .., t] =
-    sum over a_{k-1} of T[a_{k-1}, .., t + a_{k-1} v_{k-1}]``, and so on for the other digits; in
-    the end t = s. The cost is O(k g**(k + 2)) for tables of g**(k + 1) counts.
-
-    Parameters
-    ----------
-    field : FiniteField
-        GF(g).
-    tables : ndarray of shape (m, g**(k + 1))
-        Counts or weights of the reports: a is the number with the base-g digits a_{k-1} .. a_0,
-        and the place of (a, t) is ``a * g + t``.
-    n_digits : int
-        Number k of digits.
-    n_codes : int
-        Number of vectors v, numbered in the same way, that are asked for.
-    n_values : int, default=1
-        Number of values s: 1 for s = 0 alone, or g for all of them.
-
-    Returns
-    -------
-    ndarray of shape (m, n_codes, n_values)
-        The sums, of the same type as `tables`.
-
-    References
-    ----------
-    .. [1] V. Feldman, J. Nelson, H. Nguyen, K. Talwar, "Private frequency estimation via
-       projective geometry", ICML 2022. https://proceedings.mlr.press/v162/feldman22a.html
-       (the dynamic program of section 4, for prime g).
-    """
+    """Sum tables over the reports (a, t) with ``<a, v> + s = t``, for the first codes v and s."""
+    # `T[a_{k-1}, .., a_0, t]` becomes `T'[v_{k-1}, a_{k-2}, .., t] = sum over a_{k-1} of
+    # T[a_{k-1}, .., t + a_{k-1} v_{k-1}]`, and so on for the other digits; in the end t = s.
+    # The cost is O(k g**(k + 2)) for tables of g**(k + 1) counts.
+    # Shapes: tables (m, g**(k + 1)) -> (m, n_codes, n_values).
+    # [1] V. Feldman, J. Nelson, H. Nguyen, K. Talwar, "Private frequency estimation via
+    # projective geometry", ICML 2022. https://proceedings.mlr.press/v162/feldman22a.html (the
+    # dynamic program of section 4, for prime g).
     g, k, m = field.order, n_digits, len(tables)
     table = tables.reshape(1, m, g, g ** (k - 1), g)
     for j in reversed(range(k)):
@@ -187,24 +138,18 @@ def linear_functions(order: int, n_digits: int) -> LinearFunctions:
 
 
 class LinearFunctions:
-    """The functions ``v -> <a, v>`` on GF(g)**k, one of each set of multiples of each other.
+    """The functions ``v -> <a, v>`` on GF(g)**k, one of each set of multiples of each other."""
 
-    Vectors are numbers with k digits in base g. Function 0 is zero; the other ones are those
-    whose leading digit is 1, in order. A report (a, t) supports the vectors v with <a, v> = t, and
-    so does its multiple (c a, c t): nothing is lost by leaving out all multiples but one.
-
-    With the additive characters chi of the field and c ranging over it,
-    ``[<a, v> = t] = sum over c of chi(c <a, v>) chi(-c t) / g``. So sums over level sets take two
-    transforms. The first one is along t, and gives a value for each c, which is put at place c a.
-    The second one is along all places. They take O(k g**k log g), as every vector is c a once.
-
-    Parameters
-    ----------
-    field : FiniteField
-        GF(g).
-    n_digits : int
-        Dimension k of the space.
-    """
+    # Vectors are numbers with k digits in base g. Function 0 is zero; the other ones are those
+    # whose leading digit is 1, in order. A report (a, t) supports the vectors v with <a, v> =
+    # t, and so does its multiple (c a, c t): nothing is lost by leaving out all multiples but
+    # one.
+    # With the additive characters chi of the field and c ranging over it, `[<a, v> = t] = sum
+    # over c of chi(c <a, v>) chi(-c t) / g`. So sums over level sets take two transforms. The
+    # first one is along t, and gives a value for each c, which is put at place c a. The second
+    # one is along all places. They take O(k g**k log g), as every vector is c a once.
+    # field: GF(g).
+    # n_digits: dimension k of the space.
 
     def __init__(self, field: FiniteField, n_digits: int):
         g = field.order
@@ -226,10 +171,8 @@ class LinearFunctions:
     # -- values -------------------------------------------------------------------------------
     @cached_property
     def _products(self) -> tuple[int, np.ndarray | None]:
-        """A number h of digits, and a table of <x, y> for all x, y of h digits, if it is small.
-
-        Without a table h is 1, and digits are multiplied as numbers modulo g.
-        """
+        """A number h of digits, and a table of <x, y> for all x, y of h digits, if it is small."""
+        # Without a table h is 1, and digits are multiplied as numbers modulo g.
         g, field = self.field.order, self.field
         n_low = next(h for h in range(1, 18) if g ** (2 * h + 2) > _MAX_PRODUCTS)
         if field.degree == 1 and n_low == 1:
@@ -259,10 +202,9 @@ class LinearFunctions:
     def values(
         self, functions: np.ndarray, pieces: list[np.ndarray], codes: np.ndarray
     ) -> np.ndarray:
-        """Return the values of functions at the vectors with the given numbers (broadcasting).
-
-        `pieces` holds the pieces of all vectors; `codes` are places in that list of vectors.
-        """
+        """Return the values of functions at the vectors with the given numbers (broadcasting)."""
+        # `pieces` holds the pieces of all vectors; `codes` are places in that list of
+        # vectors.
         _, table = self._products
         total: np.ndarray | None = None
         for own, other in zip(self._pieces, pieces, strict=True):
@@ -303,19 +245,8 @@ class LinearFunctions:
 
     # -- sums ---------------------------------------------------------------------------------
     def gather(self, tables: np.ndarray) -> np.ndarray:
-        """Sum tables over the reports that support each vector.
-
-        Parameters
-        ----------
-        tables : ndarray of shape (m, n_functions, g)
-            Counts or weights of the reports (function, value).
-
-        Returns
-        -------
-        ndarray of shape (m, n_vectors)
-            Sums as floats. Sums of counts must be rounded, and are then exact for up to 2**40
-            reports and more.
-        """
+        """Sum tables over the reports that support each vector."""
+        # Shapes: tables (m, n_functions, g) -> (m, n_vectors).
         g, is_real = self.field.order, self.field.characteristic == 2
         sums = np.empty((len(tables), self.n_vectors))
         for i in range(0, len(tables), 1 if is_real else 2):
@@ -334,18 +265,8 @@ class LinearFunctions:
         return sums
 
     def spread(self, weights: np.ndarray) -> np.ndarray:
-        """Sum weights of vectors over what each report supports.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (..., n_vectors)
-            One weight per vector.
-
-        Returns
-        -------
-        ndarray of shape (..., n_functions, g)
-            One sum per function and value.
-        """
+        """Sum weights of vectors over what each report supports."""
+        # Shapes: weights (..., n_vectors) -> (..., n_functions, g).
         sums = np.zeros((*weights.shape[:-1], self.n_functions, self.field.order))
         places = self._transform(weights, self.n_digits, inverse=True)
         spectrum = places[..., self._places]
@@ -354,20 +275,11 @@ class LinearFunctions:
         return sums
 
     def zero_sums(self, weights: np.ndarray) -> np.ndarray:
-        """Sum weights over the vectors that each function but 0 maps to 0.
-
-        Only one of each set of multiples has a weight: those whose leading digit is 1, in order.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (..., n)
-            The weights of the first of them; the others have none.
-
-        Returns
-        -------
-        ndarray of shape (..., n_functions - 1)
-            One sum per function.
-        """
+        """Sum weights over the vectors that each function but 0 maps to 0."""
+        # Only one of each set of multiples has a weight: those whose leading digit is 1, in
+        # order.
+        # Shapes: weights (..., n) -> (..., n_functions - 1).
+        # weights: the weights of the first of them; the others have none.
         # With the weight on all multiples c v, a character of a is the same at all c a, and sums
         # to g - 1 over the c with <a, v> = 0, otherwise to -1.
         lifted = np.zeros((*weights.shape[:-1], self.n_vectors))
@@ -381,11 +293,9 @@ class LinearFunctions:
 
     @cached_property
     def _places(self) -> np.ndarray:
-        """The frequency of the vectors for each function a but 0 and each frequency of the values.
-
-        The character chi(x y), as a character of the base-p digits of y, has the i-th digit
-        trace(x p**i); the number p**i is the i-th element of the basis.
-        """
+        """The frequency of the vectors for each function but 0 and frequency of the values."""
+        # The character chi(x y), as a character of the base-p digits of y, has the i-th
+        # digit trace(x p**i); the number p**i is the i-th element of the basis.
         g, field = self.field.order, self.field
         places = self._multiples
         if field.degree > 1:
@@ -415,24 +325,12 @@ class LinearFunctions:
 
 
 def scattered(n: int, n_places: int) -> np.ndarray:
-    """Return the first n numbers of a permutation of ``range(n_places)`` that looks random.
-
-    This is part of the protocol: it must never change. It applies bijections of the words that have
-    as many bits as the range needs (multiplication by an odd number, xor with the higher half),
-    and repeats them where they lead out of the range.
-
-    Parameters
-    ----------
-    n : int
-        Number of places to return.
-    n_places : int
-        Size of the range, at least n.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Different numbers, int64.
-    """
+    """Return the first n numbers of a permutation of ``range(n_places)`` that looks random."""
+    # This is part of the protocol: it must never change. It applies bijections of the words
+    # that have as many bits as the range needs (multiplication by an odd number, xor with the
+    # higher half), and repeats them where they lead out of the range.
+    # Shapes: -> (n,).
+    # n_places: size of the range, at least n.
     n_bits = max((n_places - 1).bit_length(), 1)
     mask, shift = np.uint64((1 << n_bits) - 1), np.uint64(-(-n_bits // 2))
     numbers = np.arange(n, dtype=np.uint64)
@@ -456,11 +354,9 @@ _FACTORS = np.array(
 
 
 def mixed(x: np.ndarray) -> np.ndarray:
-    """Apply the finaliser of SplitMix64: a bijection of 64-bit words that mixes all their bits.
-
-    The constants are those of S. Vigna's SplitMix64 (variant 13 of D. Stafford). This is part of
-    the protocol: it must never change.
-    """
+    """Apply the finaliser of SplitMix64: a bijection of 64-bit words that mixes all their bits."""
+    # The constants are those of S. Vigna's SplitMix64 (variant 13 of D. Stafford). This is part
+    # of the protocol: it must never change.
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

@@ -12,20 +12,7 @@ _T = TypeVar("_T")
 
 
 def fill_in(cls: type[_T], **paragraphs: str) -> type[_T]:
-    """Replace each ``%(name)s`` in a class's own docstring by the paragraph of that name.
-
-    Parameters
-    ----------
-    cls : type
-        The class; its docstring is changed in place.
-    **paragraphs : str
-        The paragraphs by name, without indentation.
-
-    Returns
-    -------
-    type
-        The same class.
-    """
+    """Replace each ``%(name)s`` in a class's own docstring by the paragraph of that name."""
     if cls.__dict__.get("__doc__"):
         text = inspect.cleandoc(cls.__doc__ or "")
         for name, paragraph in paragraphs.items():
@@ -45,11 +32,10 @@ def inherit_docstrings(cls: type[_T]) -> type[_T]:
 
 
 class Documented:
-    """Mixin for scikit-learn's HTML representation: it links to the page of the class.
+    """Mixin for scikit-learn's HTML representation: it links to the page of the class."""
 
-    The address is the ``Documentation`` entry of ``[project.urls]`` in pyproject.toml, as the
-    installed package knows it. Without one there is no link, and none for classes of others.
-    """
+    # The address is the `Documentation` entry of `[project.urls]` in pyproject.toml, as the
+    # installed package knows it. Without one there is no link, and none for classes of others.
 
     @property
     def _doc_link_module(self) -> str:

@@ -31,23 +31,11 @@ _LEFT_SECONDS = 86_400.0
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file that takes the name `path` once it is written and flushed to disk.
-
-    Parameters
-    ----------
-    path : Path
-        The file to create or to replace. If it is a link, the file that it points to is replaced.
-
-    Yields
-    ------
-    file
-        A binary file to write to. If the block fails, whatever was at `path` is unchanged.
-
-    Raises
-    ------
-    OSError
-        If no file can be written there. The error names `path` and not the temporary file.
-    """
+    """Open a temporary file that takes the name `path` once it is written and flushed to disk."""
+    # path: the file to create or to replace. If it is a link, the file that it points to is
+    # replaced.
+    # Returns: a binary file to write to. If the block fails, whatever was at `path` is
+    # unchanged.
     target = _target(path)
     temporary = _temporary(target)
     try:
@@ -80,10 +68,9 @@ class _NamedFile(io.FileIO):
 
 
 def check_writable(path: Path) -> None:
-    """Raise OSError if the file could not be written: to be asked before long work.
-
-    A missing folder is no obstacle if `make_folder` could create it; the error names it if not.
-    """
+    """Raise OSError if the file could not be written: to be asked before long work."""
+    # A missing folder is no obstacle if `make_folder` could create it; the error names it if
+    # not.
     target = _target(path)
     folder = target.parent
     while not os.path.lexists(folder) and folder != folder.parent:  # a drive may be missing, too
@@ -96,42 +83,15 @@ def check_writable(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Create the folder of a file that is about to be written, if it is missing.
-
-    Parameters
-    ----------
-    path : Path
-        The file. If it is a link, the folder is that of the file which it points to.
-
-    Raises
-    ------
-    OSError
-        If the folder cannot be created. The error names it.
-    """
+    """Create the folder of a file that is about to be written, if it is missing."""
+    # path: the file. If it is a link, the folder is that of the file which it points to.
     folder = _target(path).parent
     with errors_name(folder, _NO_FOLDER):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def open_regular(path: str | PathLike[str]) -> io.BufferedReader:
-    """Open a file to read its bytes.
-
-    Parameters
-    ----------
-    path : path-like
-        A file, or a link to one. A pipe of this name is refused: whoever opens it would wait until
-        somebody writes to it.
-
-    Returns
-    -------
-    binary file
-        At its beginning.
-
-    Raises
-    ------
-    OSError
-        If it cannot be opened, or is something else.
-    """
+    """Open a file to read its bytes."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
     try:
         kind = os.fstat(descriptor).st_mode
@@ -147,25 +107,8 @@ def open_regular(path: str | PathLike[str]) -> io.BufferedReader:
 
 
 def read_regular(path: str | PathLike[str], most: int | None = None) -> bytes:
-    """Return the content of a file, as `open_regular` opens it.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    most : int, default=None
-        The most bytes that are read.
-
-    Returns
-    -------
-    bytes
-        All of it.
-
-    Raises
-    ------
-    ValueError
-        If there is more.
-    """
+    """Return the content of a file, as `open_regular` opens it."""
+    # most: the most bytes that are read.
     with open_regular(path) as file:
         content = file.read(-1 if most is None else most + 1)
     if most is not None and len(content) > most:
@@ -174,11 +117,9 @@ def read_regular(path: str | PathLike[str], most: int | None = None) -> bytes:
 
 
 def sweep(path: Path) -> None:
-    """Remove the temporary files for `path` that processes left behind which no longer run.
-
-    Whether one runs is known of this machine's processes only. The files of others, such as those
-    of containers that share the folder, are left for a day.
-    """
+    """Remove the temporary files for `path` that processes left behind which no longer run."""
+    # Whether one runs is known of this machine's processes only. The files of others, such as
+    # those of containers that share the folder, are left for a day.
     target = resolved(path)
     prefix = f".{target.name}."
     for orphan in target.parent.iterdir():
@@ -271,15 +212,10 @@ _TOO_MUCH = "Add up users with equal values first, with their number in a column
 
 
 class Source:
-    """A file, or bytes in memory, whose content can be read several times.
+    """A file, or bytes in memory, whose content can be read several times."""
 
-    Parameters
-    ----------
-    content : path-like or bytes
-        A regular file, or what one would hold.
-    name : str
-        What errors call it.
-    """
+    # content: a regular file, or what one would hold.
+    # name: what errors call it.
 
     def __init__(self, content: str | PathLike[str] | bytes, name: str) -> None:
         self.name = name
@@ -333,10 +269,9 @@ class Source:
             return file.seek(0, io.SEEK_END)
 
     def csv_rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the number of the last line of each CSV row, and its cells; none if it is blank.
-
-        All rows that are not blank have as many cells as the first one, which is the header.
-        """
+        """Yield the number of the last line of each CSV row, and its cells; none if it is blank."""
+        # All rows that are not blank have as many cells as the first one, which is the
+        # header.
         reader = csv.reader(self.lines(), strict=True)
         width = 0
         try:

@@ -14,26 +14,7 @@ _MEAN = "mean_test_"
 
 
 def estimate_of(estimator: BaseEstimator) -> Any:
-    """Return the estimate of a fitted oracle, post-processor, search or Pipeline.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A search of scikit-learn over such estimators will do too (the estimate is that of its best
-        estimator), and so will a Pipeline whose last steps are "passthrough".
-
-    Returns
-    -------
-    FrequencyEstimate or EstimateSet
-        The attribute ``estimate_`` of the estimator that made it.
-
-    Raises
-    ------
-    NotFittedError
-        If the estimator is not fitted.
-    TypeError
-        If it is not such an estimator.
-    """
+    """Return the estimate of a fitted oracle, post-processor, search or Pipeline."""
     if hasattr(estimator, "steps"):
         steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
         if steps:
@@ -61,10 +42,8 @@ def mean_errors(cv_results: Mapping[str, Any], metric: str) -> np.ndarray:
 
 
 def standard_errors(cv_results: Mapping[str, Any], metric: str) -> tuple[np.ndarray | None, int]:
-    """Return the standard error of each mean score over the splits, and the number of splits.
-
-    With fewer than 2 splits there is no standard error, but None.
-    """
+    """Return the standard error of each mean score over the splits, and the number of splits."""
+    # With fewer than 2 splits there is no standard error, but None.
     pattern = re.compile(rf"split\d+_test_{re.escape(metric)}")
     columns = [key for key in cv_results if pattern.fullmatch(key)]
     n_splits = len(columns)

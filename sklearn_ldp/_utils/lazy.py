@@ -14,24 +14,10 @@ from typing import Any
 def lazy_names(
     package: str, homes: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the functions ``__getattr__`` and ``__dir__`` of a package.
-
-    They find its public submodules, as scikit-learn's do, and the names that it exports. Type
-    checkers must not see them, or they would take any name for one of the package: write
-    ``from . import ...`` for them, under ``TYPE_CHECKING``.
-
-    Parameters
-    ----------
-    package : str
-        The package's ``__name__``.
-    homes : mapping of str to str, default=None
-        For each submodule the names that the package exports from it, with spaces between them.
-
-    Returns
-    -------
-    (callable, callable)
-        The two functions.
-    """
+    """Return the functions ``__getattr__`` and ``__dir__`` of a package."""
+    # They find its public submodules, as scikit-learn's do, and the names that it exports. Type
+    # checkers must not see them, or they would take any name for one of the package: write
+    # `from . import ...` for them, under `TYPE_CHECKING`.
     module = sys.modules[package]
     home_of = {name: home for home, names in (homes or {}).items() for name in names.split()}
 

@@ -7,23 +7,7 @@ from typing import Any
 
 
 def import_pandas(name: str) -> Any:
-    """Return the module pandas.
-
-    Parameters
-    ----------
-    name : str
-        What needs it, for the error.
-
-    Returns
-    -------
-    module
-        It is imported when it is asked for.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed.
-    """
+    """Return the module pandas."""
     return import_library(name, "pandas")
 
 

@@ -27,11 +27,9 @@ def run(function: Callable, tasks: Iterable[tuple], n_jobs: int | None) -> Itera
 
 @contextmanager
 def each_warning_once() -> Iterator[None]:
-    """Give each distinct warning of a block once, at its end.
-
-    In a thread that is not the main one the warnings come as they are, because Python changes the
-    filters of warnings for all threads.
-    """
+    """Give each distinct warning of a block once, at its end."""
+    # In a thread that is not the main one the warnings come as they are, because Python changes
+    # the filters of warnings for all threads.
     caught: list[Warning] = []
     try:
         with _recorded(caught):

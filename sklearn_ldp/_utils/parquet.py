@@ -17,18 +17,7 @@ SAFE: dict[str, Any] = {
 
 
 def refuse_large_footer(source: Any) -> None:
-    """Refuse a Parquet file with a large footer, of which three bytes may become 700 in memory.
-
-    Parameters
-    ----------
-    source : binary file
-        The file, at whose beginning it is left.
-
-    Raises
-    ------
-    ValueError
-        If the footer is too large for the file.
-    """
+    """Refuse a Parquet file with a large footer, of which three bytes may become 700 in memory."""
     n_bytes = source.seek(0, SEEK_END)
     source.seek(max(n_bytes - 8, 0))
     length = int.from_bytes(source.read(4), "little")
@@ -39,26 +28,10 @@ def refuse_large_footer(source: Any) -> None:
 
 
 def column_chunks(source: Any) -> Iterator[tuple[int, int, int]]:
-    """Yield the beginning, the end and the number of rows of each column in each row group.
-
-    The footer is parsed here, since Arrow's accessor of a column ends the process with the file's
-    statistics if these are damaged.
-
-    Parameters
-    ----------
-    source : binary file
-        A Parquet file, whose footer is not too large.
-
-    Yields
-    ------
-    (int, int, int)
-        As the footer claims.
-
-    Raises
-    ------
-    ValueError
-        If the footer is damaged.
-    """
+    """Yield the beginning, the end and the number of rows of each column in each row group."""
+    # The footer is parsed here, since Arrow's accessor of a column ends the process with the
+    # file's statistics if these are damaged.
+    # source: A Parquet file, whose footer is not too large.
     end = source.seek(-8, SEEK_END)
     length = int.from_bytes(source.read(4), "little")
     source.seek(end - length)
@@ -75,12 +48,11 @@ def column_chunks(source: Any) -> Iterator[tuple[int, int, int]]:
 
 
 def _thrift(file: BytesIO, kind: int, depth: int = 16) -> Any:
-    """Read a value in Thrift's compact protocol; a struct is a dict by numbers and types of fields.
-
-    Arrow skips fields of other types, and the last of equal ones counts. What honest files do not
-    have (equal fields, numbers of fields that are written out) is damage here, so that no file says
-    one thing to us and another to Arrow.
-    """
+    """Read a value in Thrift's compact protocol."""
+    # A struct is a dict by numbers and types of fields.
+    # Arrow skips fields of other types, and the last of equal ones counts. What honest files do
+    # not have (equal fields, numbers of fields that are written out) is damage here, so that no
+    # file says one thing to us and another to Arrow.
     if kind == _STRUCT and depth:
         found, number = dict[tuple[int, int], Any](), 0
         while head := file.read(1)[0]:
@@ -108,32 +80,11 @@ def walk_pages(
     n_bytes: int,
     most: Callable[[int], int],
 ) -> int:
-    """Refuse a Parquet file whose pages unpack to too much, or lie elsewhere than it says.
-
-    The sizes in the file's footer are mere claims. A reader allocates the sizes in the pages' own
-    headers, so every page header is read, and no byte of the file may belong to two columns.
-
-    Parameters
-    ----------
-    source : binary file
-        The file.
-    chunks : iterable of (int, int, int)
-        As `column_chunks` yields them.
-    n_bytes : int
-        Size of the file.
-    most : callable
-        Returns the most bytes that a column of some rows may unpack to in a row group.
-
-    Returns
-    -------
-    int
-        The bytes that all pages unpack to.
-
-    Raises
-    ------
-    ValueError
-        If a page is too large, or lies outside the file or in two columns.
-    """
+    """Refuse a Parquet file whose pages unpack to too much, or lie elsewhere than it says."""
+    # The sizes in the file's footer are mere claims. A reader allocates the sizes in the pages'
+    # own headers, so every page header is read, and no byte of the file may belong to two
+    # columns.
+    # most: returns the most bytes that a column of some rows may unpack to in a row group.
     end, total, ordered = 0, 0, sorted(chunks)
     for start, stop, _ in ordered:
         if not end <= start <= stop <= n_bytes:
@@ -165,11 +116,9 @@ def _walk_chunk(source: Any, position: int, stop: int, most: int) -> int:
 
 
 def page_header(data: bytes) -> tuple[int, int, int]:
-    """The size of a page, that of what it is packed in, and the length of its header.
-
-    Arrow has no function that reads the header, and believes it: it unpacks a whole page for one
-    report, and 8 kB of zeros to 268 MB.
-    """
+    """The size of a page, that of what it is packed in, and the length of its header."""
+    # Arrow has no function that reads the header, and believes it: it unpacks a whole page for
+    # one report, and 8 kB of zeros to 268 MB.
     file = BytesIO(data)
     header = _thrift(file, _STRUCT)
     return header[2, _I32], header[3, _I32], file.tell()

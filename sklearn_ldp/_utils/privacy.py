@@ -23,17 +23,7 @@ def warn_once(message: str, category: type[Warning], about: str) -> None:
 
 
 def warn_of_epsilon(name: str, epsilon: float, random_state: Any) -> None:
-    """Warn once if real users, who draw no seeded coins, report with a budget that protects nobody.
-
-    Parameters
-    ----------
-    name : str
-        The class to name.
-    epsilon : float
-        The privacy budget.
-    random_state : object
-        None for real users.
-    """
+    """Warn once if real users, who draw no seeded coins, spend what protects nobody."""
     if random_state is None and epsilon > _HARDLY_ANY:
         warn_once(
             f"{name} with epsilon={epsilon:g} protects nobody: a report may be e**epsilon times "
@@ -44,19 +34,8 @@ def warn_of_epsilon(name: str, epsilon: float, random_state: Any) -> None:
 
 
 def warn_of_learned(name: str, what: str, parameter: str, random_state: Any) -> None:
-    """Warn if a domain is learnt from the values of real users.
-
-    Parameters
-    ----------
-    name : str
-        The class to name.
-    what : str
-        What is learnt.
-    parameter : str
-        Where to declare it.
-    random_state : object
-        None for real users.
-    """
+    """Warn if a domain is learnt from the values of real users."""
+    # random_state: None for real users.
     if random_state is None:
         warnings.warn(
             f"{name} learns {what} from the raw values, which leaks those that occur: declare "
@@ -67,10 +46,9 @@ def warn_of_learned(name: str, what: str, parameter: str, random_state: Any) -> 
 
 
 class WatchesRefits:
-    """A learner that reads values, and warns if clones of it are fitted again and again.
+    """A learner that reads values, and warns if clones of it are fitted again and again."""
 
-    A search fits a clone for each fold and candidate, mostly to the same users.
-    """
+    # A search fits a clone for each fold and candidate, mostly to the same users.
 
     _family: str | None = None
 

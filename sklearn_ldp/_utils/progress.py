@@ -7,15 +7,10 @@ from typing import Any, TextIO
 
 
 class Progress:
-    """A bar on a terminal if tqdm is installed, otherwise one line per step.
+    """A bar on a terminal if tqdm is installed, otherwise one line per step."""
 
-    Parameters
-    ----------
-    n_steps : int
-        Number of times that `step`, or `finish`, will be called.
-    stream : file, default=None
-        Where to show the progress; None is stderr.
-    """
+    # n_steps: number of times that `step`, or `finish`, will be called.
+    # stream: where to show the progress; None is stderr.
 
     def __init__(self, n_steps: int, stream: TextIO | None = None):
         self._n_steps = n_steps

@@ -7,11 +7,10 @@ from typing import Any
 
 
 class Uncached:
-    """Mixin whose copies, pickles and hashes leave out what `cached_property` has kept.
+    """Mixin whose copies, pickles and hashes leave out what `cached_property` has kept."""
 
-    So reading an attribute never changes an estimate's hash, and an array that is read-only does
-    not come back writeable.
-    """
+    # So reading an attribute never changes an estimate's hash, and an array that is read-only
+    # does not come back writeable.
 
     def __getstate__(self) -> dict[str, Any]:
         cached = {

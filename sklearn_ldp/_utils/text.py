@@ -16,20 +16,7 @@ MOST_LINES = 20  # of a representation
 
 
 def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
-    """Decode the lines one by one, unlike a text wrapper, so that an error can name its line.
-
-    Parameters
-    ----------
-    file : iterable of bytes
-        The lines of a file.
-    where : str or path-like
-        What an error calls the file.
-
-    Yields
-    ------
-    str
-        The lines, with their line ends.
-    """
+    """Decode the lines one by one, unlike a text wrapper, so that an error can name its line."""
     encoding = "utf-8-sig"  # a byte-order mark may open the file
     for number, line in enumerate(file, start=1):
         if number == 1 and line.startswith(_UTF_16):
@@ -55,30 +42,15 @@ def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
 
 
 def is_category(cell: object) -> bool:
-    """Whether a cell can name a category: text that is not empty and without NUL, or an integer.
-
-    NumPy drops trailing NULs, so "a" and "a\\0" would become one category.
-    """
+    """Whether a cell can name a category: text that is not empty and without NUL, or an integer."""
+    # NumPy drops trailing NULs, so "a" and "a\0" would become one category.
     return type(cell) is int or (type(cell) is str and cell != "" and "\0" not in cell)
 
 
 def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) -> np.ndarray:
-    """Convert a column to int64 if that loses nothing, otherwise to text.
-
-    Parameters
-    ----------
-    cells : sequence of str, int or None
-        The column; None becomes the empty text.
-    parse : bool
-        Whether text that is a canonical integer counts as an integer.
-    dtype : {None, str}, default=None
-        With ``str``, the column always becomes text.
-
-    Returns
-    -------
-    ndarray of shape (n,), of int64 or str
-        The converted column.
-    """
+    """Convert a column to int64 if that loses nothing, otherwise to text."""
+    # Shapes: -> (n,).
+    # cells: the column; None becomes the empty text.
     if dtype is None and all(
         type(cell) is int or (parse and _CANONICAL_INTEGER.fullmatch(cell)) for cell in cells
     ):
@@ -91,18 +63,8 @@ def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) ->
 
 
 def printable(text: object) -> str:
-    """Return text that stays on its line and moves no cursor, whatever a name is made of.
-
-    Parameters
-    ----------
-    text : object
-        Text or a path. Bytes of a file name that are not UTF-8 are surrogates in it.
-
-    Returns
-    -------
-    str
-        The same with what cannot be printed as Python writes it, such as ``\\n`` and ``\\udcff``.
-    """
+    """Return text that stays on its line and moves no cursor, whatever a name is made of."""
+    # text: text or a path. Bytes of a file name that are not UTF-8 are surrogates in it.
     text = str(text)
     if text.isprintable():
         return text
@@ -112,22 +74,7 @@ def printable(text: object) -> str:
 def format_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)
 ) -> str:
-    """Return a table as text, with two blanks between its columns.
-
-    Parameters
-    ----------
-    header : sequence of str
-        One text per column, which may have several lines.
-    rows : sequence of sequences of str
-        The cells of each row.
-    left : sequence of int, default=(0,)
-        The columns that are aligned on the left; the others, such as numbers, on the right.
-
-    Returns
-    -------
-    str
-        The lines of the table, without a line break at the end.
-    """
+    """Return a table as text, with two blanks between its columns."""
     heads = [text.split("\n")[::-1] for text in header]
     head_rows = [list(cells) for cells in zip_longest(*heads, fillvalue="")][::-1]
     widths = [max(map(len, cells)) for cells in zip(*head_rows, *rows, strict=True)]
@@ -144,20 +91,9 @@ def format_table(
 
 
 def labelled_lines(names: Sequence[object], *columns: Sequence[str]) -> list[str]:
-    """Return a line for each name, with what stands beside it.
-
-    Parameters
-    ----------
-    names : sequence of length n
-        What each line is about.
-    *columns : sequences of n strings
-        What to write behind the names.
-
-    Returns
-    -------
-    list of str
-        The lines, without line breaks in a name; the last one says if lines were left out.
-    """
+    """Return a line for each name, with what stands beside it."""
+    # Returns: the lines, without line breaks in a name; the last one says if lines were left
+    # out.
     shown = [" ".join(str(name).split()) for name in names[:MOST_LINES]]
     width = max(map(len, shown), default=0)
     lines = [

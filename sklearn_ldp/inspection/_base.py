@@ -37,18 +37,10 @@ _METHODS = (
 
 
 class BaseDisplay:
-    """Base of the displays: where they draw.
+    """Base of the displays: where they draw."""
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        The axes with the picture.
-    figure_ : matplotlib Figure
-        The figure that contains the axes.
-    """
-
-    ax_: Any
-    figure_: Any
+    ax_: Any  # the axes with the picture
+    figure_: Any  # the figure that contains the axes
 
     def _axes(self, ax: Any, figsize: tuple[float, float], **layout: Any) -> Any:
         """Return the axes to draw on, and keep them; None makes a figure of this size in inches."""
@@ -118,21 +110,9 @@ class EstimateDisplay(BaseDisplay):
 
 
 def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return for each name the keywords "color", "linestyle" and "marker" of ``ax.plot``.
-
-    A post-processor of the papers, in either spelling ("NormSub", "Norm-Sub"), looks the same
-    everywhere; other names take the looks that are left, in their order.
-
-    Parameters
-    ----------
-    names : iterable of str
-        What is drawn on the same axes.
-
-    Returns
-    -------
-    dict of dict
-        The keywords, keyed by name.
-    """
+    """Return for each name the keywords "color", "linestyle" and "marker" of ``ax.plot``."""
+    # A post-processor of the papers, in either spelling ("NormSub", "Norm-Sub"), looks the same
+    # everywhere; other names take the looks that are left, in their order.
     known = {_plain(method): i for i, method in enumerate(_METHODS)}
     names = list(dict.fromkeys(names))
     places = {name: known[_plain(name)] for name in names if _plain(name) in known}

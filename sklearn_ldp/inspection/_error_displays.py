@@ -22,21 +22,11 @@ _VARIED = ("population", "n_samples", "oracle", "epsilon", "postprocessor", "que
 
 
 class ErrorCurve(NamedTuple):
-    """A curve, or the dots of one kind, of an `ErrorCurveDisplay`.
+    """A curve, or the dots of one kind, of an `ErrorCurveDisplay`."""
 
-    Attributes
-    ----------
-    x : ndarray of shape (n_points,)
-        Positions on the x axis, in rising order; or names of rows.
-    error : ndarray of shape (n_points,)
-        Mean errors.
-    spread : ndarray of shape (n_points,) or None
-        Half lengths of the error bars; None draws none.
-    """
-
-    x: np.ndarray
-    error: np.ndarray
-    spread: np.ndarray | None = None
+    x: np.ndarray  # (n_points,): positions on the x axis, in rising order; or names of rows
+    error: np.ndarray  # (n_points,): mean errors
+    spread: np.ndarray | None = None  # (n_points,): half lengths of the error bars; None draws none
 
 
 @dataclass(eq=False, repr=False)

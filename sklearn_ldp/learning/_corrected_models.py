@@ -756,11 +756,9 @@ def _minimised_along(
 def _shrunk(
     coef: np.ndarray, covariance: np.ndarray, blocks: list[np.ndarray], scale: float
 ) -> np.ndarray:
-    """Posterior means of private attributes' coefficients less their mean; 0 for other columns.
-
-    An attribute has a normal prior around 0, whose standard deviation is one of `_EFFECTS` times
-    the scale; its coefficients are normal around the truth with the known covariance.
-    """
+    """Posterior means of private attributes' coefficients less their mean; 0 for other columns."""
+    # An attribute has a normal prior around 0, whose standard deviation is one of `_EFFECTS`
+    # times the scale; its coefficients are normal around the truth with the known covariance.
     shrunk = np.zeros_like(coef)
     variances = (scale * _EFFECTS[:, None]) ** 2
     for block in blocks:
@@ -791,49 +789,21 @@ def _not_shrunk(n_coef: int, blocks: list[np.ndarray]) -> np.ndarray:
 
 
 def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return what to add to the square of ``z @ b``, so that it is unbiased for the truth's.
-
-    Parameters
-    ----------
-    z : ndarray of shape (n_samples, n_categories)
-        Unbiased indicators of an attribute.
-    b : ndarray of shape (n_categories,) or (n_categories, m)
-        Coefficients.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,) or (n_samples, m)
-        ``z @ b**2 - (z @ b)**2``, which is 0 where z is 1 for one category and 0 for the others.
-    """
+    """Return what to add to the square of ``z @ b``, so that it is unbiased for the truth's."""
+    # Shapes: z (n_samples, n_categories), b (n_categories,) or (n_categories, m) ->
+    # (n_samples,) or (n_samples, m).
     return z @ b**2 - (z @ b) ** 2
 
 
 def directions_of(
     X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, means: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the eigenvalues of the corrected Gram matrix, and what they must be to be trusted.
-
-    That is four times a bound of the standard error which noise gives to an eigenvalue: the smaller
-    of the spread of the rows' summands, and of the size of their corrections, which is 0 where
-    nothing is noisy.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The features.
-    blocks : list of ndarray
-        The columns of each private attribute.
-    weight : ndarray of shape (n_samples,)
-        Weight of each row.
-    means : ndarray of shape (n_features,)
-        What is subtracted from the features.
-
-    Returns
-    -------
-    (ndarray of shape (n_features,), ndarray of shape (n_features,), ndarray)
-        The eigenvalues; the least ones to be trusted, 0 without private attributes; and the
-        eigenvectors, in columns.
-    """
+    """Return the eigenvalues of the corrected Gram matrix, and what they must be to be trusted."""
+    # That is four times a bound of the standard error which noise gives to an eigenvalue: the
+    # smaller of the spread of the rows' summands, and of the size of their corrections, which
+    # is 0 where nothing is noisy.
+    # Shapes: X (n_samples, n_features), weight (n_samples,), means (n_features,) ->
+    # (n_features,).
     values, vectors = np.linalg.eigh(_gram(X, blocks, weight, means))
     if not blocks:
         return values, np.zeros(len(values)), vectors
@@ -853,29 +823,9 @@ def directions_of(
 def with_sums_of_one(
     X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, name: str
 ) -> np.ndarray:
-    """Shift the indicators of each private attribute in each row, so that their sum is 1.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The features.
-    blocks : list of ndarray
-        The columns of each private attribute.
-    weight : ndarray of shape (n_samples,)
-        Rows of weight 0 are not judged.
-    name : str
-        The class to name in errors.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_features)
-        The same array if there are no blocks, otherwise a copy.
-
-    Raises
-    ------
-    ValueError
-        If the sums are not 1 on average, by six standard errors.
-    """
+    """Shift the indicators of each private attribute in each row, so that their sum is 1."""
+    # Shapes: X (n_samples, n_features), weight (n_samples,) -> (n_samples, n_features).
+    # weight: rows of weight 0 are not judged.
     X = X.copy() if blocks else X
     for i, block in enumerate(blocks):
         off = X[:, block].sum(axis=1) - 1
@@ -894,30 +844,9 @@ def with_sums_of_one(
 def private_blocks(
     private: Any, n_features: int, name: str, features: ArrayLike | None = None
 ) -> list[np.ndarray]:
-    """Return the columns of each private attribute.
-
-    Parameters
-    ----------
-    private : sequence or mapping of slices, ranges, index arrays, masks or names
-        As for :class:`CorrectedRidge`.
-    n_features : int
-        Number of columns.
-    name : str
-        The class to name in errors.
-    features : array-like of str of shape (n_features,), default=None
-        The names of the columns, if they have any.
-
-    Returns
-    -------
-    list of ndarray of shape (n_categories,)
-        Their positions, integers.
-
-    Raises
-    ------
-    ValueError
-        If one of them is not a list of at least two existing columns, if two overlap, or if nothing
-        says which columns are private.
-    """
+    """Return the columns of each private attribute."""
+    # Shapes: features (n_features,) -> (n_categories,).
+    # features: the names of the columns, if they have any.
     if private is None:
         raise ValueError(
             f"{name} needs to know which columns are noisy, or nothing would be corrected: pass "
@@ -1023,33 +952,8 @@ def minimised(
     *,
     maxls: int = 20,
 ) -> tuple[np.ndarray, int]:
-    """Return where a function is least, as L-BFGS finds it from zeros.
-
-    Parameters
-    ----------
-    function : callable
-        Its value and gradient.
-    n_coef : int
-        Number of coefficients.
-    tol : float
-        Largest entry of the gradient at which to stop.
-    max_iter : int
-        Number of iterations after which to give up.
-    name : str
-        The class to name in warnings.
-    maxls : int, default=20
-        The most steps of a line search.
-
-    Returns
-    -------
-    (ndarray of shape (n_coef,), int)
-        The coefficients, and the number of iterations.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If it gives up.
-    """
+    """Return where a function is least, as L-BFGS finds it from zeros."""
+    # Shapes: -> (n_coef,).
     options = {"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(float).eps, "maxls": maxls}
     found = optimize.minimize(
         function, np.zeros(n_coef), jac=True, method="L-BFGS-B", options=options

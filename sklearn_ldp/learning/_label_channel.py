@@ -70,17 +70,12 @@ def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) 
 
 
 class LabelChannel:
-    """Randomised response over the classes, with what the server needs to read its reports.
+    """Randomised response over the classes, with what the server needs to read its reports."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Budget of a label.
-    classes : ndarray of shape (n_classes,)
-        The labels, sorted.
-    subset_size : int or "auto", default=1
-        Number of classes in a report, as :class:`~sklearn_ldp.SubsetSelection` has it.
-    """
+    # epsilon: budget of a label.
+    # classes (n_classes,): the labels, sorted.
+    # subset_size: number of classes in a report, as :class:`~sklearn_ldp.SubsetSelection` has
+    # it.
 
     def __init__(self, epsilon: float, classes: np.ndarray, subset_size: int | str = 1) -> None:
         self.classes, n = classes, len(classes)
@@ -133,24 +128,11 @@ class LabelChannel:
         return indicators
 
     def corrected_probabilities(self, reported: np.ndarray, n_samples: float) -> np.ndarray:
-        """Return the probabilities of the true labels, given those of the reported ones.
-
-        They are linear in each other. What a model has learnt from n reports may be outside of
-        [0, 1] afterwards; a probability is not set below the standard error that the estimated
-        rate of an absent class has, as nothing speaks for less.
-
-        Parameters
-        ----------
-        reported : ndarray of shape (n, n_classes)
-            Probabilities of each label among the reports.
-        n_samples : float
-            Number of reports that the model was fitted to.
-
-        Returns
-        -------
-        ndarray of shape (n, n_classes)
-            Rows are > 0 and sum to 1.
-        """
+        """Return the probabilities of the true labels, given those of the reported ones."""
+        # They are linear in each other. What a model has learnt from n reports may be
+        # outside of [0, 1] afterwards; a probability is not set below the standard error
+        # that the estimated rate of an absent class has, as nothing speaks for less.
+        # Shapes: reported (n, n_classes) -> (n, n_classes).
         least = self.error_of_rates(n_samples)
         true = np.maximum((reported - self.q) / self.signal, min(least, 1 / len(self.classes)))
         return true / true.sum(axis=1, keepdims=True)
@@ -178,13 +160,7 @@ def _refuse_missing(given: Any, labels: np.ndarray, name: str, where: str) -> No
 
 
 def checked_labels(y: Any, name: str) -> np.ndarray:
-    """Return users' labels as a vector.
-
-    Raises
-    ------
-    ValueError
-        If there are none, one is missing, or they are numbers of no class.
-    """
+    """Return users' labels as a vector."""
     if y is None:
         raise ValueError(
             f"{name} requires y to be passed, but the target y is None: it needs the labels of "
@@ -205,13 +181,7 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
 
 
 def checked_reports(reports: Any, name: str) -> np.ndarray:
-    """Return users' randomised labels as a vector, or as a row of labels for each user.
-
-    Raises
-    ------
-    ValueError
-        As `checked_labels`.
-    """
+    """Return users' randomised labels as a vector, or as a row of labels for each user."""
     rows = np.asarray(reports)
     if rows.ndim != 2 or rows.shape[1] < 2:
         return checked_labels(reports, name)
@@ -219,13 +189,7 @@ def checked_reports(reports: Any, name: str) -> np.ndarray:
 
 
 def checked_classes(classes: Any, name: str) -> np.ndarray:
-    """Return the classes, sorted.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two, one is missing (NaN, None), or they cannot be sorted.
-    """
+    """Return the classes, sorted."""
     try:
         listed = np.asarray(classes if hasattr(classes, "dtype") else list(classes))
         _refuse_missing(classes, listed, name, "in classes=")
@@ -247,18 +211,7 @@ def checked_classes(classes: Any, name: str) -> np.ndarray:
 
 
 def steps_to_last(estimator: Any) -> tuple[list[str], Any]:
-    """Return the names that lead to the last step of nested Pipelines, and that step.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A Pipeline, or any other estimator, which is its own last step.
-
-    Returns
-    -------
-    (list of str, estimator)
-        The names, outer ones first; joined by "__", they are its name in `set_params`.
-    """
+    """Return the names that lead to the last step of nested Pipelines, and that step."""
     names = []
     while isinstance(estimator, Pipeline):
         name, estimator = estimator.steps[-1]

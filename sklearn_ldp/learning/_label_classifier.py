@@ -459,18 +459,8 @@ class LabelDPClassifier(
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the true labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
-        """
+        """Return the probabilities of the true labels."""
+        # Shapes: X (n_samples, n_features) -> (n_samples, n_classes).
         check_is_fitted(self)
         P = self.estimator_.predict_proba(X)
         if "probabilities" not in self.weights_:
@@ -485,34 +475,14 @@ class LabelDPClassifier(
 
     @available_if(_has("predict_proba"))
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of the probabilities of the true labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
-        """
+        """Return the logarithms of the probabilities of the true labels."""
+        # Shapes: X (n_samples, n_features) -> (n_samples, n_classes).
         return np.log(self.predict_proba(X))
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores of the fitted classifier: their order is that of the true labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            As the classifier has them.
-        """
+        """Return the scores of the fitted classifier: their order is that of the true labels."""
+        # Shapes: X (n_samples, n_features) -> (n_samples,) or (n_samples, n_classes).
         check_is_fitted(self)
         return self.estimator_.decision_function(X)
 
@@ -743,22 +713,8 @@ def _splits(codes: np.ndarray, n_folds: int) -> list[tuple[np.ndarray, np.ndarra
 
 
 def evidence(log_likelihoods: np.ndarray, weights: np.ndarray, trust: float) -> np.ndarray:
-    """Return the weights of candidates, of which the first is the simplest.
-
-    Parameters
-    ----------
-    log_likelihoods : ndarray of shape (n, n_candidates)
-        Those of held-out reports.
-    weights : ndarray of shape (n,)
-        Weight of each report.
-    trust : float
-        How much a nat counts: 1 is Bayes' rule, less is more careful.
-
-    Returns
-    -------
-    ndarray of shape (n_candidates,)
-        They sum to 1.
-    """
+    """Return the weights of candidates, of which the first is the simplest."""
+    # Shapes: log_likelihoods (n, n_candidates), weights (n,) -> (n_candidates,).
     gains, errors = _gains(log_likelihoods, weights)
     return softmax(trust * (gains - _CAUTION * errors))
 
@@ -779,28 +735,13 @@ def constant(channel: LabelChannel, codes: np.ndarray, weights: np.ndarray) -> n
 def with_known_labels(
     channel: LabelChannel, X: Any, codes: np.ndarray, weights: np.ndarray
 ) -> tuple[Objective, Any, np.ndarray]:
-    """Return the likelihood of reports and of a few known labels, and the rows of both.
-
-    People with the mean features and known labels, as many of each class, are the prior of the
-    intercepts: a Dirichlet distribution. Its strength is that under which shares of classes would
-    differ from each other as those of the reports do, less their noise; it is at least 1.
-
-    Parameters
-    ----------
-    channel : LabelChannel
-        How the labels were randomised.
-    X : ndarray or sparse matrix of shape (n, n_features)
-        Features.
-    codes : ndarray of int of shape (n,) or (n, size)
-        The classes reported.
-    weights : ndarray of shape (n,)
-        Weight of each row.
-
-    Returns
-    -------
-    (callable, ndarray or sparse matrix of shape (n + n_classes, n_features), ndarray)
-        The objective, the features, and the weights of the rows.
-    """
+    """Return the likelihood of reports and of a few known labels, and the rows of both."""
+    # People with the mean features and known labels, as many of each class, are the prior of
+    # the intercepts: a Dirichlet distribution. Its strength is that under which shares of
+    # classes would differ from each other as those of the reports do, less their noise; it is
+    # at least 1.
+    # Shapes: X (n, n_features), codes (n,) or (n, size), weights (n,) -> (n + n_classes,
+    # n_features).
     n, n_classes, total = len(codes), len(channel.classes), weights.sum()
     shares = np.bincount(codes.ravel(), np.repeat(weights, channel.size), n_classes) / total
     spread = np.sum((shares - channel.size / n_classes) ** 2) - shares @ (1 - shares) / total
@@ -823,26 +764,11 @@ def with_known_labels(
 
 # -- the objective, and how it is minimised ---------------------------------------------------
 def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) -> Objective:
-    """Return minus the log likelihood of reports: ``-log(q + signal P(classes reported))``.
-
-    It is not convex, but it weighs each row by what its report can tell, and no row by more. Its
-    minimum is the maximum likelihood estimate, which no other estimate beats in large samples if
-    the model is right.
-
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n,) or (n, size)
-        The classes reported: one, or a set.
-    q, signal : float
-        Probability of a report without the true class, and what one with it has more.
-    n_classes : int
-        Number of classes.
-
-    Returns
-    -------
-    callable
-        The objective.
-    """
+    """Return minus the log likelihood of reports: ``-log(q + signal P(classes reported))``."""
+    # It is not convex, but it weighs each row by what its report can tell, and no row by more.
+    # Its minimum is the maximum likelihood estimate, which no other estimate beats in large
+    # samples if the model is right.
+    # Shapes: codes (n,) or (n, size).
     rows, codes = np.arange(len(codes))[:, None], codes.reshape(len(codes), -1)
 
     def objective(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -880,32 +806,10 @@ def minimise(
     coef: ArrayLike = 0.0,
     intercept: ArrayLike = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Minimise ``C sum_i loss_i + |coef|^2 / 2`` over linear scores, as LogisticRegression does.
-
-    Parameters
-    ----------
-    objective : callable
-        Loss and slope of each row, for scores.
-    X : ndarray or sparse matrix of shape (n, n_features)
-        Features.
-    weights : ndarray of shape (n,)
-        Weight of each row.
-    n_classes : int
-        Number of classes; two classes have one score.
-    model : LogisticRegression
-        Its `C`, `fit_intercept` and `max_iter` are used.
-    tol : float
-        Largest entry of the gradient of the mean loss at which to stop.
-    coef : ndarray of shape (n_scores, n_features), default=0.0
-        Where to start.
-    intercept : ndarray of shape (n_scores,), default=0.0
-        Where to start.
-
-    Returns
-    -------
-    (ndarray of shape (n_scores, n_features), ndarray of shape (n_scores,), int)
-        Coefficients, intercepts (zeros if there are none), and the number of iterations.
-    """
+    """Minimise ``C sum_i loss_i + |coef|^2 / 2`` over linear scores, as LogisticRegression does."""
+    # Shapes: X (n, n_features), weights (n,), coef (n_scores, n_features), intercept
+    # (n_scores,) -> (n_scores, n_features).
+    # Returns: coefficients, intercepts (zeros if there are none), and the number of iterations.
     n_features, n_scores = X.shape[1], 1 if n_classes == 2 else n_classes
     total = weights.sum()
     penalty = 1 / (model.C * total)

@@ -20,24 +20,16 @@ _LEAST_NOISE = 1e-6  # share of the variance, below which labels count as true
 
 
 class _Metric(NamedTuple):
-    """A score of predictions, given weights of the classes of each row.
+    """A score of predictions, given weights of the classes of each row."""
 
-    Parameters
-    ----------
-    score : callable
-        Called with the weights, of shape (n, n_classes), and the prediction. Returns the score if
-        it is a mean over rows. If it is a mean of ratios, it returns their numerators and
-        denominators, of shape (2, n_ratios), each a mean over rows (or pairs of rows).
-    needs : {"labels", "probabilities", "decision"}
-        What the prediction is: codes of shape (n,), probabilities of shape (n, n_classes), or
-        anything that increases with the probability of the second class, of shape (n,).
-    is_binary : bool
-        Whether it is defined for two classes only.
-    """
-
+    # Called with the weights, of shape (n, n_classes), and the prediction. Returns the score if
+    # it is a mean over rows. If it is a mean of ratios, it returns their numerators and
+    # denominators, of shape (2, n_ratios), each a mean over rows (or pairs of rows).
     score: Callable[[np.ndarray, np.ndarray], Any]
+    # What the prediction is: codes of shape (n,), probabilities of shape (n, n_classes), or
+    # anything that increases with the probability of the second class, of shape (n,).
     needs: str = "labels"
-    is_binary: bool = False
+    is_binary: bool = False  # whether it is defined for two classes only
 
 
 # -- the metrics ------------------------------------------------------------------------------
@@ -65,11 +57,9 @@ def _neg_brier_score(labels: np.ndarray, P: np.ndarray) -> float:
 
 
 def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> np.ndarray:
-    """The share of pairs of a user of the second class and another of the first in right order.
-
-    Reports of different users are independent, so the sum over pairs is unbiased; a user is no pair
-    with herself. The rows are sorted by the decision.
-    """
+    """The share of pairs of a user of the second class and another of the first in right order."""
+    # Reports of different users are independent, so the sum over pairs is unbiased; a user is
+    # no pair with herself. The rows are sorted by the decision.
     starts = np.flatnonzero(np.append(True, decision[1:] != decision[:-1]))
     of_herself = labels[:, 0] @ labels[:, 1]
     first, second = (np.add.reduceat(of_class, starts) for of_class in labels.T)
@@ -222,12 +212,11 @@ def _replicates(score: Any, labels: np.ndarray, predictions: np.ndarray) -> np.n
 
 
 def _mean_ratio(sums: np.ndarray, replicates: np.ndarray, noise: float) -> tuple[float, float]:
-    """The mean of ratios and its standard error, by Fieller's interval of each.
-
-    The ratio r is in the interval if part - r whole is within t standard errors of 0; its ends are
-    the roots of a r^2 - 2 b r + c. All variances are multiplied by the share of noise, and the
-    width is divided by its root, so that scores of true labels are the plain ratios.
-    """
+    """The mean of ratios and its standard error, by Fieller's interval of each."""
+    # The ratio r is in the interval if part - r whole is within t standard errors of 0; its
+    # ends are the roots of a r^2 - 2 b r + c. All variances are multiplied by the share of
+    # noise, and the width is divided by its root, so that scores of true labels are the plain
+    # ratios.
     (part, whole), n_groups = sums, len(replicates)
     deviations = (replicates - replicates.mean(axis=0)) * np.sqrt((n_groups - 1) / n_groups)
     limit = stats.t.ppf(0.975, n_groups - 1)

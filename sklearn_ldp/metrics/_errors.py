@@ -127,25 +127,8 @@ def query_errors(
 def as_truth_and_estimate(
     frequencies: Frequencies, estimate: FrequencyEstimate | ArrayLike
 ) -> tuple[np.ndarray, FrequencyEstimate]:
-    """Return true frequencies as an array, and what is judged as an estimate.
-
-    Parameters
-    ----------
-    frequencies : array-like of shape (d,)
-        True frequencies.
-    estimate : FrequencyEstimate or array-like of shape (n_estimates, d)
-        The estimate to judge.
-
-    Returns
-    -------
-    (ndarray of shape (d,), FrequencyEstimate)
-        Both for the same number of categories.
-
-    Raises
-    ------
-    ValueError
-        If the numbers of categories differ, or the truth is not finite.
-    """
+    """Return true frequencies as an array, and what is judged as an estimate."""
+    # Shapes: frequencies (d,), estimate (n_estimates, d) -> (d,).
     if isinstance(estimate, FrequencyEstimate):
         what = "The array of true frequencies"
         frequencies = in_order(frequencies, estimate.categories, what)

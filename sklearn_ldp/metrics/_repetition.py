@@ -150,13 +150,11 @@ def _drawn_risk(channel, epsilon, n_rounds, prior, chain, rng):
 
 
 def _likelihoods(channel, epsilon, n_rounds, codes, chain, coins):
-    """Yield, after each round, the logarithms of the likelihoods of all values, (n_users, d).
-
-    Over the probability of the reports if none is permanent, the likelihood of a value is 1 plus,
-    for each report y seen, its probability f(y) as the permanent one of the value times
-    R(y)**m - 1. Here m is how often it was seen, and R = 1 + a / ((1 - a) c(y)). So one report more
-    adds f(y) R**m (R - 1), which is f(y) / c(y) times R**m a / (1 - a).
-    """
+    """Yield, after each round, the logarithms of the likelihoods of all values, (n_users, d)."""
+    # Over the probability of the reports if none is permanent, the likelihood of a value is 1
+    # plus, for each report y seen, its probability f(y) as the permanent one of the value times
+    # R(y)**m - 1. Here m is how often it was seen, and R = 1 + a / ((1 - a) c(y)). So one
+    # report more adds f(y) R**m (R - 1), which is f(y) / c(y) times R**m a / (1 - a).
     every = np.arange(channel.n_categories)
     logs = np.zeros((len(codes), len(every)))
     if chain is None:

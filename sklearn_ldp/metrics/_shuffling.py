@@ -168,12 +168,10 @@ class _Law(NamedTuple):
 
 
 def _law(mechanism: Any, epsilon: float) -> _Law:
-    """Return the law of the two values that are most easily told apart.
-
-    From p = E (both + one), q = E both + one, and 1 - p = one + neither. The real ratio of
-    likelihoods may be below E, as probabilities are rounded: X with E and the exact p and q is then
-    larger in convex order.
-    """
+    """Return the law of the two values that are most easily told apart."""
+    # From p = E (both + one), q = E both + one, and 1 - p = one + neither. The real ratio of
+    # likelihoods may be below E, as probabilities are rounded: X with E and the exact p and q
+    # is then larger in convex order.
     epsilon = min(float(epsilon), _MOST)
     ratio, gain = math.exp(epsilon), math.expm1(epsilon)
     if not getattr(mechanism, "has_two_likelihoods", False):
@@ -185,10 +183,8 @@ def _law(mechanism: Any, epsilon: float) -> _Law:
 
 
 def _laws(oracle: Any) -> dict[Any, tuple[_Law, float]]:
-    """Return the law of each question, and the probability of being asked it.
-
-    The law of an oracle, and of all answers together if a report has several, is called None.
-    """
+    """Return the law of each question, and the probability of being asked it."""
+    # The law of an oracle, and of all answers together if a report has several, is called None.
     protocol = as_protocol(oracle)
     mechanism: Any = protocol.mechanism
     if not hasattr(oracle, "questions") or mechanism.n_drawn > 1:
@@ -215,10 +211,9 @@ def _least(law: _Law, share: float, n: float, delta: float) -> float:
 
 
 def _delta(law: _Law, share: float, n: float, epsilon: float, delta: float) -> float:
-    """Return an upper bound of delta(epsilon) for those of n users who are asked, by a share.
-
-    The given delta says what is negligible: the lattice and its ends add about a thousandth of it.
-    """
+    """Return an upper bound of delta(epsilon) for those of n users who are asked, by a share."""
+    # The given delta says what is negligible: the lattice and its ends add about a thousandth
+    # of it.
     ratio, gain, lost = math.exp(law.epsilon), math.expm1(law.epsilon), math.expm1(epsilon)
     values = np.array([gain - lost, -gain - ratio * lost, -ratio * lost, -lost])
     chances = share * np.array([law.one, law.one, law.both, law.neither])
@@ -245,11 +240,9 @@ def _delta(law: _Law, share: float, n: float, epsilon: float, delta: float) -> f
 
 
 def _range(values: np.ndarray, chances: np.ndarray, n: float, beyond: float) -> tuple[float, float]:
-    """Return two ends that sums of n terms are beyond with a probability of exp(-beyond) each.
-
-    Chernoff's bound holds for any rate, so the best of some is taken. It makes the mean of what is
-    beyond the upper end, with 0 for the rest, at most that end times the same.
-    """
+    """Return two ends that sums of n terms are beyond with a probability of exp(-beyond) each."""
+    # Chernoff's bound holds for any rate, so the best of some is taken. It makes the mean of
+    # what is beyond the upper end, with 0 for the rest, at most that end times the same.
     ends = []
     for sign, farthest in ((-1, values.min()), (1, values.max())):
         rates = _RATES / abs(farthest)
@@ -262,11 +255,9 @@ def _range(values: np.ndarray, chances: np.ndarray, n: float, beyond: float) -> 
 def _positive_sums(
     places: np.ndarray, chances: np.ndarray, n: float, top: int, size: int
 ) -> tuple[float, float]:
-    """Return the mean of the positive part of a sum of n terms, and a bound on rounding errors.
-
-    A term has these values, at places of a circle of `size` points, and is otherwise 0. The largest
-    sum is `top`.
-    """
+    """Return the mean of the positive part of a sum of n terms, and a bound on rounding errors."""
+    # A term has these values, at places of a circle of `size` points, and is otherwise 0. The
+    # largest sum is `top`.
     rough = np.zeros(size)
     rough[0] = 1 - chances.sum()
     np.add.at(rough, places % size, chances)

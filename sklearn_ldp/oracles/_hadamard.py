@@ -211,11 +211,10 @@ class HadamardChannel(IndexChannel):
 
 
 class BlockHadamardChannel(HadamardChannel):
-    """Report a column of B diagonal Hadamard blocks, mostly one in the category's half of its own.
+    """Report a column of diagonal Hadamard blocks, mostly of the half of the category's own."""
 
-    Support counts are signed: reports for a category minus those of its block against it. So their
-    noise grows with the frequency of the block.
-    """
+    # Support counts are signed: reports for a category minus those of its block against it. So
+    # their noise grows with the frequency of the block.
 
     def __init__(self, n_categories: int, epsilon: float, n_blocks: int):
         self.n_blocks = n_blocks

@@ -239,10 +239,10 @@ _MAX_LAW = 1 << 22  # the most vectors of a space over whose reports covariances
 
 
 class HashReports(Mechanism):
-    """Report a function that is drawn in public, and its value at a code after randomised response.
+    """Report a function that is drawn in public, and its randomised value at a code."""
 
-    A value is kept with the probability ``threshold / 2**64``, and otherwise any other is reported.
-    """
+    # A value is kept with the probability `threshold / 2**64`, and otherwise any other is
+    # reported.
 
     has_two_likelihoods = True
     threshold: int
@@ -458,10 +458,8 @@ class LinearHashChannel(HashReports, Channel):
         )
 
     def _collisions(self, counts):
-        """Count the functions that map two categories to one value, for each direction v - w.
-
-        These are the functions with <a, v - w> = 0: as if all reports had the value 0.
-        """
+        """Count the functions that map two categories to one value, for each direction v - w."""
+        # These are the functions with <a, v - w> = 0: as if all reports had the value 0.
         functions, g = self._functions, self.field.order
         table = np.zeros((1, self.n_functions, g))
         table[0, :, 0] = counts
@@ -580,11 +578,10 @@ _CELLS = 1 << 16  # users times categories hashed at a time, so that they stay i
 
 
 class MixingHash(HashReports):
-    """Report a random seed, and its hash of a digest after randomised response over g values.
+    """Report a random seed, and its hash of a digest after randomised response over g values."""
 
-    This is all that a client needs. The codes are 64-bit digests of the values, so the values need
-    not be on any list.
-    """
+    # This is all that a client needs. The codes are 64-bit digests of the values, so the values
+    # need not be on any list.
 
     def __init__(self, hash_range: int, threshold: int):
         self.hash_range = hash_range
@@ -632,11 +629,10 @@ class MixingHash(HashReports):
 
 
 class MixingHashChannel(IndependentChannel):
-    """`MixingHash` over a list of categories.
+    """`MixingHash` over a list of categories."""
 
-    Epsilon does not depend on the hash, but the estimate does: q = 1 / g holds as far as 64-bit
-    mixing is ideal.
-    """
+    # Epsilon does not depend on the hash, but the estimate does: q = 1 / g holds as far as
+    # 64-bit mixing is ideal.
 
     has_exact_support = False
     has_two_likelihoods = True

@@ -165,11 +165,10 @@ def _products(order: int) -> tuple[int, np.ndarray]:
 
 
 class ProjectiveChannel(IndexChannel):
-    """Report a point, orthogonal to the category's with probability ``threshold / 2**64``.
+    """Report a point, orthogonal to the category's with probability ``threshold / 2**64``."""
 
-    Points are vectors whose leading digit is 1. The point whose leading 1 is digit m, and whose
-    digits below form the number x, has the number ``(g**m - 1) / (g - 1) + x``.
-    """
+    # Points are vectors whose leading digit is 1. The point whose leading 1 is digit m, and
+    # whose digits below form the number x, has the number `(g**m - 1) / (g - 1) + x`.
 
     report_name = "point"
 
@@ -225,12 +224,10 @@ class ProjectiveChannel(IndexChannel):
         return vectors, place, self.field.invert(digit)
 
     def _solved(self, codes, rest, product):
-        """Return the u with <u, v> = product whose digits, except the l-th, are those of `rest`.
-
-        As v_l is the lowest nonzero digit of v, the digits of u below the l-th do not matter. Where
-        `rest` has no digits above it either, <u, v> = 0 makes u_l = 0. So u has a leading 1 if
-        `rest` has one.
-        """
+        """Return the u with <u, v> = product whose digits, except the l-th, are those of `rest`."""
+        # As v_l is the lowest nonzero digit of v, the digits of u below the l-th do not
+        # matter. Where `rest` has no digits above it either, <u, v> = 0 makes u_l = 0. So u
+        # has a leading 1 if `rest` has one.
         v, place, inverse = (table[codes] for table in self._pivots)
         u = rest + rest // place * place * (self.field.order - 1)  # digits from l on move up
         missing = self.field.subtract(product, self._product(u, v))
@@ -241,11 +238,10 @@ class ProjectiveChannel(IndexChannel):
         return self._points(self._solved(codes, self._vectors(index)[0], np.zeros_like(index)))
 
     def _outside(self, codes, index):
-        """Return the index-th point u with <u, v> not 0.
-
-        Such points lead with u_l, or with a digit above it. In the second case the product may be
-        any number but 0, and takes the place of the leading 1 in the index.
-        """
+        """Return the index-th point u with <u, v> not 0."""
+        # Such points lead with u_l, or with a digit above it. In the second case the
+        # product may be any number but 0, and takes the place of the leading 1 in the
+        # index.
         place = self._pivots[1][codes]
         power = self._powers[np.searchsorted(self._powers, np.maximum(index, 1), side="right") - 1]
         product = index // power

@@ -34,18 +34,16 @@ _ROWS = 1 << 15  # strings that are coded at a time
 
 @inherit_docstrings
 class PrefixHash(HashReports):
-    """Report a hash function, and its value at a prefix after randomised response.
+    """Report a hash function, and its value at a prefix after randomised response."""
 
-    A code is ``digest * g**k + e``, where e has the k new digits of the prefix, and the digest
-    stands for all digits before them. The value of a function is ``<a, e> + s``, where a is a
-    linear function on GF(g)^k, and s mixes the digest with the number of the function: there are
-    `n_copies` functions with the same a. So two extensions of one prefix have the same value with
-    probability 1 / g exactly, and a Fourier transform sums the reports up for all of them. Two
-    different prefixes have so as far as the mixing is ideal.
-
-    A tally counts the reports of each kind, so it holds all that the reports do, in a size that
-    does not depend on their number.
-    """
+    # A code is `digest * g**k + e`, where e has the k new digits of the prefix, and the digest
+    # stands for all digits before them. The value of a function is `<a, e> + s`, where a is a
+    # linear function on GF(g)^k, and s mixes the digest with the number of the function: there
+    # are `n_copies` functions with the same a. So two extensions of one prefix have the same
+    # value with probability 1 / g exactly, and a Fourier transform sums the reports up for all
+    # of them. Two different prefixes have so as far as the mixing is ideal.
+    # A tally counts the reports of each kind, so it holds all that the reports do, in a size
+    # that does not depend on their number.
 
     def __init__(self, field: FiniteField, n_digits: int, n_copies: int, threshold: int) -> None:
         self.field, self.n_digits, self.n_copies = field, n_digits, n_copies
@@ -141,11 +139,9 @@ class PrefixHash(HashReports):
         return n_samples + int(self.n_extensions * np.log2(self.n_extensions))
 
     def count_extensions(self, tally: np.ndarray, digests: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield, for each prefix, how many reports support each of its extensions.
-
-        No extension is hashed: the share of the prefix is subtracted from the values, so that what
-        is left is the value of a linear function at the new digits.
-        """
+        """Yield, for each prefix, how many reports support each of its extensions."""
+        # No extension is hashed: the share of the prefix is subtracted from the values, so
+        # that what is left is the value of a linear function at the new digits.
         g, kinds = self.field.order, np.flatnonzero(tally)
         functions, values = np.divmod(kinds, g)
         counts, linear = tally[kinds].astype(float), functions % self.n_linear * g
@@ -193,21 +189,9 @@ class StringPlan:
         return 2 * self.n_found
 
     def found_probability(self, frequencies: np.ndarray, n_users: int | None = None) -> np.ndarray:
-        """Return about how likely strings are found.
-
-        Parameters
-        ----------
-        frequencies : array-like of shape (n,)
-            Frequencies of strings.
-        n_users : int, default=None
-            Number of users; None takes the expected number.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The product of the probabilities that their prefixes stand out from those that nobody
-            has, without help by strings with the same prefix.
-        """
+        """Return about how likely strings are found."""
+        # Shapes: frequencies (n,) -> (n,).
+        # n_users: number of users; None takes the expected number.
         n = self.expected_n_users if n_users is None else n_users
         levels, errors = self.noise_levels, self._errors_of_one / math.sqrt(n)
         with np.errstate(over="ignore"):
@@ -326,11 +310,9 @@ def best_plan(
     expected_n_users: int,
     hash_range: int | None = None,
 ) -> StringPlan:
-    """Return the plan with the largest expected recall.
-
-    The recall is that of the strings up to rank `n_found` where frequencies fall as
-    ``rank**-1.2``, which is about as those of words do. Nothing of it depends on the users.
-    """
+    """Return the plan with the largest expected recall."""
+    # The recall is that of the strings up to rank `n_found` where frequencies fall as
+    # `rank**-1.2`, which is about as those of words do. Nothing of it depends on the users.
     frequencies, plans = np.arange(1, n_found + 1) ** -1.2 / _ZETA, []
     for order in _orders(epsilon, _MOST_ORDER) if hash_range is None else [hash_range]:
         n_digits = strings.coder(order).n_digits

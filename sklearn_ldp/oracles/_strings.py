@@ -30,11 +30,9 @@ _LEVEL = 0.95  # with this probability, each string of `estimate_` is somebody's
 
 
 def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> tuple[list, np.ndarray]:
-    """Search for the strings that most reports tell of, part by part.
-
-    Returns what was kept after each part, the surest first: the letters, and an estimate that
-    selection biases; and the digits of the strings found.
-    """
+    """Search for the strings that most reports tell of, part by part."""
+    # Returns what was kept after each part, the surest first: the letters, and an estimate that
+    # selection biases; and the digits of the strings found.
     plan, coder = domain.plan, domain.digits
     digits, letters = np.zeros((1, 0), dtype=np.int64), [_NOTHING]
     prefixes, errors, paths, rivals = [], np.zeros(0), np.zeros((1, 0)), np.zeros((1, 0))
@@ -62,14 +60,12 @@ def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> tuple[li
 
 
 def evidence(paths: np.ndarray, errors: np.ndarray, n_rivals: np.ndarray) -> np.ndarray:
-    """Return how sure it is that somebody has each prefix.
-
-    If nobody has a prefix, there is a first part from which on its estimates are noise: the
-    estimates from there on, together, must stand out from those of all its rivals there. The
-    evidence, the logarithm of a likelihood ratio less that of the number of rivals, is that
-    against the likeliest such part. `paths` and `n_rivals` have a row for each prefix and a column
-    for each part; there are 0 rivals where the string had ended before.
-    """
+    """Return how sure it is that somebody has each prefix."""
+    # If nobody has a prefix, there is a first part from which on its estimates are noise: the
+    # estimates from there on, together, must stand out from those of all its rivals there. The
+    # evidence, the logarithm of a likelihood ratio less that of the number of rivals, is that
+    # against the likeliest such part. `paths` and `n_rivals` have a row for each prefix and a
+    # column for each part; there are 0 rivals where the string had ended before.
     precisions = errors**-2.0
     sums = np.cumsum((paths * precisions)[:, ::-1], axis=1)[:, ::-1]
     z = sums / np.sqrt(np.cumsum(precisions[::-1])[::-1])
@@ -129,12 +125,10 @@ _found: WeakKeyDictionary[Collected, Found] = WeakKeyDictionary()
 
 
 def found_in(state: Collected) -> Found:
-    """Search for strings, and estimate and test them by the users who were held out.
-
-    These did not choose the strings, so the tests are exact: a report supports a string that nobody
-    has with the probability q. Holm's method bounds the probability of any error among all strings
-    that were kept.
-    """
+    """Search for strings, and estimate and test them by the users who were held out."""
+    # These did not choose the strings, so the tests are exact: a report supports a string that
+    # nobody has with the probability q. Holm's method bounds the probability of any error among
+    # all strings that were kept.
     domain: Any = state.protocol.domain
     survey = state.mechanism
     kept, digits = search(survey, domain, state.decoded[0].sum(axis=0))

@@ -351,28 +351,11 @@ class SubsetChannel(Channel):
 def shared_support(
     others: np.ndarray, totals: np.ndarray, q: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw the support of each category by the reports of other users, with given sums.
-
-    The support is drawn without replacement from an urn whose size makes the variance
-    ``others * q * (1 - q)``. Where that urn is too large for NumPy, it is drawn from binomials that
-    are scaled and shifted to the same variance and sum.
-
-    Parameters
-    ----------
-    others : ndarray of shape (d,)
-        Number of users who have another category.
-    totals : ndarray of shape (n_repeats,)
-        Sum of the supports of each collection: int64, or float64 where that is too small.
-    q : float
-        Probability that a report supports a given other category.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of shape (n_repeats, d)
-        int64.
-    """
+    """Draw the support of each category by the reports of other users, with given sums."""
+    # The support is drawn without replacement from an urn whose size makes the variance `others
+    # * q * (1 - q)`. Where that urn is too large for NumPy, it is drawn from binomials that are
+    # scaled and shifted to the same variance and sum.
+    # Shapes: others (d,), totals (n_repeats,) -> (n_repeats, d).
     d, weight = len(others), others / others.sum(dtype=totals.dtype)
     if q * d <= 1:  # one category per report: no more than the users
         return rng.multinomial(totals.astype(np.int64), weight)

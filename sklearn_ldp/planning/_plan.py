@@ -549,22 +549,13 @@ class _Column:
 
 @dataclass(frozen=True)
 class _Statement:
-    """A difference to tell, and the errors of one user (in each collection) that are in its way.
+    """A difference to tell, and the errors of one user (in each collection) that are in its way."""
 
-    Parameters
-    ----------
-    gap : float
-        The difference, a frequency.
-    null_std, std : float
-        Standard deviation if there is no difference, and if there is one.
-    bar : float
-        Number of the former that a significant estimate is away from no difference.
-    """
-
-    gap: float
+    gap: float  # the difference, a frequency
+    # Null_std, std: Standard deviation if there is no difference, and if there is one.
     null_std: float
     std: float
-    bar: float
+    bar: float  # number of the former that a significant estimate is away from no difference
 
     def power(self, root: Any) -> Any:
         """Return the probability of telling it, with the square root of the number of users."""

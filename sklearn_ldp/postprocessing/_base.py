@@ -57,11 +57,10 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 
 
 def _estimates_stay_estimates(cls: type[_T]) -> type[_T]:
-    """Let `set_output` act on plain input only.
-
-    A data frame would lose the noise that the next step of a Pipeline needs, so an estimate gives
-    an estimate, whatever the output is set to; ``estimate.to_frame()`` makes a data frame of it.
-    """
+    """Let `set_output` act on plain input only."""
+    # A data frame would lose the noise that the next step of a Pipeline needs, so an estimate
+    # gives an estimate, whatever the output is set to; `estimate.to_frame()` makes a data frame
+    # of it.
 
     def choose(wrapped):
         @functools.wraps(wrapped)
@@ -120,11 +119,9 @@ class BasePostProcessor(
 
     @abstractmethod
     def _process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
-        """Return the post-processed estimate, and set what was learnt as fitted attributes.
-
-        `fit` calls it on the estimator itself, `transform` on a copy that is thrown away, so that
-        `transform` changes no attribute.
-        """
+        """Return the post-processed estimate, and set what was learnt as fitted attributes."""
+        # `fit` calls it on the estimator itself, `transform` on a copy that is thrown away,
+        # so that `transform` changes no attribute.
 
     def _sees_whole_sets(self) -> bool:
         """Whether it looks at all parts of a set at once, and not at each alone."""
@@ -248,11 +245,9 @@ class BasePostProcessor(
         )
 
     def _copies(self, names: list[Any]) -> dict[Any, Self]:
-        """An unfitted copy for each part of a set, by name.
-
-        Parameters that may be mappings by the names of parts have the value of the part in its
-        copy, or the default where a mapping leaves the part out.
-        """
+        """An unfitted copy for each part of a set, by name."""
+        # Parameters that may be mappings by the names of parts have the value of the part
+        # in its copy, or the default where a mapping leaves the part out.
         mappings = {
             parameter: value
             for parameter in self._of_each_part
@@ -427,18 +422,6 @@ def _noise_of(estimate: FrequencyEstimate, name: str) -> Noise | None:
 
 
 def per_row(value: ArrayLike, n_rows: int) -> np.ndarray:
-    """One number for each row, from one for all of them or one per row.
-
-    Parameters
-    ----------
-    value : float or array-like of shape (1,) or (n_rows,)
-        Such as `std`, `growth` or `n_samples` of a noise.
-    n_rows : int
-        Number of rows.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        Floats, read-only.
-    """
+    """One number for each row, from one for all of them or one per row."""
+    # Shapes: value (1,) or (n_rows,) -> (n_rows,).
     return np.broadcast_to(np.ravel(np.asarray(value, dtype=np.float64)), n_rows)

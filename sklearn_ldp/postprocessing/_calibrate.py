@@ -78,11 +78,9 @@ def power(F: ArrayLike, std: float, n_samples: int, exponent: float) -> np.ndarr
 
 
 def posterior_means(F, std, n_samples, family, theta, *, often=True):
-    """Posterior means under a member of a family, in the shape of F.
-
-    For a prior that is used `often` a table is made, which takes some milliseconds. For one that
-    is fitted to this row alone, the means are computed at its estimates only.
-    """
+    """Posterior means under a member of a family, in the shape of F."""
+    # For a prior that is used `often` a table is made, which takes some milliseconds. For one
+    # that is fitted to this row alone, the means are computed at its estimates only.
     F = np.asarray(F, dtype=np.float64)
     noise = float(std * n_samples)
     counts = _plausible(F.ravel() * n_samples, noise, n_samples)
@@ -110,22 +108,11 @@ def _plausible(counts, std, n_samples):
 
 @lru_cache(maxsize=256)
 def power_law_exponent(n_samples: int, n_categories: int) -> float | None:
-    """Exponent of the power law with mean n / d (Calibrate's mean-variance fit).
-
-    This is the mean count of the categories. It is known exactly, because the frequencies sum to 1.
-
-    Parameters
-    ----------
-    n_samples : int
-        Number n of users.
-    n_categories : int
-        Number d of categories.
-
-    Returns
-    -------
-    float or None
-        The exponent; None if there is none, because there are no more users than categories.
-    """
+    """Exponent of the power law with mean n / d (Calibrate's mean-variance fit)."""
+    # This is the mean count of the categories. It is known exactly, because the frequencies sum
+    # to 1.
+    # Returns: the exponent; None if there is none, because there are no more users than
+    # categories.
     if n_categories == 1:
         return 0.0
     law, mean = FAMILIES["power-law"], n_samples / n_categories

@@ -43,11 +43,10 @@ class PowerLaw:
 
 
 class ScipyFamily:
-    """A family of :mod:`scipy.stats`.
+    """A family of :mod:`scipy.stats`."""
 
-    Its shapes are fitted, the scale if it is continuous, and the location if its support is the
-    whole line (otherwise it is 0).
-    """
+    # Its shapes are fitted, the scale if it is continuous, and the location if its support is
+    # the whole line (otherwise it is 0).
 
     def __init__(self, family, log_mass=None):
         self.family = family
@@ -159,28 +158,10 @@ def _from_free(free, domain):
 
 
 def prior_of_distribution(distribution, n_samples):
-    """Return a distribution of :mod:`scipy.stats` as a prior on the counts 0 .. n.
-
-    A continuous one gives whole numbers probabilities proportional to its densities there; where a
-    density is infinite, its probability within a half is used instead.
-
-    Parameters
-    ----------
-    distribution : frozen distribution
-        Discrete if it has a `pmf`.
-    n_samples : int
-        Number n of users.
-
-    Returns
-    -------
-    CountPrior
-        The prior.
-
-    Raises
-    ------
-    ValueError
-        If no count from 0 to n has a positive probability.
-    """
+    """Return a distribution of :mod:`scipy.stats` as a prior on the counts 0 .. n."""
+    # A continuous one gives whole numbers probabilities proportional to its densities there;
+    # where a density is infinite, its probability within a half is used instead.
+    # distribution: discrete if it has a `pmf`.
     low, high = distribution.support()
     low, high = max(0, int(np.ceil(max(low, 0.0)))), int(np.floor(min(high, n_samples)))
     if low > high:
@@ -208,27 +189,12 @@ def prior_of_distribution(distribution, n_samples):
 
 # -- fits -------------------------------------------------------------------------------------
 def fit_moments(family, mean, std, n_samples):
-    """Return the member of a family whose counts have this mean and standard deviation.
-
-    A family of one parameter is fitted to the mean only.
-
-    Parameters
-    ----------
-    family : PowerLaw or ScipyFamily
-        A family of one or two parameters.
-    mean, std : float
-        Mean and standard deviation that its counts on 0 .. n should have.
-    n_samples : int
-        Number n of users.
-
-    Returns
-    -------
-    theta : ndarray of shape (n_parameters,)
-        The parameters.
-    solved : bool
-        Whether the equations hold. If not, the parameters are those of the nearest member, or for a
-        family on the whole line those of the member with these moments there.
-    """
+    """Return the member of a family whose counts have this mean and standard deviation."""
+    # A family of one parameter is fitted to the mean only.
+    # Shapes: -> (n_parameters,).
+    # mean, std: mean and standard deviation that its counts on 0 .. n should have.
+    # Returns: whether the equations hold. If not, the parameters are those of the nearest
+    # member, or for a family on the whole line those of the member with these moments there.
 
     def misfit(free):
         with np.errstate(all="ignore"):
@@ -275,24 +241,9 @@ def _solve_one(family, misfit, starts):
 
 
 def fit_likelihood(family, counts, std, n_samples):
-    """Return the member of a family that maximises the likelihood (Calibrate paper, Eq. 16).
-
-    Parameters
-    ----------
-    family : PowerLaw or ScipyFamily
-        The family.
-    counts : ndarray of shape (d,)
-        Estimated counts.
-    std : float
-        Standard deviation of their noise.
-    n_samples : int
-        Number n of users.
-
-    Returns
-    -------
-    ndarray of shape (n_parameters,)
-        The parameters.
-    """
+    """Return the member of a family that maximises the likelihood (Calibrate paper, Eq. 16)."""
+    # Shapes: counts (d,) -> (n_parameters,).
+    # std: standard deviation of their noise.
     rising = np.sort(counts)
     ends, of_values, of_slopes = _likelihood_weights(rising, std)
 
@@ -327,11 +278,9 @@ def fit_likelihood(family, counts, std, n_samples):
 
 
 def _in_reach(theta, std):
-    """Whether a member is neither too far to the left nor too narrow.
-
-    Further to the left a law on 0 .. n tends to the geometric one (or to itself) ever more slowly,
-    and a narrower one cannot be distinguished from a point.
-    """
+    """Whether a member is neither too far to the left nor too narrow."""
+    # Further to the left a law on 0 .. n tends to the geometric one (or to itself) ever more
+    # slowly, and a narrower one cannot be distinguished from a point.
     loc, scale = theta[-2:]
     return scale >= _NARROW * std / 2 and loc >= -30 * scale
 

@@ -108,27 +108,8 @@ class MLEApx(BasePostProcessor):
 
 # -- exact ------------------------------------------------------------------------------------
 def tally_of(estimate: FrequencyEstimate, name: str, remedy: str) -> tuple[np.ndarray, ReportLaw]:
-    """Return the number of reports of each kind, and their law, which an estimate has kept.
-
-    Parameters
-    ----------
-    estimate : FrequencyEstimate
-        The estimate.
-    name : str
-        Class of the post-processor, to be named in errors.
-    remedy : str
-        What else to do, as it follows the word "or" in errors.
-
-    Returns
-    -------
-    (ndarray of shape (n_kinds,), ReportLaw)
-        The tally and the law.
-
-    Raises
-    ------
-    ValueError
-        If the estimate is not raw, or was simulated, or has no such law.
-    """
+    """Return the number of reports of each kind, and their law, which an estimate has kept."""
+    # Shapes: -> (n_kinds,).
     shards = estimate.shards
     if shards is not None and shards.law is not None and estimate.is_raw:
         return shards.tallies.sum(axis=0), shards.law
@@ -264,10 +245,9 @@ def _curvature_step(law, seen, share, chance, g):
 
 
 def _line_search(share, chance, change, n_steps=20):
-    """Length in [0, 1] that maximises the likelihood along a move, by Newton's method.
-
-    Along a line the log-likelihood is concave: its slope decreases, so its root can be bracketed.
-    """
+    """Length in [0, 1] that maximises the likelihood along a move, by Newton's method."""
+    # Along a line the log-likelihood is concave: its slope decreases, so its root can be
+    # bracketed.
     relative = change / chance
     low, high, length = 0.0, 1.0, 1.0
     for _ in range(n_steps):

@@ -181,13 +181,13 @@ class _CircularSmoother:
 
 
 class _OpenSmoother:
-    """``(I + bandwidth**6 D'D)**-1``, D the third differences, in the cosine basis.
+    """``(I + bandwidth**6 D'D)**-1``, D the third differences, in the cosine basis."""
 
-    If the row were reflected at its ends, D'D would be diagonal there. The reflection adds one
-    square per end, ``((f_2 - f_1) - 2 (f_1 - f_0))**2``, to the penalty. Taking these two away
-    (Woodbury) adds two rank-one terms, one of even and one of odd waves, whose coefficients have a
-    closed form without cancellation. So a row takes O(d log d) at any bandwidth.
-    """
+    # If the row were reflected at its ends, D'D would be diagonal there. The reflection adds
+    # one square per end, `((f_2 - f_1) - 2 (f_1 - f_0))**2`, to the penalty. Taking these two
+    # away (Woodbury) adds two rank-one terms, one of even and one of odd waves, whose
+    # coefficients have a closed form without cancellation. So a row takes O(d log d) at any
+    # bandwidth.
 
     def __init__(self, d, bandwidth):
         angle = np.pi * np.arange(d) / d
@@ -219,14 +219,13 @@ class _OpenSmoother:
 
 
 class _PaddedSmoother:
-    """The same matrix, by a longer one S whose length Fourier transforms like.
+    """The same matrix, by a longer one S whose length Fourier transforms like."""
 
-    If the row goes on as the quadratic that continues its smoothed end, what is added is fitted
-    without a residual and without third differences, so that it changes nothing. Let the columns
-    of B be quadratics on what is added (0 beyond 80 bandwidths, from where nothing reaches back),
-    and let P find their coefficients c near the end. Then ``c = P S (row + B c)``, and the matrix
-    is S, cut, plus ``S B (I - P S B)^-1 P S``, cut.
-    """
+    # If the row goes on as the quadratic that continues its smoothed end, what is added is
+    # fitted without a residual and without third differences, so that it changes nothing. Let
+    # the columns of B be quadratics on what is added (0 beyond 80 bandwidths, from where
+    # nothing reaches back), and let P find their coefficients c near the end. Then `c = P S
+    # (row + B c)`, and the matrix is S, cut, plus `S B (I - P S B)^-1 P S`, cut.
 
     def __init__(self, d, bandwidth):
         self.d, length = d, next_fast_len(d + 3)

@@ -92,11 +92,9 @@ class _Model(NamedTuple):
 
 
 def _coordinates(d: int) -> list[np.ndarray]:
-    """Return a curve's trend (slope and bend) and what third differences make, as (d, ..) columns.
-
-    The coefficients of the splines are a quadratic trend plus ``D' (D D')^-1 u``, whose third
-    differences D are u.
-    """
+    """A curve's trend (slope and bend) and what third differences make, as (d, ..) columns."""
+    # The coefficients of the splines are a quadratic trend plus `D' (D D')^-1 u`, whose third
+    # differences D are u.
     n_splines = min(_MOST_SPLINES, d)
     splines = np.eye(d)
     if n_splines >= 4:
@@ -118,10 +116,10 @@ def _groups(d: int, most: int) -> np.ndarray:
 def _fitted(
     reports: _Reports, blocks: list[np.ndarray], settings: Sequence[tuple[float, ...]]
 ) -> list[_Model]:
-    """Fit models one after the other, each from the last one's mode; curves, while there is hope.
-
-    A setting is the penalty of a curve, and the standard deviation of effects of groups, if any.
-    """
+    """Fit models one after the other, each from the last one's mode."""
+    # Curves, while there is hope.
+    # A setting is the penalty of a curve, and the standard deviation of effects of groups, if
+    # any.
     columns, sizes = np.hstack(blocks), [block.shape[1] for block in blocks]
     coefficients, models = np.zeros(columns.shape[1]), []
     for penalty, *size in settings:
@@ -160,11 +158,9 @@ class _Reports:
         return changes.T @ changes
 
     def mode(self, columns: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return where the posterior of standard normal coefficients z is greatest.
-
-        Fisher's scoring with a line search, from a given z. Also the frequencies there, and
-        Laplace's approximation of the logarithm of the evidence.
-        """
+        """Return where the posterior of standard normal coefficients z is greatest."""
+        # Fisher's scoring with a line search, from a given z. Also the frequencies there,
+        # and Laplace's approximation of the logarithm of the evidence.
         f = _softmax(columns @ z)
         value = self.log_likelihood(f) - z @ z / 2
         for _ in range(_MOST_STEPS):

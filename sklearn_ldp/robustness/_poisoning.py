@@ -237,11 +237,10 @@ def _gains_of_survey(
 
 
 def _fullest_box(n_balls: int, n_boxes: int) -> float:
-    """Return the mean number of balls in the fullest box, if all balls fall at random.
-
-    Given their sum, independent Poisson numbers are the numbers of balls in the boxes. So the
-    chance that none exceeds m is a coefficient of a power of the truncated series of that law.
-    """
+    """Return the mean number of balls in the fullest box, if all balls fall at random."""
+    # Given their sum, independent Poisson numbers are the numbers of balls in the boxes. So the
+    # chance that none exceeds m is a coefficient of a power of the truncated series of that
+    # law.
     law = stats.poisson.pmf(np.arange(n_balls + 1), n_balls / n_boxes)
     of_sum = stats.poisson.pmf(n_balls, n_balls)
     mean = 0.0

@@ -191,11 +191,9 @@ def _pearson(observed: np.ndarray, law: np.ndarray) -> ReportTest:
 
 
 def _classes(law: np.ndarray, n: int) -> np.ndarray:
-    """Assign each size to a class, in order.
-
-    Classes are narrow at both ends, where fake reports may be, and none has too few expected
-    reports.
-    """
+    """Assign each size to a class, in order."""
+    # Classes are narrow at both ends, where fake reports may be, and none has too few expected
+    # reports.
     least = min(_LEAST_EXPECTED / max(n, 1), 1.0)
     ends = least * 4.0 ** np.arange(40)
     ends = ends[ends < 1 / 8]
@@ -449,22 +447,8 @@ def _paired(among: Column | None, protocol: Protocol) -> np.ndarray:
 
 
 def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.ndarray:
-    """Count the reports that support both of two categories.
-
-    Parameters
-    ----------
-    reports : ndarray whose first axis is the users
-        Checked reports.
-    channel : Channel
-        Their mechanism.
-    codes : ndarray of shape (m,)
-        The categories to pair.
-
-    Returns
-    -------
-    ndarray of shape (m, m)
-        int64; on the diagonal, the support of each category.
-    """
+    """Count the reports that support both of two categories."""
+    # Shapes: codes (m,) -> (m, m).
     pairs = np.zeros((len(codes), len(codes)), dtype=np.int64)
     size = max(_CELLS // max(len(codes), 1), 1)
     for start in range(0, len(reports), size):
@@ -475,24 +459,8 @@ def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.
 
 
 def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport) -> ReportTest:
-    """Test the pair of categories that are supported together most, for what is expected.
-
-    Parameters
-    ----------
-    both : ndarray of shape (m, m)
-        As returned by `pair_counts`.
-    n : int
-        Number of reports.
-    channel : Channel
-        Their mechanism.
-    joint : JointSupport
-        Its joint law.
-
-    Returns
-    -------
-    ReportTest
-        The result.
-    """
+    """Test the pair of categories that are supported together most, for what is expected."""
+    # Shapes: both (m, m).
     v, w = np.triu_indices(len(both), 1)
     single, p, q = np.diag(both), float(channel.p), float(channel.q)
     gain = (joint.own - joint.other) / (p - q)
@@ -517,29 +485,9 @@ def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport
 
 # -- the reports to test -----------------------------------------------------------------------
 def _of_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any, Protocol]:
-    """Return the reports to test, and what they are of.
-
-    Parameters
-    ----------
-    reports : array-like, Arrow stream or iterator of those
-        Reports of the oracle or survey.
-    oracle : oracle, survey or Protocol
-        Unfitted, with declared categories.
-    column : object or None
-        The column of a survey whose reports are wanted; None takes the reports as they are.
-
-    Returns
-    -------
-    (reports, Protocol)
-        Of a column, those of its own oracle.
-
-    Raises
-    ------
-    ValueError
-        If the survey has no such column, or its users report on several.
-    TypeError
-        If a column is named, and the oracle has only one.
-    """
+    """Return the reports to test, and what they are of."""
+    # column: the column of a survey whose reports are wanted; None takes the reports as they
+    # are.
     protocol = as_protocol(oracle)
     if column is None:
         return reports, protocol
@@ -565,20 +513,7 @@ def _of_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any
 
 
 def _checked_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
-    """Yield reports in canonical form, few enough at a time to examine all their categories.
-
-    Parameters
-    ----------
-    reports : array-like, Arrow stream or iterator of those
-        Reports as returned by the protocol's `privatize`.
-    protocol : Protocol
-        What the reports are of.
-
-    Yields
-    ------
-    ndarray whose first axis is the users
-        Checked reports.
-    """
+    """Yield reports in canonical form, few enough at a time to examine all their categories."""
     size = max(_CELLS // protocol.domain.size, 1)
     for chunk in as_chunks(reports, protocol):
         for start in range(0, len(chunk), size):

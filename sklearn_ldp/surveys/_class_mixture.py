@@ -129,13 +129,9 @@ class ClassMixture:
 
 
 class PairTables:
-    """Noisy tables of single columns and of pairs, side by side in one symmetric matrix.
+    """Noisy tables of single columns and of pairs, side by side in one symmetric matrix."""
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Number of categories of each column.
-    """
+    # sizes: number of categories of each column.
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.starts = np.cumsum([0, *sizes])
@@ -149,17 +145,9 @@ class PairTables:
         return slice(self.starts[j], self.starts[j + 1])
 
     def add(self, columns: Subset, values: np.ndarray, variances: np.ndarray | float) -> None:
-        """Add a table of one column or of two.
-
-        Parameters
-        ----------
-        columns : tuple of int
-            Position of the column, or the two positions, rising.
-        values : ndarray of shape (n_cells,)
-            The cells in C order.
-        variances : float or ndarray of shape (n_cells,)
-            Variance of each cell, > 0.
-        """
+        """Add a table of one column or of two."""
+        # Shapes: values (n_cells,), variances (n_cells,).
+        # values: the cells in C order.
         if len(columns) == 1:
             span = self._span(columns[0])
             self.single_values[span] = values
@@ -175,25 +163,16 @@ class PairTables:
 
 
 class ClassFit:
-    """The fit of mixtures of classes to noisy tables, around given frequencies of the columns.
+    """The fit of mixtures of classes to noisy tables, around given frequencies of the columns."""
 
-    The log odds of a category in a class are those in its column plus a parameter, which has a
-    normal prior, as have the log odds of the classes. Several mixtures are fitted from different
-    starts, and their mean is the result, which is a mixture again.
-
-    Parameters
-    ----------
-    columns : sequence of ndarray of shape (k,)
-        Frequencies of the categories of each column, > 0.
-    n_classes : int
-        Number of classes of each mixture.
-    n_starts : int
-        Number of mixtures.
-    prior_precision : float
-        Inverse of the variance of the normal prior.
-    rng : Generator
-        Source of the starts.
-    """
+    # The log odds of a category in a class are those in its column plus a parameter, which has
+    # a normal prior, as have the log odds of the classes. Several mixtures are fitted from
+    # different starts, and their mean is the result, which is a mixture again.
+    # columns (k,): frequencies of the categories of each column, > 0.
+    # n_classes: number of classes of each mixture.
+    # n_starts: number of mixtures.
+    # prior_precision: inverse of the variance of the normal prior.
+    # rng: source of the starts.
 
     def __init__(
         self,
@@ -215,13 +194,8 @@ class ClassFit:
         self._parameters = np.concatenate([odds, classes], axis=1)
 
     def start_from(self, mixture: ClassMixture) -> None:
-        """Start the first classes of the first mixture from a given one.
-
-        Parameters
-        ----------
-        mixture : ClassMixture
-            It has at most as many classes.
-        """
+        """Start the first classes of the first mixture from a given one."""
+        # mixture: it has at most as many classes.
         n_given = min(len(mixture.shares), self._n_classes)
         odds = np.log(np.maximum(np.concatenate(list(mixture.columns)), _LEAST)) - self._logs
         shares = np.full(self._n_classes, mixture.shares.min() / 10)
@@ -231,20 +205,7 @@ class ClassFit:
 
     @one_thread
     def fit(self, tables: PairTables, max_steps: int = _MAX_STEPS) -> ClassFit:
-        """Move the mixtures to the tables, from where they are.
-
-        Parameters
-        ----------
-        tables : PairTables
-            The tables of single columns and of pairs.
-        max_steps : int, default=200
-            The most steps of L-BFGS.
-
-        Returns
-        -------
-        ClassFit
-            This one.
-        """
+        """Move the mixtures to the tables, from where they are."""
         shape = self._parameters.shape
 
         def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
@@ -303,18 +264,8 @@ class ClassFit:
 
 
 def positive(frequencies: np.ndarray) -> np.ndarray:
-    """Return a distribution whose frequencies have logarithms.
-
-    Parameters
-    ----------
-    frequencies : ndarray of shape (k,)
-        Frequencies, of which some may be 0 or below.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        With the sum 1.
-    """
+    """Return a distribution whose frequencies have logarithms."""
+    # Shapes: frequencies (k,) -> (k,).
     raised = np.maximum(frequencies, _LEAST)
     return raised / raised.sum()
 
@@ -322,22 +273,9 @@ def positive(frequencies: np.ndarray) -> np.ndarray:
 def mixture_of_tables(
     sizes: Sequence[int], tables: Mapping[Subset, np.ndarray], start: ClassMixture | None
 ) -> ClassMixture:
-    """Return a mixture whose tables of pairs are the given ones, as nearly as it can.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Number of categories of each column.
-    tables : mapping of tuple of int to ndarray of shape (n_cells,)
-        Non-negative tables, which agree with each other.
-    start : ClassMixture or None
-        Where to start from.
-
-    Returns
-    -------
-    ClassMixture
-        Of 32 classes.
-    """
+    """Return a mixture whose tables of pairs are the given ones, as nearly as it can."""
+    # Shapes: tables (n_cells,).
+    # tables: non-negative tables, which agree with each other.
     margins: dict[Subset, np.ndarray] = {}
     for of_table, values in tables.items():
         cells = np.reshape(values, [sizes[j] for j in of_table])

@@ -280,20 +280,8 @@ def least_variance(epsilon: float, n_categories: int) -> float:
 
 
 def budget_share(epsilon: float, share: Fraction) -> float:
-    """Return a share of a budget, rounded down, so that shares do not add up to more than it.
-
-    Parameters
-    ----------
-    epsilon : float
-        The whole budget.
-    share : Fraction
-        The share of it, at most 1.
-
-    Returns
-    -------
-    float
-        The largest number that is not above ``share * epsilon``.
-    """
+    """Return a share of a budget, rounded down, so that shares do not add up to more than it."""
+    # share: the share of it, at most 1.
     exact = Fraction(float(epsilon)) * share
     rounded = float(exact)
     return rounded if Fraction(rounded) <= exact else math.nextafter(rounded, 0)
@@ -302,32 +290,13 @@ def budget_share(epsilon: float, share: Fraction) -> float:
 def sampled_error(
     weights: np.ndarray, sizes: np.ndarray, totals: np.ndarray, n_sampled: int
 ) -> float:
-    """Return n times the expected squared error of all columns, under uniform frequencies.
-
-    A column is asked for with a probability in proportion to ``sqrt(weight * total)``, at most 1,
-    which minimises the sum of ``weight * total / probability``.
-
-    .. math:: \\sum_j w_j \\Big(\\frac{V_j}{\\pi_j} +
-              \\Big(1 - \\frac 1{d_j}\\Big) \\Big(\\frac 1{\\pi_j} - 1\\Big)\\Big),
-
-    the noise of the reports and that of drawing whom to ask.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_columns,)
-        How much the errors of each column count.
-    totals : ndarray of shape (n_columns,)
-        Total variance of each column's oracle at the budget of one answer.
-    sizes : ndarray of shape (n_columns,)
-        Number of categories of each column.
-    n_sampled : int
-        Number of columns that each user is asked for.
-
-    Returns
-    -------
-    float
-        The weighted sum over all columns and categories.
-    """
+    """Return n times the expected squared error of all columns, under uniform frequencies."""
+    # A column is asked for with a probability in proportion to `sqrt(weight * total)`, at most
+    # 1, which minimises the sum of `weight * total / probability`.
+    # .. math:: \sum_j w_j \Big(\frac{V_j}{\pi_j} +
+    #           \Big(1 - \frac 1{d_j}\Big) \Big(\frac 1{\pi_j} - 1\Big)\Big),
+    # the noise of the reports and that of drawing whom to ask.
+    # Shapes: weights (n_columns,), totals (n_columns,), sizes (n_columns,).
     shares = shares_over_2_64(np.sqrt(weights * totals), n_sampled)
     pis = np.array(shares, dtype=float) / TWO_64
     return float(np.sum(weights * (totals / pis + (1 - 1 / sizes) * (1 / pis - 1))))
@@ -336,25 +305,10 @@ def sampled_error(
 def best_n_sampled(
     epsilon: float, weights: np.ndarray, sizes: np.ndarray, totals_at: TotalVariances
 ) -> int:
-    """Return the number of columns to ask each user for that has the least expected error.
-
-    It is 1 for epsilon up to about 2, and about ``epsilon / 2.2`` for many binary columns at large
-    epsilon; it falls with the number of categories.
-
-    Parameters
-    ----------
-    epsilon : float
-        Budget of all answers of a user.
-    weights, sizes : ndarray of shape (n_columns,)
-        As for `sampled_error`.
-    totals_at : callable
-        Returns the total variance of each column's oracle at a budget.
-
-    Returns
-    -------
-    int
-        From 1 to n_columns.
-    """
+    """Return the number of columns to ask each user for that has the least expected error."""
+    # It is 1 for epsilon up to about 2, and about `epsilon / 2.2` for many binary columns at
+    # large epsilon; it falls with the number of categories.
+    # Shapes: weights, sizes (n_columns,).
     best, least = 1, math.inf
     for n_sampled in range(1, len(sizes) + 1):
         totals = totals_at(budget_share(epsilon, Fraction(1, n_sampled)))
@@ -372,26 +326,12 @@ def best_n_sampled(
 def split_budget(
     epsilon: float, weights: np.ndarray, total_at: Sequence[Callable[[float], float]]
 ) -> list[float]:
-    """Return the budget of each column, if all users answer for all of them.
-
-    The sum of ``weight * V(budget)`` is least among the budgets that are multiples of epsilon / n,
-    with n at least 1024. V is convex, so that a division which no exchange of one unit makes better
-    is the best: machines agree on it, as nothing depends on where an optimiser has stopped.
-
-    Parameters
-    ----------
-    epsilon : float
-        The whole budget.
-    weights : ndarray of shape (n_columns,)
-        How much the errors of each column count.
-    total_at : sequence of callable
-        For each column, its total variance at a budget.
-
-    Returns
-    -------
-    list of float
-        Their exact sum is at most epsilon.
-    """
+    """Return the budget of each column, if all users answer for all of them."""
+    # The sum of `weight * V(budget)` is least among the budgets that are multiples of epsilon /
+    # n, with n at least 1024. V is convex, so that a division which no exchange of one unit
+    # makes better is the best: machines agree on it, as nothing depends on where an optimiser
+    # has stopped.
+    # Shapes: weights (n_columns,).
     n_columns = len(weights)
     n_units = max(_FIRST_UNITS, 4 * n_columns)
 

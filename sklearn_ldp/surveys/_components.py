@@ -24,48 +24,23 @@ Part = tuple[Subset, tuple[int, ...], np.ndarray]
 
 
 def subsets(columns: Subset) -> Iterator[Subset]:
-    """Yield all subsets of columns but the empty one, small ones first.
-
-    Parameters
-    ----------
-    columns : tuple of int
-        Positions of columns, rising.
-
-    Yields
-    ------
-    tuple of int
-        Rising positions.
-    """
+    """Yield all subsets of columns but the empty one, small ones first."""
     return chain.from_iterable(combinations(columns, order) for order in range(1, len(columns) + 1))
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """All subsets of columns whose tables have the same shape, so that they are worked on at once.
+    """All subsets of columns whose tables have the same shape, which are worked on at once."""
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Number of categories of each column.
-    columns : ndarray of shape (n_tables, len(shape))
-        Positions of the columns of each table.
-    places : ndarray of shape (n_tables,)
-        Position of each table among those that were given.
-    """
-
-    shape: tuple[int, ...]
-    columns: np.ndarray
-    places: np.ndarray
+    shape: tuple[int, ...]  # number of categories of each column
+    columns: np.ndarray  # (n_tables, len(shape): Positions of the columns of each table
+    places: np.ndarray  # (n_tables,): Position of each table among those that were given
 
 
 class Components:
-    """The components of tables, with their precisions.
+    """The components of tables, with their precisions."""
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Number of categories of each column.
-    """
+    # sizes: number of categories of each column.
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = tuple(int(size) for size in sizes)
@@ -84,27 +59,12 @@ class Components:
         values: Sequence[np.ndarray] | None,
         variances: Sequence[float],
     ) -> Components:
-        """Return the components that fit noisy tables best, in the sense of least squares.
-
-        With errors of the same variance in all cells of a table, independent of each other and
-        between tables, this is generalised least squares. The sum of each table is known to be 1.
-
-        Parameters
-        ----------
-        sizes : sequence of int
-            Number of categories of each column.
-        tables : sequence of tuple of int
-            The columns of each table, rising.
-        values : sequence of ndarray of shape (n_cells,), or None
-            The cells of each table in C order. None computes the precisions alone.
-        variances : sequence of float
-            Variance of a cell of each table, > 0.
-
-        Returns
-        -------
-        Components
-            All components that any of the tables contains.
-        """
+        """Return the components that fit noisy tables best, in the sense of least squares."""
+        # With errors of the same variance in all cells of a table, independent of each
+        # other and between tables, this is generalised least squares. The sum of each table
+        # is known to be 1.
+        # Shapes: values (n_cells,).
+        # values: the cells of each table in C order. None computes the precisions alone.
         components = cls(sizes)
         components._allocate(chain.from_iterable(map(subsets, tables)))
         components._tables = components._prepared(tables)
@@ -116,18 +76,9 @@ class Components:
         return components if values is None else components.fitted(values)
 
     def fitted(self, values: Sequence[np.ndarray]) -> Components:
-        """Return the components that fit other values of the same tables best.
-
-        Parameters
-        ----------
-        values : sequence of ndarray of shape (n_cells,)
-            The cells of each table in C order.
-
-        Returns
-        -------
-        Components
-            With the same precisions.
-        """
+        """Return the components that fit other values of the same tables best."""
+        # Shapes: values (n_cells,).
+        # values: the cells of each table in C order.
         other = copy.copy(self)
         other._sums = {
             shape: np.zeros((len(precisions), *shape))
@@ -185,24 +136,9 @@ class Components:
         values: Sequence[np.ndarray],
         precisions: Sequence[float],
     ) -> Components:
-        """Return components that are known one by one.
-
-        Parameters
-        ----------
-        sizes : sequence of int
-            Number of categories of each column.
-        subsets : sequence of tuple of int
-            The columns of each component.
-        values : sequence of ndarray of shape (n_cells,)
-            The components, in C order.
-        precisions : sequence of float
-            Inverse of the variance of each component, in each direction.
-
-        Returns
-        -------
-        Components
-            These.
-        """
+        """Return components that are known one by one."""
+        # Shapes: values (n_cells,).
+        # values: the components, in C order.
         components = cls(sizes)
         components._allocate(subsets)
         components._sums = {
@@ -220,35 +156,15 @@ class Components:
         return columns in self._index
 
     def precision(self, columns: Subset) -> float:
-        """Return the inverse of the variance of a component, in each direction.
-
-        Parameters
-        ----------
-        columns : tuple of int
-            The columns of the component.
-
-        Returns
-        -------
-        float
-            0 if no table contains the component.
-        """
+        """Return the inverse of the variance of a component, in each direction."""
         if columns not in self._index:
             return 0.0
         return float(self._precisions[self._shape(columns)][self._index[columns]])
 
     def squared_error(self, table: Subset) -> float:
-        """Return the expected sum of squared errors of a table that is made of the components.
-
-        Parameters
-        ----------
-        table : tuple of int
-            The columns of the table.
-
-        Returns
-        -------
-        float
-            In units of the variances; infinite if one of the components is not known.
-        """
+        """Return the expected sum of squared errors of a table that is made of the components."""
+        # Returns: in units of the variances; infinite if one of the components is not
+        # known.
         total = 0.0
         for subset in subsets(table):
             precision = self.precision(subset)
@@ -259,28 +175,13 @@ class Components:
         return total
 
     def tables(self, tables: Sequence[Subset]) -> list[np.ndarray]:
-        """Return tables that are made of the components.
-
-        Parameters
-        ----------
-        tables : sequence of tuple of int
-            The columns of each table; all its components must be known.
-
-        Returns
-        -------
-        list of ndarray of shape (n_cells,)
-            The cells of each table in C order, with the sum 1.
-        """
+        """Return tables that are made of the components."""
+        # Shapes: -> (n_cells,).
         return self._made(self._prepared(tables), len(tables))
 
     def own_tables(self) -> list[np.ndarray]:
-        """Return the tables that the components were fitted to, made of the components.
-
-        Returns
-        -------
-        list of ndarray of shape (n_cells,)
-            As `tables` returns them.
-        """
+        """Return the tables that the components were fitted to, made of the components."""
+        # Shapes: -> (n_cells,).
         return self._made(self._tables, len(self._variances))
 
     def _made(self, prepared: list[tuple[Block, list[Part]]], number: int) -> list[np.ndarray]:

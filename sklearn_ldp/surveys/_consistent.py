@@ -21,11 +21,11 @@ from ._views import best_components, combined_tables
 
 
 class BaseTableProcessor(BasePostProcessor):
-    """Base of post-processors that take a whole :class:`TableSet` and return one.
+    """Base of post-processors that take a whole :class:`TableSet` and return one."""
 
-    An estimate that is no set has nothing to agree with: it is projected onto the simplex, as
-    :class:`~sklearn_ldp.NormSub` does it. A plain array is refused, as it may hold people's rows.
-    """
+    # An estimate that is no set has nothing to agree with: it is projected onto the simplex, as
+    # :class:`~sklearn_ldp.NormSub` does it. A plain array is refused, as it may hold people's
+    # rows.
 
     #: Checks of scikit-learn's that it cannot pass, as they fit plain arrays.
     _expected_failed_checks = dict.fromkeys(
@@ -129,20 +129,8 @@ def consistent_tables(
 def non_negative_tables(
     components: Components, max_iter: int = 300
 ) -> tuple[list[np.ndarray], int]:
-    """Return the nearest tables without negative cells that agree, see `consistent_tables`.
-
-    Parameters
-    ----------
-    components : Components
-        Those of the tables.
-    max_iter : int, default=300
-        The most iterations.
-
-    Returns
-    -------
-    (list of ndarray of shape (n_cells,), int)
-        The tables, and the number of iterations.
-    """
+    """Return the nearest tables without negative cells that agree, see `consistent_tables`."""
+    # Shapes: -> (n_cells,).
     tables, n_iter = components.own_tables(), 0
     near, inside = tables, [norm_sub(table) for table in tables]
     prices = [np.zeros_like(table) for table in tables]
@@ -257,24 +245,8 @@ def agreeing_cells(
     variances: Sequence[float],
     max_iter: int = 300,
 ) -> tuple[dict[Any, np.ndarray], int]:
-    """Return the nearest cells of some tables that agree, and the single columns in them.
-
-    Parameters
-    ----------
-    tables : TableSet
-        It says what the columns of each table are, and which single columns are wanted.
-    cells : mapping of names to ndarray of shape (n_cells,)
-        Some of the tables.
-    variances : sequence of float
-        Variance of a cell of each of these, > 0.
-    max_iter : int, default=300
-        The most iterations.
-
-    Returns
-    -------
-    (dict of ndarray of shape (n_cells,), int)
-        The tables and the columns by name, and the number of iterations.
-    """
+    """Return the nearest cells of some tables that agree, and the single columns in them."""
+    # Shapes: cells (n_cells,) -> (n_cells,).
     columns = [tables.columns_of[name] for name in cells]
     components = Components.of_tables(tables.sizes, columns, list(cells.values()), variances)
     made, n_iter = non_negative_tables(components, max_iter)
@@ -290,25 +262,7 @@ def agreeing_cells(
 
 
 def cell_variance(tables: TableSet, name: Any) -> float:
-    """Return about the variance of a cell of a table, from its noise level.
-
-    Parameters
-    ----------
-    tables : TableSet
-        The tables.
-    name : str or tuple of str
-        Name of the table.
-
-    Returns
-    -------
-    float
-        That of the raw estimate.
-
-    Raises
-    ------
-    ValueError
-        If its noise is not known.
-    """
+    """Return about the variance of a cell of a table, from its noise level."""
     noise = tables[name].noise
     if noise is None:
         raise ValueError(
@@ -319,21 +273,7 @@ def cell_variance(tables: TableSet, name: Any) -> float:
 
 
 def linear_tables(tables: TableSet, components: Components | None = None) -> TableSet:
-    """Return the best linear combinations of tables, which agree with each other.
-
-    Parameters
-    ----------
-    tables : TableSet
-        Raw tables are made of all that users have said. Tables that have been post-processed are
-        taken as they are.
-    components : Components, default=None
-        The `best_components` of raw tables, where they have been computed.
-
-    Returns
-    -------
-    TableSet
-        The tables, and those of all single columns that they have.
-    """
+    """Return the best linear combinations of tables, which agree with each other."""
     sizes, columns_of = tables.sizes, tables.columns_of
     wanted = {name: columns_of[name] for name in tables}
     for columns in columns_of.values():

@@ -183,24 +183,12 @@ class LatentClasses(BaseTableProcessor):
 
 @dataclass(frozen=True, eq=False)
 class _Observed:
-    """A noisy table of one column or of two, with the variances of its cells.
+    """A noisy table of one column or of two, with the variances of its cells."""
 
-    Parameters
-    ----------
-    columns : tuple of int
-        The columns.
-    values : ndarray of shape (n_cells,)
-        The cells in C order.
-    variance : float
-        Variance of a cell, before anything is known of its frequency.
-    view : TableView or None
-        What it is from, if users were asked for this very table.
-    """
-
-    columns: Subset
-    values: np.ndarray
-    variance: float
-    view: TableView | None
+    columns: Subset  # the columns
+    values: np.ndarray  # (n_cells,): the cells in C order
+    variance: float  # variance of a cell, before anything is known of its frequency
+    view: TableView | None  # what it is from, if users were asked for this very table
 
     def variances(self, mixture: ClassMixture) -> np.ndarray | float:
         """The variances of the cells if their frequencies are those of the model."""
@@ -225,13 +213,11 @@ def _dependence(
     observed: Sequence[_Observed],
     variances: Sequence[Any],
 ) -> float:
-    """How much of the dependence that a model found the tables confirm, in [0, 1].
-
-    The error of the model's tables is estimated without bias from what they leave of the observed
-    ones, and from how far they follow when these move a little (C. Stein, "Estimation of the mean
-    of a multivariate normal distribution", Annals of Statistics 1981,
-    :doi:`10.1214/aos/1176345632`). Between independence and the model it is a parabola.
-    """
+    """How much of the dependence that a model found the tables confirm, in [0, 1]."""
+    # The error of the model's tables is estimated without bias from what they leave of the
+    # observed ones, and from how far they follow when these move a little (C. Stein,
+    # "Estimation of the mean of a multivariate normal distribution", Annals of Statistics 1981,
+    # :doi:`10.1214/aos/1176345632`). Between independence and the model it is a parabola.
     pairs = {
         i: np.sqrt(np.broadcast_to(variance, one.values.shape))
         for i, (one, variance) in enumerate(zip(observed, variances, strict=True))

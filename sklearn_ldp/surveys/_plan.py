@@ -24,112 +24,55 @@ TotalVariance = Callable[[int], float]
 
 @dataclass(frozen=True, eq=False)
 class TablePlan:
-    """A way to collect tables: what users are asked about, and the error of the tables asked for.
+    """A way to collect tables."""
 
-    Parameters
-    ----------
-    method : {"split", "fourier", "joint"}
-        "split" asks each user about one table, "fourier" about the parity of some of her binary
-        columns, "joint" about all columns at once.
-    views : list of tuple of int
-        The columns that a user may be asked about.
-    probabilities : ndarray of shape (n_views,)
-        Probability of each of them.
-    squared_error : float
-        Number of users times the expected sum of squared errors of a table asked for, the mean over
-        these tables, with the best linear combination of all reports and under uniform frequencies.
-    n_untold : float
-        At most about how many of these tables are expected to lack users who tell about them.
-    """
+    # What users are asked about, and the error of the tables asked for.
 
+    # "split" asks each user about one table, "fourier" about the parity of some of her binary
+    # columns, "joint" about all columns at once.
     method: str
-    views: list[Subset]
-    probabilities: np.ndarray
+    views: list[Subset]  # the columns that a user may be asked about
+    probabilities: np.ndarray  # (n_views,): probability of each of them
+    # Number of users times the expected sum of squared errors of a table asked for, the mean
+    # over these tables, with the best linear combination of all reports and under uniform
+    # frequencies.
     squared_error: float
+    # At most about how many of these tables are expected to lack users who tell about them.
     n_untold: float = 0.0
 
 
 def table_cells(sizes: Sequence[int], columns: Subset) -> int:
-    """Return the number of cells of a table.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Number of categories of each column.
-    columns : tuple of int
-        Positions of the columns.
-
-    Returns
-    -------
-    int
-        Their product.
-    """
+    """Return the number of cells of a table."""
     return math.prod(sizes[j] for j in columns)
 
 
 def noise_per_dimension(total_variance: float, size: int) -> float:
-    """Return n times the variance that the reports on a table add along one direction.
-
-    It is that of the reports and of the drawing of the users, under uniform frequencies, spread
-    over the directions in which the frequencies of the cells can move: their sum is known.
-
-    Parameters
-    ----------
-    total_variance : float
-        Total variance of the oracle over the cells, times the users.
-    size : int
-        Number of cells.
-
-    Returns
-    -------
-    float
-        ``(total_variance + 1 - 1 / size) / (size - 1)``.
-    """
+    """Return n times the variance that the reports on a table add along one direction."""
+    # It is that of the reports and of the drawing of the users, under uniform frequencies,
+    # spread over the directions in which the frequencies of the cells can move: their sum is
+    # known.
     return (total_variance + 1 - 1 / size) / (size - 1)
 
 
 @dataclass(frozen=True, eq=False)
 class TableRequest:
-    """What tables are asked for, of what columns: it knows the ways to collect them.
+    """What tables are asked for, of what columns: it knows the ways to collect them."""
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Number of categories of each column.
-    tables : sequence of tuple of int
-        The columns of each table asked for, rising.
-    total_variance : callable
-        Returns the total variance of the oracle over a number of categories, times its users.
-    weights : sequence of float, default=None
-        How much the errors of each table count; None counts them alike.
-    n_users : float, default=inf
-        Number of users who are expected. Which of them are asked what is drawn, so with fewer of
-        them for a table its error is more than proportionally larger.
-    """
-
-    sizes: Sequence[int]
-    tables: Sequence[Subset]
+    sizes: Sequence[int]  # number of categories of each column
+    tables: Sequence[Subset]  # the columns of each table asked for, rising
+    # Returns the total variance of the oracle over a number of categories, times its users.
     total_variance: TotalVariance
+    # How much the errors of each table count; None counts them alike.
     weights: Sequence[float] | None = None
+    # Number of users who are expected. Which of them are asked what is drawn, so with fewer of
+    # them for a table its error is more than proportionally larger.
     n_users: float = math.inf
 
     # -- the ways -----------------------------------------------------------------------------
     def split(self, order: int | None = None, *, column_share: float = 0.0) -> TablePlan:
-        """Return the plan that splits the users among tables.
-
-        Parameters
-        ----------
-        order : int, default=None
-            Number of columns of the tables that users are asked about: all tables of this order.
-            None asks about the tables asked for.
-        column_share : float, default=0.0
-            Share of the users who are asked for a single column.
-
-        Returns
-        -------
-        TablePlan
-            The plan.
-        """
+        """Return the plan that splits the users among tables."""
+        # order: number of columns of the tables that users are asked about: all tables of
+        # this order. None asks about the tables asked for.
         views = list(dict.fromkeys(self.tables))
         if order is not None:
             views = list(combinations(range(len(self.sizes)), order))
@@ -154,13 +97,11 @@ class TableRequest:
         return self._plan("joint", [tuple(range(len(self.sizes)))], np.ones(1))
 
     def fourier(self) -> TablePlan:
-        """Return the plan that asks each user for one parity of binary columns.
-
-        The error of a table is the sum of those of its coefficients, divided by its number of cells
-        (Parseval), so a coefficient is drawn in proportion to the square root of how many tables
-        use it; Cormode, Kulkarni and Srivastava (SIGMOD 2018, :doi:`10.1145/3183713.3196906`) draw
-        all alike.
-        """
+        """Return the plan that asks each user for one parity of binary columns."""
+        # The error of a table is the sum of those of its coefficients, divided by its
+        # number of cells (Parseval), so a coefficient is drawn in proportion to the square
+        # root of how many tables use it; Cormode, Kulkarni and Srivastava (SIGMOD 2018,
+        # :doi:`10.1145/3183713.3196906`) draw all alike.
         used: dict[Subset, float] = {}
         for table, weight in zip(self.tables, self._shares.tolist(), strict=True):
             for subset in subsets(table):
@@ -174,15 +115,10 @@ class TableRequest:
         return TablePlan("fourier", list(used), probabilities, error, float(np.exp(-n_asked).sum()))
 
     def candidates(self) -> list[TablePlan]:
-        """Return the plans that ``method="auto"`` chooses from.
-
-        Returns
-        -------
-        list of TablePlan
-            Splits among the tables asked for and among all tables of higher orders, as long as
-            these are few and small enough; all columns at once under the same condition; and
-            parities if all columns are binary.
-        """
+        """Return the plans that ``method="auto"`` chooses from."""
+        # Returns: splits among the tables asked for and among all tables of higher orders,
+        # as long as these are few and small enough; all columns at once under the same
+        # condition; and parities if all columns are binary.
         plans, n_columns, largest = [self.split()], len(self.sizes), sorted(self.sizes)
         tables = set(self.tables)
         for order in range(max(map(len, self.tables)), n_columns):
@@ -200,19 +136,9 @@ class TableRequest:
 
     # -- how noisy they are -------------------------------------------------------------------
     def noise_index(self, n_samples: float) -> float:
-        """Return how noisy tables are: the squared error to be expected without any model.
-
-        Parameters
-        ----------
-        n_samples : float
-            Number of users.
-
-        Returns
-        -------
-        float
-            The mean over the tables, if the users are split in the best way among tables of which
-            none tells anything about another.
-        """
+        """Return how noisy tables are: the squared error to be expected without any model."""
+        # Returns: the mean over the tables, if the users are split in the best way among
+        # tables of which none tells anything about another.
         roots = 0.0
         for table, weight in zip(self.tables, self._shares.tolist(), strict=True):
             free = math.prod(self.sizes[j] - 1 for j in table)
@@ -270,18 +196,7 @@ class TableRequest:
 
 
 def best_plans(request: TableRequest) -> list[TablePlan]:
-    """Return the plans that will tell about all tables, the one with the least error first.
-
-    Parameters
-    ----------
-    request : TableRequest
-        What is asked for.
-
-    Returns
-    -------
-    list of TablePlan
-        Where none is safe, those that leave out the fewest tables.
-    """
+    """Return the plans that will tell about all tables, the one with the least error first."""
     candidates = request.candidates()
     fewest = max(min(plan.n_untold for plan in candidates), MAX_RISK)
     safe = [plan for plan in candidates if plan.n_untold <= fewest]
@@ -289,23 +204,12 @@ def best_plans(request: TableRequest) -> list[TablePlan]:
 
 
 def column_share(index: float) -> float:
-    """Return the share of users who are asked for a single column: the more, the more noise.
-
-    Where tables are so noisy that a model can hardly tell more than the columns alone, most users
-    are worth asking for these. Where it can, all are worth asking for tables. Halves are worse than
-    both. The thresholds were chosen on flights, incomes and diamonds, which
-    benchmarks/accuracy/_real_tables.py writes, on four surveys with latent traits, and on Adult and
-    five surveys of people: with nine in ten, columns are hardly worse than those of all users.
-
-    Parameters
-    ----------
-    index : float
-        The `noise_index` of the tables.
-
-    Returns
-    -------
-    float
-        In [0, 1).
-    """
+    """Return the share of users who are asked for a single column: the more, the more noise."""
+    # Where tables are so noisy that a model can hardly tell more than the columns alone, most
+    # users are worth asking for these. Where it can, all are worth asking for tables. Halves
+    # are worse than both. The thresholds were chosen on flights, incomes and diamonds, which
+    # benchmarks/accuracy/_real_tables.py writes, on four surveys with latent traits, and on
+    # Adult and five surveys of people: with nine in ten, columns are hardly worse than those of
+    # all users.
     shares = {0.07: 0.9, 0.035: 0.75, 0.012: 0.25}
     return next((share for least, share in shares.items() if index > least), 0.0)

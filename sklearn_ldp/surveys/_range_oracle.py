@@ -108,25 +108,17 @@ def _tree(epsilon: float, n_categories: int) -> TreeChannel:
 
 
 class TreeChannel(Several, LinearMechanism):
-    """A survey whose questions are the levels of a tree over ordered categories.
+    """A survey whose questions are the levels of a tree over ordered categories."""
 
-    A code is the number of a category. On a level with bins of `w` categories a user reports
-    ``code // w``. The estimate of the categories is the weighted least-squares fit to the raw
-    estimates of all levels, whose sum is 1; the weights assume uniform frequencies.
+    # A code is the number of a category. On a level with bins of `w` categories a user reports
+    # `code // w`. The estimate of the categories is the weighted least-squares fit to the raw
+    # estimates of all levels, whose sum is 1; the weights assume uniform frequencies.
+    # shares: as for `Several`.
+    # n_categories: number of categories.
+    # widths: number of categories of a bin of each level. Each is a multiple of the next, the
+    # last is 1.
 
-    Parameters
-    ----------
-    mechanisms : sequence of Channel
-        What reports on each level, the coarsest first.
-    shares : sequence of int
-        As for `Several`.
-    n_categories : int
-        Number of categories.
-    widths : sequence of int
-        Number of categories of a bin of each level. Each is a multiple of the next, the last is 1.
-    """
-
-    mechanisms: tuple[Any, ...]
+    mechanisms: tuple[Any, ...]  # what reports on each level, the coarsest first
 
     def __init__(
         self,
@@ -268,35 +260,15 @@ class TreeChannel(Several, LinearMechanism):
             yield channel, pi, _binned(frequencies, width)
 
     def pull(self, rows: Any) -> Iterator[np.ndarray]:
-        """Return answers to the fit, of shape (.., d), as answers to the estimates of all levels.
-
-        Parameters
-        ----------
-        rows : (sparse) array of shape (n_queries, d) or (d,)
-            The weights of the categories.
-
-        Yields
-        ------
-        ndarray of shape (n_queries, n_cells) or (n_cells,)
-            The weights of the bins of each level.
-        """
+        """Answers to the fit, of shape (.., d), as answers to the estimates of all levels."""
+        # Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
         solved = self._solved(rows.toarray() if sparse.issparse(rows) else rows)
         for precision, width in zip(self._precisions, self._widths, strict=True):
             yield precision * _binned(solved, width)
 
     def push(self, vectors: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the transpose of `pull` times a vector for each level, which is the fit itself.
-
-        Parameters
-        ----------
-        vectors : sequence of ndarray of shape (n_cells,)
-            One for each level.
-
-        Returns
-        -------
-        ndarray of shape (d,)
-            Their sum.
-        """
+        """Return the transpose of `pull` times a vector for each level, which is the fit itself."""
+        # Shapes: vectors (n_cells,) -> (d,).
         total = np.zeros(self.n_categories)
         for vector, precision, width in zip(vectors, self._precisions, self._widths, strict=True):
             total += _spread(precision * vector, width, self.n_categories)

@@ -21,27 +21,15 @@ from ._plan import noise_per_dimension
 
 @dataclass(frozen=True, eq=False)
 class TableView:
-    """What the users who were asked about one table, or one parity, have said.
+    """What the users who were asked about one table, or one parity, have said."""
 
-    Parameters
-    ----------
-    columns : tuple of int
-        Positions of the columns, rising.
-    values : ndarray of shape (n_cells,)
-        Raw estimates of the cells in C order; of the two values of the parity.
-    noise : Noise
-        The noise of this estimate.
-    total_variance : float
-        Sum of the variances of all cells under uniform frequencies, times those who were asked.
-    is_parity : bool, default=False
-        Whether users were asked for the parity of the columns.
-    """
-
-    columns: Subset
+    columns: Subset  # positions of the columns, rising
+    # (n_cells,): raw estimates of the cells in C order; of the two values of the parity.
     values: np.ndarray
-    noise: Noise
+    noise: Noise  # the noise of this estimate
+    # Sum of the variances of all cells under uniform frequencies, times those who were asked.
     total_variance: float
-    is_parity: bool = False
+    is_parity: bool = False  # whether users were asked for the parity of the columns
 
     @property
     def of_draw(self) -> Noise:
@@ -59,20 +47,7 @@ class TableView:
 
 
 def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Components:
-    """Return the components that fit all views best.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Number of categories of each column.
-    views : sequence of TableView
-        Independent estimates: all of tables, or all of parities.
-
-    Returns
-    -------
-    Components
-        The components of all tables that they tell about.
-    """
+    """Return the components that fit all views best."""
     if not views[0].is_parity:
         columns, values = [v.columns for v in views], [v.values for v in views]
         return Components.of_tables(sizes, columns, values, [v.variance for v in views])
@@ -88,18 +63,8 @@ def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Compone
 
 
 def parity_signs(order: int) -> np.ndarray:
-    """Return what a coefficient adds to each cell of a table of binary columns.
-
-    Parameters
-    ----------
-    order : int
-        Number of columns.
-
-    Returns
-    -------
-    ndarray of shape (2 ** order,)
-        Plus or minus ``2 ** -order``, by the parity of the cell.
-    """
+    """Return what a coefficient adds to each cell of a table of binary columns."""
+    # Shapes: -> (2 ** order,).
     signs = np.ones(1)
     for _ in range(order):
         signs = np.outer(signs, [0.5, -0.5]).ravel()
@@ -113,26 +78,7 @@ def combined_tables(
     components: Components,
     n_users: int,
 ) -> dict[Any, FrequencyEstimate]:
-    """Return the best linear combinations of all views.
-
-    Parameters
-    ----------
-    domain : RecordDomain
-        The domains of all columns.
-    wanted : mapping of names to tuple of int
-        The columns of each table.
-    views : sequence of TableView
-        Independent estimates.
-    components : Components
-        Their `best_components`.
-    n_users : int
-        Number of all users.
-
-    Returns
-    -------
-    dict of FrequencyEstimate
-        The tables by name; one that nobody has told about has no rows.
-    """
+    """Return the best linear combinations of all views."""
     told = [own for own in wanted.values() if components.squared_error(own) < math.inf]
     made, tables = dict(zip(told, components.tables(told), strict=True)), {}
     for name, own in wanted.items():
@@ -146,35 +92,24 @@ def combined_tables(
 
 
 class TableLaw(Uncached):
-    """The errors of a table that is the best linear combination of independent views.
+    """The errors of a table that is the best linear combination of independent views."""
 
-    An answer is a sum over the views, and so is its variance. The frequencies of the views' own
-    cells, on which it depends, are taken from the best tables.
-
-    The users of each view are a random part of all users. As a sample of a population, their
-    frequencies have the variance of a multinomial law; of that, what all users have in common is no
-    error. Both are exact, up to a factor n / (n - 1).
-
-    For a set S of columns let C_S take the component of S from a table: the means over all other
-    columns, centred along each column of S. With n_S cells over the columns of S and the precision
-    of the component, an answer with weights a on the table T has on a view V of variance v the
-    weights ``sum over S in both of n_S / (n_V v precision_S) C_S a``, the same for all cells that
-    differ in other columns. Means and centring are symmetric, so its transpose is the same with T
-    and V exchanged: see `_moved`.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Number of categories of each column.
-    table : tuple of int
-        The columns of the table.
-    views : sequence of TableView
-        What it is a combination of.
-    components : Components
-        The best components, with their precisions.
-    n_users : int
-        Number of all users.
-    """
+    # An answer is a sum over the views, and so is its variance. The frequencies of the views'
+    # own cells, on which it depends, are taken from the best tables.
+    # The users of each view are a random part of all users. As a sample of a population, their
+    # frequencies have the variance of a multinomial law; of that, what all users have in common
+    # is no error. Both are exact, up to a factor n / (n - 1).
+    # For a set S of columns let C_S take the component of S from a table: the means over all
+    # other columns, centred along each column of S. With n_S cells over the columns of S and
+    # the precision of the component, an answer with weights a on the table T has on a view V of
+    # variance v the weights `sum over S in both of n_S / (n_V v precision_S) C_S a`, the same
+    # for all cells that differ in other columns. Means and centring are symmetric, so its
+    # transpose is the same with T and V exchanged: see `_moved`.
+    # sizes: number of categories of each column.
+    # table: the columns of the table.
+    # views: what it is a combination of.
+    # components: the best components, with their precisions.
+    # n_users: number of all users.
 
     slope = curvature = half_count = 0.0
 
@@ -262,18 +197,8 @@ class TableLaw(Uncached):
         return np.broadcast_to(total, (len(total), *shape)).reshape(len(total), -1)
 
     def pull(self, rows: Any) -> list[np.ndarray]:
-        """Return answers to the table as answers to the estimates of all views.
-
-        Parameters
-        ----------
-        rows : (sparse) array of shape (n_queries, d) or (d,)
-            The weights of the cells of the table.
-
-        Returns
-        -------
-        list of ndarray of shape (n_queries, n_cells) or (n_cells,)
-            The weights of the cells of each view.
-        """
+        """Return answers to the table as answers to the estimates of all views."""
+        # Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
         dense = rows.toarray() if sparse.issparse(rows) else rows
         taken, found = self._taken(dense, self._table), []
         for view in self._views:
@@ -286,18 +211,8 @@ class TableLaw(Uncached):
         return found
 
     def push(self, vectors: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the transpose of `pull` times a vector for each view.
-
-        Parameters
-        ----------
-        vectors : sequence of ndarray of shape (n_cells,)
-            One for each view.
-
-        Returns
-        -------
-        ndarray of shape (d,)
-            Their sum.
-        """
+        """Return the transpose of `pull` times a vector for each view."""
+        # Shapes: vectors (n_cells,) -> (d,).
         total = np.zeros(self._n_cells(self._table))
         for view, vector in zip(self._views, vectors, strict=True):
             if view.is_parity:

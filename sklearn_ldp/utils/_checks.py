@@ -166,14 +166,9 @@ def table_oracle_checks() -> list[Callable[[Any], None]]:
 
 
 def collector_checks() -> list[Callable[[Any], None]]:
-    """Return the checks of the life of a collection, whatever its estimate is of.
-
-    Returns
-    -------
-    list of callables
-        Each takes an oracle, a survey or a :class:`~sklearn_ldp.LocalMean`, and raises
-        AssertionError if it fails.
-    """
+    """Return the checks of the life of a collection, whatever its estimate is of."""
+    # Returns: each takes an oracle, a survey or a :class:`~sklearn_ldp.LocalMean`, and raises
+    # AssertionError if it fails.
     return [
         check_client_needs_no_fit,
         check_batches_add_up,
@@ -323,26 +318,14 @@ def _enumerable(oracle: BaseOracle) -> Channel:
 
 
 def check_exact_epsilon(oracle: BaseOracle) -> None:
-    """Assert by enumeration that no report tells two values apart by more than exp(epsilon).
-
-    The likelihood ratio of every report under every pair of values is compared as a rational
-    number; the largest must not exceed exp(epsilon), nor fall short of it by more than 1e-12.
-    """
+    """Assert by enumeration that no report tells two values apart by more than exp(epsilon)."""
+    # The likelihood ratio of every report under every pair of values is compared as a rational
+    # number; the largest must not exceed exp(epsilon), nor fall short of it by more than 1e-12.
     check_exact_epsilon_of(_enumerable(oracle), range(_SMALL), oracle.epsilon)
 
 
 def check_exact_epsilon_of(mechanism: Any, codes: Iterable[Any], epsilon: float) -> None:
-    """Assert the same of any mechanism, over any codes, such as whole records.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        A mechanism with few coins.
-    codes : iterable of int, or of tuples of int
-        What `privatize` takes, for one user each: every code that a user may have.
-    epsilon : float
-        The budget that it is to spend.
-    """
+    """Assert the same of any mechanism, over any codes, such as whole records."""
     laws = [exact_report_distribution(mechanism, code) for code in codes]
     _assert_laws(laws)
     worst = max(
@@ -362,22 +345,18 @@ def _assert_laws(laws: list[dict[tuple[int, ...], Fraction]]) -> None:
 
 
 def check_exact_epsilon_of_records(oracle: Any) -> None:
-    """Assert by enumeration that no report tells two whole records apart by more than epsilon.
-
-    The largest ratio over all pairs of records, which may differ in every column, must not exceed
-    exp(epsilon), nor fall short of it by more than 1e-12.
-    """
+    """Assert by enumeration that no report tells two whole records apart by more than epsilon."""
+    # The largest ratio over all pairs of records, which may differ in every column, must not
+    # exceed exp(epsilon), nor fall short of it by more than 1e-12.
     mechanism = _small(oracle).protocol().mechanism.for_enumeration()
     check_exact_epsilon_of(mechanism, product(range(2), range(3)), oracle.epsilon)
 
 
 def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
-    """Assert by enumeration that every public part which a collector may assign keeps epsilon.
-
-    Given the part, no report tells two values apart by more than exp(epsilon), and carries another
-    part. With parts drawn as clients draw them, reports have the law of `privatize`. Oracles whose
-    parts cannot be assigned pass.
-    """
+    """Assert by enumeration that every public part which a collector may assign keeps epsilon."""
+    # Given the part, no report tells two values apart by more than exp(epsilon), and carries
+    # another part. With parts drawn as clients draw them, reports have the law of `privatize`.
+    # Oracles whose parts cannot be assigned pass.
     channel = _enumerable(oracle)
     part = channel.public_part
     if part is None or part.privatize is None:
@@ -408,11 +387,10 @@ def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
 
 
 def check_exact_support_probabilities(oracle: BaseOracle) -> None:
-    """Assert that p and q are the exact probabilities of support, for every pair of values.
-
-    Where q assumes an ideal hash (``has_exact_support`` is False) only p is exact. Where reports
-    support no categories, the estimate must be unbiased instead, up to rounding errors.
-    """
+    """Assert that p and q are the exact probabilities of support, for every pair of values."""
+    # Where q assumes an ideal hash (`has_exact_support` is False) only p is exact. Where
+    # reports support no categories, the estimate must be unbiased instead, up to rounding
+    # errors.
     channel: Any = _enumerable(oracle)
     if not isinstance(channel, Channel):
         _assert_unbiased(channel)

@@ -13,7 +13,7 @@ from sklearn_ldp.inference import quantiles
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.queries import between, prefixes
 from sklearn_ldp.utils import estimator_checks
-from sklearn_ldp.utils._checks import check_exact_epsilon_of
+from sklearn_ldp.utils._checks import check_exact_epsilon_of, check_exact_support_probabilities
 
 TREE = RangeOracle(1.0, categories=300).channel()
 

@@ -50,36 +50,17 @@ _MOST_WAVES = 4096  # shorter waves hardly change the sum over a range
 # -- a curve ----------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """What a smooth curve makes of the estimates.
+    """What a smooth curve makes of the estimates."""
 
-    Parameters
-    ----------
-    means : ndarray of shape (d,)
-        Posterior means. They may be negative.
-    log_likelihood : float
-        Logarithm of the joint density of the estimates, as of `Estimates`.
-    wave_variances : ndarray of shape (d,)
-        Posterior variance of each wave.
-    """
-
-    means: np.ndarray
-    log_likelihood: float
-    wave_variances: np.ndarray
+    means: np.ndarray  # (d,): posterior means. They may be negative
+    log_likelihood: float  # logarithm of the joint density of the estimates, as of `Estimates`
+    wave_variances: np.ndarray  # (d,): posterior variance of each wave
 
     def variances(self, partition: Partition) -> np.ndarray:
-        """Return posterior variances of the sums over groups.
-
-        Parameters
-        ----------
-        partition : Partition
-            The groups. If they are ranges, waves add up within each; the members of other groups
-            count as independent.
-
-        Returns
-        -------
-        ndarray of shape (n_groups,)
-            The variances.
-        """
+        """Return posterior variances of the sums over groups."""
+        # Shapes: -> (n_groups,).
+        # partition: the groups. If they are ranges, waves add up within each; the members
+        # of other groups count as independent.
         d, sizes = len(self.means), partition.sizes()
         if np.any(np.diff(partition.codes) < 0):
             return sizes * (1 - sizes / d) * self.wave_variances.sum() / d
@@ -90,27 +71,11 @@ class Curve:
 
 
 def fit_curve(z: np.ndarray, growth: float, total: float) -> Curve:
-    """Return what a smooth curve makes of ordered estimates.
-
-    Parameters
-    ----------
-    z : ndarray of shape (d,)
-        The estimates, in the order of the categories; at least `FEWEST`.
-    growth : float
-        How much the variance of an estimate grows with the frequency.
-    total : float
-        The sum of all frequencies.
-
-    Returns
-    -------
-    Curve
-        The posterior of the curve.
-
-    Notes
-    -----
-    The variances of single estimates are replaced by their mean. The prior variance of wave j is
-    proportional to ``1 / (1 + (j / j_0)**power)``.
-    """
+    """Return what a smooth curve makes of ordered estimates."""
+    # Shapes: z (d,).
+    # z: the estimates, in the order of the categories; at least `FEWEST`.
+    # The variances of single estimates are replaced by their mean. The prior variance of wave j
+    # is proportional to `1 / (1 + (j / j_0)**power)`.
     d = len(z)
     mean = total / d
     noise = max(1 + growth * mean, 1e-4)
@@ -170,11 +135,10 @@ def _middle(theta: np.ndarray, top: float) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _Direction:
-    """A way in which priors of groups may differ: coordinates, and their standard deviations.
+    """A way in which priors of groups may differ: coordinates, and their standard deviations."""
 
-    `column` is what the logarithm of a prior's weights is tilted along; without one, the
-    coordinate is the logarithm of a factor of the frequencies.
-    """
+    # `column` is what the logarithm of a prior's weights is tilted along; without one, the
+    # coordinate is the logarithm of a factor of the frequencies.
 
     coordinates: np.ndarray
     spreads: np.ndarray
@@ -211,30 +175,17 @@ _FAMILIES = ((_FACTOR, _SHARE), (_FACTOR, _SHAPE), (_SIZE, _SHAPE))
 
 @dataclass(frozen=True, eq=False)
 class GroupFit:
-    """What priors for groups make of the estimates.
+    """What priors for groups make of the estimates."""
 
-    Parameters
-    ----------
-    means : ndarray of shape (d,)
-        Posterior means.
-    variances : list of ndarray of shape (n_groups,)
-        For each partition, posterior variances of the sums over its groups.
-    log_evidence : float
-        Log Bayes factor of groups that differ against groups that do not.
-    share : float
-        Share of the group-aware posterior means in `means`; the rest is that of a common prior.
-    weights : ndarray of shape (n_partitions,)
-        Posterior probabilities of the partitions, given that groups differ.
-    curve_weight : float
-        Posterior probability of the curve, given the same. All weights sum to 1.
-    """
-
-    means: np.ndarray
+    means: np.ndarray  # (d,): posterior means
+    # (n_groups,): for each partition, posterior variances of the sums over its groups.
     variances: list[np.ndarray]
-    log_evidence: float
+    log_evidence: float  # log Bayes factor of groups that differ against groups that do not
+    # Share of the group-aware posterior means in `means`; the rest is that of a common prior.
     share: float
+    # (n_partitions,): posterior probabilities of the partitions, given that groups differ.
     weights: np.ndarray
-    curve_weight: float
+    curve_weight: float  # posterior probability of the curve, given the same. All weights sum to 1
 
 
 class _Expert(NamedTuple):
@@ -246,21 +197,14 @@ class _Expert(NamedTuple):
 
 
 class Estimates:
-    """Estimates and their common prior, prepared for families of priors.
+    """Estimates and their common prior, prepared for families of priors."""
 
-    Parameters
-    ----------
-    z : ndarray of shape (d,)
-        The estimates.
-    theta, weights : ndarray of shape (n_grid,)
-        The common prior on its whole grid; frequencies without weight are needed, too.
-    growth : float
-        How much the variance of an estimate grows with the frequency.
-    means : ndarray of shape (d,)
-        Posterior means under the common prior.
-    law : NormalLaw or CountLaw, default=None
-        The law of an estimate; None takes it as normal.
-    """
+    # z (d,): the estimates.
+    # theta, weights (n_grid,): the common prior on its whole grid; frequencies without weight
+    # are needed, too.
+    # growth: how much the variance of an estimate grows with the frequency.
+    # means (d,): posterior means under the common prior.
+    # law: the law of an estimate; None takes it as normal.
 
     def __init__(
         self,
@@ -320,18 +264,8 @@ class Estimates:
         return float(near.sum() + logsumexp(far, axis=1).sum())
 
     def moments(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the log marginal density, posterior mean and variance at all nodes.
-
-        Parameters
-        ----------
-        priors : ndarray of shape (n_grid, n_priors)
-            Weights of several priors.
-
-        Returns
-        -------
-        three ndarray of shape (n_nodes, n_priors)
-            The densities are up to a constant for each node.
-        """
+        """Return the log marginal density, posterior mean and variance at all nodes."""
+        # Shapes: priors (n_grid, n_priors) -> (n_nodes, n_priors).
         products = self._powers @ priors[: self._powers.shape[1]]
         density, mean, square = products.reshape(3, self._n_nodes, -1)
         density = np.maximum(density, 1e-300)
@@ -340,11 +274,10 @@ class Estimates:
 
     @cached_property
     def multiplied(self) -> np.ndarray:
-        """Return the prior with its small frequencies multiplied by each factor.
-
-        The mean is kept where a frequency falls between two points of the grid. Frequencies beyond
-        the near ones stay, because the grid has no more than the points that large estimates need.
-        """
+        """Return the prior with its small frequencies multiplied by each factor."""
+        # The mean is kept where a frequency falls between two points of the grid.
+        # Frequencies beyond the near ones stay, because the grid has no more than the
+        # points that large estimates need.
         theta, last = self.theta, len(self.theta) - 2
         moves = theta <= _NEAR
         result = np.empty((len(theta), len(_FACTOR.coordinates)))
@@ -373,31 +306,15 @@ def _nodes(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def fit_groups(
     estimates: Estimates, partitions: list[Partition], curve: Curve | None = None
 ) -> GroupFit:
-    """Return posterior means under priors of groups, averaged over what is not known.
-
-    Parameters
-    ----------
-    estimates : Estimates
-        The estimates and their common prior.
-    partitions : list of Partition
-        Ways of grouping the categories; how likely each is, the estimates tell.
-    curve : Curve, default=None
-        What a smooth curve makes of the estimates, if the categories are ordered.
-
-    Returns
-    -------
-    GroupFit
-        The posterior means, and what was learnt.
-
-    Notes
-    -----
-    If groups do not differ, the group-aware estimate of their sums is often far worse than that
-    under a common prior, whose error is small; if they differ, it is the other way round. Bayes'
-    rule for the squared error would weigh the two by their probabilities. The share that is taken
-    instead minimises the expected *logarithm* of the squared error of the sums, hence the factor by
-    which the error exceeds the least possible one. How much a few groups differ is learnt from few
-    numbers, so they need more evidence, which keeps the price low where they do not differ.
-    """
+    """Return posterior means under priors of groups, averaged over what is not known."""
+    # curve: what a smooth curve makes of the estimates, if the categories are ordered.
+    # If groups do not differ, the group-aware estimate of their sums is often far worse than
+    # that under a common prior, whose error is small; if they differ, it is the other way
+    # round. Bayes' rule for the squared error would weigh the two by their probabilities. The
+    # share that is taken instead minimises the expected *logarithm* of the squared error of the
+    # sums, hence the factor by which the error exceeds the least possible one. How much a few
+    # groups differ is learnt from few numbers, so they need more evidence, which keeps the
+    # price low where they do not differ.
     nodes = [estimates.at_nodes(p) for p in partitions]
     experts = [
         [_fit(estimates, p, sums, *family) for family in _FAMILIES]
@@ -457,22 +374,7 @@ def _weights(
 
 
 def log_loss_share(probability: float, common: float, different: float, apart: float) -> float:
-    """Return the share of the second estimate that is best for the expected log squared error.
-
-    Parameters
-    ----------
-    probability : float
-        Probability that the second estimate's model holds.
-    common, different : float
-        Expected squared errors of the first and the second estimate under their own models.
-    apart : float
-        Squared distance of the two estimates.
-
-    Returns
-    -------
-    float
-        The share, in [0, 1].
-    """
+    """Return the share of the second estimate that is best for the expected log squared error."""
     if apart <= 0:
         return 0.0
     if_common = np.log(max(common, 1e-300) + _SHARES**2 * apart)

@@ -23,31 +23,19 @@ from .._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
 @dataclass(frozen=True, eq=False)
 class LearntRow:
-    """One raw estimate, the prior learnt from it, and the posterior means.
+    """One raw estimate, the prior learnt from it, and the posterior means."""
 
-    Parameters
-    ----------
-    raw : ndarray of shape (d,)
-        The estimate.
-    noise : Noise
-        Its noise.
-    sample : Sample
-        The estimate in units of its noise level.
-    weights : ndarray of shape (n_grid,)
-        The learnt prior on the grid of the sample, or that of equal frequencies if it is likelier.
-    support, prior : ndarray of shape (n_support,)
-        Frequencies of positive prior probability, and these: those two priors averaged.
-    means : ndarray of shape (d,)
-        The posterior means.
-    """
-
-    raw: np.ndarray
-    noise: Noise
-    sample: Sample
+    raw: np.ndarray  # (d,): the estimate
+    noise: Noise  # its noise
+    sample: Sample  # the estimate in units of its noise level
+    # (n_grid,): the learnt prior on the grid of the sample, or that of equal frequencies if it
+    # is likelier.
     weights: np.ndarray
+    # (n_support,): the frequencies of positive prior probability, and these probabilities: those
+    # two priors averaged.
     support: np.ndarray
     prior: np.ndarray
-    means: np.ndarray
+    means: np.ndarray  # (d,): the posterior means
 
 
 class LearntPrior(BasePostProcessor):

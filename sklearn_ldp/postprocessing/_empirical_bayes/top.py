@@ -18,23 +18,13 @@ _Block = tuple[slice, np.ndarray, np.ndarray]
 
 
 def top_values(row: LearntRow, k: int) -> np.ndarray | None:
-    """Return the expected frequency of each category, given that it is among the k largest.
-
-    The expectation is that above a threshold, which is so low that k categories are expected there.
-
-    Parameters
-    ----------
-    row : LearntRow
-        The row and its prior.
-    k : int
-        Number of categories, in 1 .. d.
-
-    Returns
-    -------
-    ndarray of shape (d,) or None
-        The frequencies; None if the estimates are nearly as likely when no frequency exceeds the
-        k-th largest of the prior, as then little is known about who is above the threshold.
-    """
+    """Return the expected frequency of each category, given that it is among the k largest."""
+    # The expectation is that above a threshold, which is so low that k categories are expected
+    # there.
+    # Shapes: -> (d,).
+    # Returns: the frequencies; None if the estimates are nearly as likely when no frequency
+    # exceeds the k-th largest of the prior, as then little is known about who is above the
+    # threshold.
     theta = row.support / row.sample.std
     blocks = _blocks(row, theta)
     by_size = np.cumsum(row.prior[::-1])[::-1] * len(row.raw)

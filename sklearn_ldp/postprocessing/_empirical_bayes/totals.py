@@ -99,24 +99,9 @@ class Grouped:
 
 
 def grouped(row: LearntRow, partitions: list[Partition], ordered: bool, simplex: bool) -> Grouped:
-    """Return what groups and an order make of a row.
-
-    Parameters
-    ----------
-    row : LearntRow
-        The row and its common prior.
-    partitions : list of Partition
-        Groups in which frequencies may differ.
-    ordered : bool
-        Whether frequencies may follow a smooth curve along the order.
-    simplex : bool
-        Whether the result is non-negative, sums to 1, and has the shrunken totals.
-
-    Returns
-    -------
-    Grouped
-        The result is `values`.
-    """
+    """Return what groups and an order make of a row."""
+    # ordered: whether frequencies may follow a smooth curve along the order.
+    # simplex: whether the result is non-negative, sums to 1, and has the shrunken totals.
     theta, prior = row.sample.whole_prior(row.weights)
     z, std, growth = row.sample.z, row.sample.std, row.sample.growth
     estimates = Estimates(z, theta, prior, growth, row.means / std, row.sample.law)
@@ -157,32 +142,15 @@ def shrunken_totals(
     variances: np.ndarray,
     posterior_variances: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return totals of groups, with as much of the raw ones as these deserve.
-
-    The raw total of a group differs from the processed one by chance, as far as the model of the
-    latter says, or because the model leaves something out that the members of a group have in
-    common. The variance of that excess is learnt from all groups, and averaged over (unpublished).
-
-    Parameters
-    ----------
-    raw : ndarray of shape (d,)
-        Raw estimate that sums to 1.
-    processed : ndarray of shape (d,)
-        Processed estimate that sums to 1.
-    partition : Partition
-        The groups.
-    variances : ndarray of shape (n_groups,)
-        Variances of the raw totals.
-    posterior_variances : ndarray of shape (n_groups,)
-        Variances of the processed totals' errors under their model.
-
-    Returns
-    -------
-    totals : ndarray of shape (n_groups,)
-        They are non-negative, and sum to 1.
-    weights : ndarray of shape (n_groups,)
-        Weight of the raw total in each.
-    """
+    """Return totals of groups, with as much of the raw ones as these deserve."""
+    # The raw total of a group differs from the processed one by chance, as far as the model of
+    # the latter says, or because the model leaves something out that the members of a group
+    # have in common. The variance of that excess is learnt from all groups, and averaged over
+    # (unpublished).
+    # Shapes: raw (d,), processed (d,), variances (n_groups,), posterior_variances (n_groups,)
+    # -> (n_groups,), (n_groups,).
+    # raw: raw estimate that sums to 1.
+    # processed: processed estimate that sums to 1.
     sizes = partition.sizes()
     spread = sizes * (1 - sizes / len(partition.codes))
     if len(sizes) < 2 or not np.all(variances[spread > 0] > 0):
@@ -214,24 +182,8 @@ def shrunken_totals(
 def total_variances(
     noise: Noise, partitions: list[Partition], frequencies: np.ndarray
 ) -> list[np.ndarray]:
-    """Return the variances of the totals of groups of a raw estimate, after Norm.
-
-    Parameters
-    ----------
-    noise : Noise
-        The noise of the raw estimate.
-    partitions : list of Partition
-        Several groupings.
-    frequencies : ndarray of shape (d,)
-        Frequencies of all categories.
-
-    Returns
-    -------
-    list of ndarray of shape (n_groups,)
-        One array for each grouping. Those of a mechanism with covariances, which take a pass over
-        all reports for each group, are exact for a few groups in large domains. For the others, the
-        variances without covariances are multiplied by the ratio that these few have.
-    """
+    """Return the variances of the totals of groups of a raw estimate, after Norm."""
+    # Shapes: frequencies (d,) -> (n_groups,).
     d, chosen = len(frequencies), []
     for partition in partitions:
         n_groups, by_size = len(partition.names), np.argsort(partition.sizes(), kind="stable")
@@ -252,27 +204,12 @@ def total_variances(
 
 
 def with_totals(values: np.ndarray, partition: Partition, totals: np.ndarray) -> np.ndarray:
-    """Return non-negative values that have these totals: Norm-Sub within each group.
-
-    Parameters
-    ----------
-    values : ndarray of shape (d,)
-        Non-negative values.
-    partition : Partition
-        The groups.
-    totals : ndarray of shape (n_groups,)
-        Non-negative totals.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        The values, each group's moved by the same amount as far as they stay positive.
-
-    Notes
-    -----
-    This is Michelot's projection: members that would not be positive leave, until all that stay
-    are.
-    """
+    """Return non-negative values that have these totals: Norm-Sub within each group."""
+    # Shapes: values (d,), totals (n_groups,) -> (d,).
+    # values: non-negative values.
+    # totals: non-negative totals.
+    # This is Michelot's projection: members that would not be positive leave, until all that
+    # stay are.
     stays = np.ones(len(values), dtype=bool)
     while True:
         codes = partition.codes[stays]
