@@ -1,7 +1,7 @@
 """Check the README's code, and measure how much of the public interface has known types.
 
-The public interface is what the modules with an ``__all__`` export, and the members of it. Rooms
-below them, such as numerics and mechanisms, have public file names for other rooms alone.
+The public interface is what the modules with an ``__all__`` export, and the members of it. Files in
+private rooms, such as _numerics and _mechanisms, have names without underscore for other rooms.
 
 Most of what is unknown is inherited: scikit-learn's base classes have no types. Whoever wants them
 in an editor installs scikit-learn-stubs, so completeness is measured with these stubs. They stand

@@ -1,4 +1,4 @@
 """Estimates: what oracles return, and what post-processors take and return."""
 
-from ._estimate import FrequencyEstimate as FrequencyEstimate
-from ._set import EstimateSet as EstimateSet
+from ._estimate import FrequencyEstimate
+from ._set import EstimateSet

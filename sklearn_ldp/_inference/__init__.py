@@ -1,30 +1,12 @@
 """Intervals, differences, tests, detection and ranks, behind `sklearn_ldp.inference`."""
 
-from ._combined import combine as combine
-from ._confidence import confidence_interval as confidence_interval
-from ._confidence import table_intervals as table_intervals
-from ._covariances import Estimate as Estimate
-from ._covariances import EstimateCovariances as EstimateCovariances
-from ._covariances import refuse_without_law as refuse_without_law
-from ._difference import EstimateDifference as EstimateDifference
-from ._discoveries import Discoveries as Discoveries
-from ._discoveries import adjusted_p_values as adjusted_p_values
-from ._discoveries import detected as detected
-from ._intervals import ConfidenceInterval as ConfidenceInterval
-from ._intervals import answer_range as answer_range
-from ._quantiles import Quantiles as Quantiles
-from ._quantiles import quantiles as quantiles
-from ._quantiles import quartiles as quartiles
-from ._ranks import RankInterval as RankInterval
-from ._ranks import TopCategories as TopCategories
-from ._ranks import ranks as ranks
-from ._ranks import top_categories as top_categories
-from ._statements import at_level as at_level
-from ._statements import check_level as check_level
-from ._statements import check_of as check_of
-from ._tests import WaldTest as WaldTest
-from ._tests import as_table as as_table
-from ._tests import departures as departures
-from ._tests import from_independence as from_independence
-from ._tests import goodness_of_fit as goodness_of_fit
-from ._tests import independence as independence
+from ._combined import combine
+from ._confidence import confidence_interval, table_intervals
+from ._covariances import Estimate, EstimateCovariances, refuse_without_law
+from ._difference import EstimateDifference
+from ._discoveries import Discoveries, adjusted_p_values, detected
+from ._intervals import ConfidenceInterval, answer_range
+from ._quantiles import Quantiles, quantiles, quartiles
+from ._ranks import RankInterval, TopCategories, ranks, top_categories
+from ._statements import at_level, check_level, check_of
+from ._tests import WaldTest, as_table, departures, from_independence, goodness_of_fit, independence

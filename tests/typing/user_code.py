@@ -296,7 +296,7 @@ GRR(categories=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgument
 NormSub().fit({"edge": 0.5})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 norm_sub(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 query_errors(truth, estimate, metric=2)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-estimate.answer(groups)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+estimate.answer(groups)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 ok = [estimate["edge"] + "a"]  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
 groups(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 SyntheticSearch(oracle="OLH")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
