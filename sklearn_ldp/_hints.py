@@ -128,7 +128,7 @@ class QueryHints(NamedTuple):
 
     partitions: list[Partition]  # groups in which frequencies may differ
     ordered: bool  # whether neighbouring categories may have similar frequencies
-    # If given, only the frequencies of so many categories will be asked for: the largest.
+    # If given, only the largest frequencies will be asked for: this many of them.
     top: int | None
 
     @classmethod

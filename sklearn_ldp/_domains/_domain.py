@@ -48,7 +48,7 @@ def codes_on_client(domain: Domain, X: Values, name: str) -> np.ndarray:
 # -- domains ---------------------------------------------------------------------------------------
 _MAX_LISTED = 1 << 27  # categories in a list: beyond that, the list alone takes gigabytes
 
-# Users from which on a learned domain is worth a warning, if so many of them are alone.
+# Users from which on a learned domain is worth a warning, if this many of them are alone.
 _MANY, _NEARLY_EVERY = 200, 0.9
 
 

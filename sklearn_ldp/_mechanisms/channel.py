@@ -305,7 +305,7 @@ class Channel(LinearMechanism):
         return choice_entropy(self.p, 1, 1, order)
 
     def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
-        """Refuse sums that are not those of so many reports.
+        """Refuse sums that are not those of this many reports.
 
         Parameters
         ----------

@@ -21,7 +21,7 @@ from .._utils.random import RandomState, root_entropy
 
 TWO_64 = 1 << 64
 _SYSTEM_BYTES = 1 << 12  # drawn from the operating system itself
-_SMALL_SUBSET = 16  # a subset of fewer than one in so many items is small
+_SMALL_SUBSET = 16  # a subset of fewer than one in this many items is small
 _PLACES = 16  # tried at a time in each row of bits
 _BIT = np.array([128 >> i for i in range(8)], dtype=np.uint8)
 _OCTET_BLOCK = 1 << 16  # words worked on at a time
@@ -110,7 +110,7 @@ def zero_bit_threshold(epsilon: float) -> int:
 class Coins:
     """Exact draws from a source of uniform bytes."""
 
-    #: From so many coins on, a table for eight at a time is faster.
+    #: From this many coins on, a table for eight at a time is faster.
     many_coins: float = 1 << 16
 
     def bytes(self, n: int) -> np.ndarray:

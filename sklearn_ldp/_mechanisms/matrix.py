@@ -151,7 +151,7 @@ class MatrixChannel(NumberReports, LinearMechanism):
         Returns
         -------
         float
-            The largest sum of so many entries of a column of the decoding.
+            The largest sum of this many entries of a column of the decoding.
         """
         return float(np.sort(self.decoding, axis=0)[-n_targets:].sum(axis=0).max())
 

@@ -382,7 +382,7 @@ class Mechanism(Uncached, ABC):
         return None
 
     def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
-        """Refuse sums that are not those of so many reports.
+        """Refuse sums that are not those of this many reports.
 
         Parameters
         ----------
@@ -394,7 +394,7 @@ class Mechanism(Uncached, ABC):
         Raises
         ------
         ValueError
-            If they cannot be sums of so many reports' tallies. The message says what is wrong. By
+            If they cannot be sums of this many reports' tallies. The message says what is wrong. By
             default counts must not be negative, must be 0 if there are no reports, and must add up
             to `tally_sum` per report.
         """

@@ -289,8 +289,8 @@ class Noise:
         Returns
         -------
         Noise
-            That of so many fewer users. Unless it is that of one collection, nothing is known of
-            what its reports support.
+            That of fewer users, by this factor. Unless it is that of one collection, nothing is
+            known of what its reports support.
         """
         is_plain = self.p is not None and len(self.terms) == 1 and self.terms[0].order is None
         fewer = None if self.n_samples is None else np.asarray(self.n_samples) / factor

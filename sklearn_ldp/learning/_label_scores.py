@@ -138,7 +138,7 @@ def label_dp_score(
     Raises
     ------
     ValueError
-        If the metric is not known, is not for so many classes, or an argument is malformed.
+        If the metric is not known, is not for this many classes, or an argument is malformed.
 
     Warns
     -----

@@ -134,7 +134,7 @@ _ORDERS = [g for g in range(2, _MAX_FIELD + 1) if prime_power(g) is not None]
 
 
 def _n_digits(n_categories: int, order: int) -> int:
-    """The least number of digits of vectors with so many points."""
+    """The least number of digits of vectors with this many points."""
     return next(t for t in range(2, 65) if (order**t - 1) // (order - 1) >= n_categories)
 
 

@@ -132,7 +132,7 @@ class PrefixHash(HashReports):
         return self.n_extensions
 
     def largest_weight(self, n_targets):
-        """The most that a report adds to n times the sum of so many estimates."""
+        """The most that a report adds to n times the sum of this many estimates."""
         return float(n_targets * (1 - self.q) / (self.p - self.q))
 
     def decode_operations(self, n_samples):
@@ -206,7 +206,7 @@ class StringPlan:
     @cached_property
     def n_rivals(self) -> np.ndarray:
         """Number of prefixes among which each part chooses, of shape (n_parts,)."""
-        # Of the strings of so many digits, some are none: they have letters after the end.
+        # Some strings of this many digits are not valid: they have letters after the end.
         logs = np.log(self.hash_range) * np.array(self.steps)
         logs = np.minimum(logs, math.log(self.n_strings) * logs / logs.sum())
         return np.exp(logs) * np.where(np.arange(len(logs)), self.n_kept, 1)
