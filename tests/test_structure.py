@@ -152,14 +152,15 @@ def test_rooms_keep_what_is_private():
 
 
 def names_without_underscore(path):
-    """What a module binds: its classes, functions and values; a package its imports, too."""
+    """What a module binds: its classes, functions and values; a front its imports, too."""
+    is_front = path.name == "__init__.py" or path.with_name(f"_{path.stem}").is_dir()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names = [node.name]
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             names = [one.id for one in targets if isinstance(one, ast.Name)]
-        elif isinstance(node, ast.ImportFrom) and path.name == "__init__.py" and node.level:
+        elif isinstance(node, ast.ImportFrom) and is_front and node.level:
             names = [alias.asname or alias.name for alias in node.names]
         else:
             continue
@@ -199,10 +200,12 @@ def test_every_name_is_exported_or_private():
         ("low.py", "from .high import helper", []),
         ("_low.py", "def helper(): pass", []),
         ("__init__.py", "from ._low import helper as helper", ["helper"]),
+        ("front.py", "from ._front import helper", ["front.helper"]),
     ],
 )
 def test_a_promise_by_mistake_is_found(path, line, found, tmp_path):
     """Negative control: a public name that is not exported is found."""
+    (tmp_path / "_front").mkdir()
     (tmp_path / path).write_text(line + "\n", encoding="utf-8")
     assert neither_exported_nor_private(tmp_path) == [f"{PACKAGE}.{one}" for one in found]
 
