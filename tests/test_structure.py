@@ -48,31 +48,34 @@ def is_private(name):
 
 
 def defined_names(tree):
-    """Every name with an underscore that a file defines: functions, classes, names, attributes."""
+    """Every name that a file defines: functions, classes, variables, attributes of oneself."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield node.attr
+        elif isinstance(node, ast.Attribute) and ast.unparse(node).startswith("self."):
+            yield from [node.attr] * isinstance(node.ctx, ast.Store)
 
 
-def private_attributes(tree):
-    """Yield (line, name) of every private attribute that is read of something else than oneself.
+ONESELF = {"self", "cls", "super()"}
+
+
+def private_attributes(tree, own=frozenset(ONESELF)):
+    """Yield (line, name) of every private attribute of something else than oneself.
 
     Oneself is self, cls, super(), and the base classes in the body of a class.
     """
-    bases = [set(map(ast.unparse, n.bases)) for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
-    own = {"self", "cls", "super()"}.union(*bases)
-    for node in ast.walk(tree):
-        is_read = isinstance(node, ast.Attribute) and is_private(node.attr)
-        if is_read and ast.unparse(node.value) not in own:
+    for node in ast.iter_child_nodes(tree):
+        is_reach = isinstance(node, ast.Attribute) and is_private(node.attr)
+        if is_reach and ast.unparse(node.value) not in own:
             yield node.lineno, node.attr
+        bases = map(ast.unparse, node.bases) if isinstance(node, ast.ClassDef) else ()
+        yield from private_attributes(node, own.union(bases))
 
 
 def reaches_for_attributes(root):
-    """The private attributes that a room reads, and only other rooms define."""
+    """The private attributes that a room reads or sets, and only other rooms define."""
     trees = {
         name: ast.parse(path.read_text(encoding="utf-8")) for name, path in modules(root).items()
     }
@@ -81,7 +84,7 @@ def reaches_for_attributes(root):
         for defined in filter(is_private, defined_names(tree)):
             rooms_of.setdefault(defined, set()).add(room(name))
     return [
-        f"{name}:{line} reads {attribute} of {', '.join(rooms_of[attribute])}"
+        f"{name}:{line} reaches for {attribute} of {', '.join(rooms_of[attribute])}"
         for name, tree in trees.items()
         for line, attribute in private_attributes(tree)
         if room(name) not in rooms_of.get(attribute, {room(name)})
@@ -219,7 +222,9 @@ def test_rooms_keep_private_attributes():
     ("line", "reaches"),
     [
         ("Thing()._held", True),
-        ("def f(thing):\n    thing._held = 1", False),  # then it is its own
+        ("def f(thing):\n    thing._held = 1", True),
+        ("class Other(Thing): pass\ndef f():\n    return Thing._held", True),
+        ("class Other:\n    _held = 1\ndef f(other):\n    return other._held", False),
         ("def f(thing):\n    return thing.other._held()", True),
         ("class Other(Thing):\n    def f(self):\n        return self._held", False),
         ("class Other(Thing):\n    more = Thing._held", False),
@@ -230,7 +235,7 @@ def test_a_reach_for_an_attribute_is_found(line, reaches, tmp_path):
     """Negative control: a private attribute of another room's class is found."""
     (tmp_path / "low.py").write_text("class Thing:\n    _held = 0\n", encoding="utf-8")
     (tmp_path / "high.py").write_text(f"from .low import Thing\n{line}\n", encoding="utf-8")
-    found = [one for one in reaches_for_attributes(tmp_path) if "reads _held of low" in one]
+    found = [one for one in reaches_for_attributes(tmp_path) if "reaches for _held of low" in one]
     assert bool(found) == reaches
 
 

@@ -122,7 +122,7 @@ def objects(items: list) -> np.ndarray:
 def as_columns(X: Values, name: str) -> list[np.ndarray]:
     """Split users' values into columns, each with a dtype of its own."""
     # Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,).
-    if isinstance(X, np.ndarray) and getattr(X, "_source", None) is not None:
+    if isinstance(X, np.ndarray) and getattr(X, "configuration", None) is not None:
         remedy = 'use input="reports" or aggregate, or pass np.asarray(reports)'
         raise ValueError(f"{name} expects users' values, got reports: {remedy}.")
     columns = table_columns(X)

@@ -82,17 +82,17 @@ class Reports(np.ndarray):
         if func is np.concatenate:
             first, *others = {id(one): one for one in map(_source_of, args[0])}.values()
             if first is not None and not any(_differs(first, other) for other in others):
-                return _reports_of(result, first)
+                return reports_of(result, first)
         return result
 
     def __reduce__(self) -> Any:
         configuration = None
         with suppress(TypeError):  # categories without a form that is the same everywhere
             configuration = self.configuration
-        return _reports_of, (np.asarray(self), configuration)
+        return reports_of, (np.asarray(self), configuration)
 
 
-def _reports_of(array: np.ndarray, source: Any) -> Reports:
+def reports_of(array: np.ndarray, source: Any) -> Reports:
     """Return an array as reports of a protocol, given by itself or by its configuration."""
     reports = array.view(Reports)
     reports._source = source
@@ -269,7 +269,7 @@ class Protocol(Uncached):
         checked = None if parts is None else self._checked_parts(parts, len(codes))
         try:
             streams = CoinStreams(random_state)
-            return _reports_of(privatize(self.mechanism, codes, 0, streams, parts=checked), self)
+            return reports_of(privatize(self.mechanism, codes, 0, streams, parts=checked), self)
         except MemoryError:
             raise MemoryError(
                 f"the {len(codes):,} reports of {self.name} over {self.domain.size:,} categories "

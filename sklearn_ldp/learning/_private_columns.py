@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from .._collector import Budget, planned
 from .._domains import RecordDomain
 from .._domains.values import column_names, declares_levels, read_once
-from .._mechanisms import CoinStreams, Protocol, privatize
+from .._mechanisms import CoinStreams, Protocol, privatize, reports_of
 from .._utils.docs import Documented
 from .._utils.privacy import WatchesRefits, warn_of_epsilon, warn_of_learned
 from .._utils.random import RandomState
@@ -231,9 +231,8 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         """
         protocol = self._protocol()
         warn_of_epsilon(type(self).__name__, self.epsilon, self.random_state)
-        reports = protocol.privatize(X, self.random_state)
-        reports._source = self.protocol()  # errors name this class, and reports are the survey's
-        return reports
+        # Errors name this class, and the reports are those of the survey.
+        return reports_of(protocol.privatize(X, self.random_state), self.protocol())
 
     # -- as a transformer ---------------------------------------------------------------------
     def fit(self, X: Values, y: object = None) -> Self:
