@@ -36,6 +36,8 @@ def named_oracles() -> dict[str, type[oracles.BaseOracle]]:
 
 def oracle_class(name: str) -> Callable[..., oracles.BaseOracle]:
     """Return the class of ``--oracle``."""
+    # name: a key of `named_oracles` or the name of its class, "olh-mixing", or
+    # `package.module:ClassName` of any other subclass of BaseOracle that can be imported.
     known: dict[str, Callable[..., oracles.BaseOracle]] = {**named_oracles()}
     known["olh-mixing"] = partial(oracles.OLH, hash_family="mixing")
     module, colon, attribute = name.partition(":")

@@ -32,6 +32,8 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
     """Read a file of values or a histogram."""
     # Shapes: -> (d,).
     # Returns: in the order of the file if it is a histogram, otherwise sorted by value.
+    # `file` is CSV or lines of text, plain or gzip, or Parquet (`-` is standard input, which may
+    # hold values but no histogram). Categories in `codes` are never taken for a header.
     path, kind = arguments.file, arguments.input_kind
     value_column, count_column = arguments.value_column, arguments.count_column
     source = source_of(path)
@@ -242,6 +244,10 @@ _MAX_CATEGORIES, _MAX_CHARACTERS = 10**6, 1 << 26  # of all columns of a survey
 
 def read_domains(path: Path) -> dict[str, Any]:
     """Read the public domain of each column."""
+    # An object whose keys are the columns, and whose values are lists of categories (text or
+    # integers, and null for a missing answer), numbers of categories, or bins of a number: {"bins":
+    # [18, 65], "labels": ["young", "middle", "old"], "missing": true} or {"bins": 64, "bounds": [0,
+    # 100], "clip": true}.
     domains = _read_json(path)
     if not isinstance(domains, dict) or not domains:
         raise ValueError(

@@ -167,6 +167,8 @@ def _memory(
 # -- vectors: (coins, code, report) --------------------------------------------------------------
 def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str, Any]:
     """Return rows of coins, a code and the report that all clients must make of them."""
+    # Ties and rejections are more frequent than among uniform coins. A row has the coins in
+    # hexadecimal digits, of which all are read, the code, and the report as clients post it.
     protocol, rng = oracle.protocol(), np.random.default_rng(seed)
     mechanism, domain = client_mechanism(protocol), protocol.domain
     is_mixing = mechanism["kind"] == "mixing"
@@ -193,6 +195,7 @@ def one_report(protocol: Protocol, code: Any, coins: ByteCoins) -> Any:
     # coins: the bytes of her coins.
     # Returns: the integers of the report in their order; those of a field that has values from
     # 2**53 on are decimal texts.
+    # code: the place of her value among the categories; its digest in an open domain.
     report = protocol.mechanism.privatize(np.array([code]), coins)[0].tolist()
     fields = protocol.mechanism.report_fields
     if all(field.n_values <= _EXACT + 1 for field in fields):

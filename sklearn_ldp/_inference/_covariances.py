@@ -139,6 +139,7 @@ def covariances_of_rows(
 ) -> list[tuple[np.ndarray, EstimateCovariances]]:
     """Return the values of each row of a raw estimate, and their covariances at these values."""
     # Shapes: -> (d,).
+    # One pair for each row. The covariances are those at `frequencies_behind` the values.
     check_of(of)
     refuse_without_law(estimate, what, other)
     noise: Any = estimate.noise

@@ -97,6 +97,7 @@ def intervals(
     """Return the ends of intervals of the answers to linear queries of one raw estimate."""
     # Shapes: values (d,), rows (n_queries, d) -> (n_queries,).
     # rows: the queries; None asks for every category.
+    # level: the probability that an interval holds; with `simultaneous`, that all hold at once.
     if rows is not None:
         return answer_intervals(values, covariances, rows, level, simultaneous)
     if not (simultaneous and len(values)):
@@ -178,6 +179,7 @@ class LargestOf(NamedTuple):
 def gaussian_maximum(covariance: np.ndarray) -> LargestOf:
     """Return the law of the largest of correlated normal statistics, in absolute value."""
     # Shapes: covariance (n, n).
+    # A variance of 0 leaves its statistic out. The drawn vectors are the same each time.
     variances = np.diag(covariance)
     kept = np.flatnonzero(variances > 1e-12 * max(variances.max(initial=0.0), 1e-300))
     if len(kept) <= 1:
@@ -235,6 +237,8 @@ def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: f
     # Pearson miss at most as often, too. All are monotone in the count, so that the inner ones
     # do not miss more often.
     # Shapes: values (d,) -> (d,).
+    # tail: the probability that a lower end is above the frequency of its category, and the same
+    # for an upper end below it; less than 1/2.
     critical: Any = -ndtri(tail)
     law = covariances.binomial
     if law is None:

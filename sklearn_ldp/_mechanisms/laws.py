@@ -19,6 +19,8 @@ _FEW_ROWS = 16  # are unpacked
 def choice_entropy(inside: Fraction, n_inside: int, n_outside: int, order: int = 1) -> float:
     """Return the entropy of a uniform choice from one of two sets of outcomes."""
     # 1 - inside may be far below the resolution of floats, so each probability is exact.
+    # order: 1 is Shannon's entropy, 2 the collision entropy, minus the logarithm of the probability
+    # that two choices agree.
     sets = [(p, n) for p, n in ((inside, n_inside), (1 - inside, n_outside)) if p > 0]
     logs = [math.log2(p.numerator) - math.log2(p.denominator) for p, _ in sets]
     return mixture_entropy(logs, [math.log2(n) for _, n in sets], order)

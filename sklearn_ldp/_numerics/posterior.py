@@ -355,6 +355,8 @@ class Cells:
     def weights(self):
         """Return the ends of the cells and the weights there in a sum over all counts."""
         # Shapes: -> (n_ends,).
+        # The sum of a smooth function over the counts is `of_values @ function(ends) + of_slopes @
+        # derivative(ends)`.
         m = len(self.left)
         ends, at = np.unique(np.concatenate([self.left, self.right]), return_inverse=True)
         v0, s0, v1, s1 = (

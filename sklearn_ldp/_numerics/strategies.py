@@ -47,6 +47,7 @@ def channel_loss(channel: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarr
     # [1] R. McKenna, R. K. Maity, A. Mazumdar, G. Miklau, "A workload-adaptive mechanism for
     # linear queries under local differential privacy", PVLDB 13(11), 2020,
     # :doi:`10.14778/3407790.3407798`.
+    # The loss is infinite where A is singular.
     scaled = channel / channel.sum(axis=1)[:, None]
     information = channel.T @ scaled
     try:
@@ -137,6 +138,7 @@ def _descended(
 
 def wave_width(epsilon: float) -> float:
     """Return how far the window of a square wave reaches, for numbers in [0, 1]."""
+    # The half width at which a report tells most about its number: 1/2 as epsilon tends to 0.
     if epsilon < 1e-3:
         return 0.5 - epsilon / 6  # the first two terms; the formula would lose its digits
     inverse = math.exp(-epsilon)

@@ -16,6 +16,7 @@ _EXACT = 2**53  # whole numbers up to it are floats
 def walsh_hadamard(x: np.ndarray) -> np.ndarray:
     """Return the Walsh-Hadamard transform along the last axis, whose length is a power of two."""
     # Shapes: x (..., K) -> (..., K).
+    # `sum over y of x[y] (-1)**popcount(r & y)` for each r; exact for integers.
     if x.dtype.kind not in "iub":
         return _by_products(x)
     whole = x.astype(np.int64)
@@ -64,6 +65,7 @@ def additive_transform(
     # Vectors are added by adding the base-p digits of their numbers, where p is the
     # characteristic.
     # Shapes: x (..., g**k) -> (..., g**k).
+    # The result is complex, or real in characteristic 2.
     if field.characteristic == 2:
         return walsh_hadamard(x)
     last = x.ndim - 1
@@ -89,6 +91,8 @@ def contract(
     # [1] V. Feldman, J. Nelson, H. Nguyen, K. Talwar, "Private frequency estimation via
     # projective geometry", ICML 2022. https://proceedings.mlr.press/v162/feldman22a.html (the
     # dynamic program of section 4, for prime g).
+    # Report (a, t) is at the place `a * g + t` of a table, where a is the number with the base-g
+    # digits a_{k-1} .. a_0. `n_values` is 1 for s = 0 alone, or g for all of them.
     g, k, m = field.order, n_digits, len(tables)
     table = tables.reshape(1, m, g, g ** (k - 1), g)
     for j in reversed(range(k)):
@@ -247,6 +251,8 @@ class LinearFunctions:
     def gather(self, tables: np.ndarray) -> np.ndarray:
         """Sum tables over the reports that support each vector."""
         # Shapes: tables (m, n_functions, g) -> (m, n_vectors).
+        # Sums are floats. Those of counts must be rounded, and are then exact for up to 2**40
+        # reports and more.
         g, is_real = self.field.order, self.field.characteristic == 2
         sums = np.empty((len(tables), self.n_vectors))
         for i in range(0, len(tables), 1 if is_real else 2):

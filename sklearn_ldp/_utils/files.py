@@ -92,6 +92,7 @@ def make_folder(path: Path) -> None:
 
 def open_regular(path: str | PathLike[str]) -> io.BufferedReader:
     """Open a file to read its bytes."""
+    # A pipe of this name is refused: whoever opens it would wait until somebody writes to it.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
     try:
         kind = os.fstat(descriptor).st_mode

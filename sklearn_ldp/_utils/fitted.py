@@ -15,6 +15,8 @@ _MEAN = "mean_test_"
 
 def estimate_of(estimator: BaseEstimator) -> Any:
     """Return the estimate of a fitted oracle, post-processor, search or Pipeline."""
+    # A search of scikit-learn over such estimators will do too (the estimate is that of its best
+    # estimator), and so will a Pipeline whose last steps are "passthrough".
     if hasattr(estimator, "steps"):
         steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
         if steps:

@@ -792,6 +792,7 @@ def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return what to add to the square of ``z @ b``, so that it is unbiased for the truth's."""
     # Shapes: z (n_samples, n_categories), b (n_categories,) or (n_categories, m) ->
     # (n_samples,) or (n_samples, m).
+    # `z @ b**2 - (z @ b)**2`, which is 0 where z is 1 for one category and 0 for the others.
     return z @ b**2 - (z @ b) ** 2
 
 
@@ -804,6 +805,8 @@ def directions_of(
     # is 0 where nothing is noisy.
     # Shapes: X (n_samples, n_features), weight (n_samples,), means (n_features,) ->
     # (n_features,).
+    # The eigenvalues; the least ones to be trusted, 0 without private attributes; and the
+    # eigenvectors, in columns.
     values, vectors = np.linalg.eigh(_gram(X, blocks, weight, means))
     if not blocks:
         return values, np.zeros(len(values)), vectors

@@ -715,6 +715,7 @@ def _splits(codes: np.ndarray, n_folds: int) -> list[tuple[np.ndarray, np.ndarra
 def evidence(log_likelihoods: np.ndarray, weights: np.ndarray, trust: float) -> np.ndarray:
     """Return the weights of candidates, of which the first is the simplest."""
     # Shapes: log_likelihoods (n, n_candidates), weights (n,) -> (n_candidates,).
+    # trust: how much a nat counts. 1 is Bayes' rule, less is more careful.
     gains, errors = _gains(log_likelihoods, weights)
     return softmax(trust * (gains - _CAUTION * errors))
 
@@ -769,6 +770,7 @@ def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) ->
     # Its minimum is the maximum likelihood estimate, which no other estimate beats in large
     # samples if the model is right.
     # Shapes: codes (n,) or (n, size).
+    # q, signal: the probability of a report without the true class, and what one with it has more.
     rows, codes = np.arange(len(codes))[:, None], codes.reshape(len(codes), -1)
 
     def objective(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -487,6 +487,8 @@ def log_lifts(
     # -> (n_values, n_classes).
     # table: estimated joint frequencies; some may be negative.
     # std: standard deviations of the cells, > 0.
+    # Also what the lifts add to the log likelihood: as they expect it, as the table says without
+    # bias, and the variance of the latter. These are the columns of `gains` in `confirmed`.
     n_classes = len(class_prior)
     rows, variances = table.sum(axis=1), np.broadcast_to(np.square(std), table.shape)
     # The frequency of a value is not taken to be smaller than what can be told from 0.

@@ -21,7 +21,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from .._collector import Budget, planned
 from .._domains import RecordDomain
 from .._domains.values import column_names, declares_levels, read_once
-from .._mechanisms import CoinStreams, Protocol, privatize, reports_of
+from .._mechanisms import CoinStreams, Protocol, privatize
+from .._mechanisms.protocol import reports_of
 from .._utils.docs import Documented
 from .._utils.privacy import WatchesRefits, warn_of_epsilon, warn_of_learned
 from .._utils.random import RandomState

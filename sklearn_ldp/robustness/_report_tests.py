@@ -449,6 +449,7 @@ def _paired(among: Column | None, protocol: Protocol) -> np.ndarray:
 def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.ndarray:
     """Count the reports that support both of two categories."""
     # Shapes: codes (m,) -> (m, m).
+    # int64; on the diagonal, the support of each category.
     pairs = np.zeros((len(codes), len(codes)), dtype=np.int64)
     size = max(_CELLS // max(len(codes), 1), 1)
     for start in range(0, len(reports), size):

@@ -282,6 +282,7 @@ def least_variance(epsilon: float, n_categories: int) -> float:
 def budget_share(epsilon: float, share: Fraction) -> float:
     """Return a share of a budget, rounded down, so that shares do not add up to more than it."""
     # share: the share of it, at most 1.
+    # The largest number that is not above `share * epsilon`.
     exact = Fraction(float(epsilon)) * share
     rounded = float(exact)
     return rounded if Fraction(rounded) <= exact else math.nextafter(rounded, 0)
@@ -297,6 +298,7 @@ def sampled_error(
     #           \Big(1 - \frac 1{d_j}\Big) \Big(\frac 1{\pi_j} - 1\Big)\Big),
     # the noise of the reports and that of drawing whom to ask.
     # Shapes: weights (n_columns,), totals (n_columns,), sizes (n_columns,).
+    # totals: total variance of each column's oracle at the budget of one answer.
     shares = shares_over_2_64(np.sqrt(weights * totals), n_sampled)
     pis = np.array(shares, dtype=float) / TWO_64
     return float(np.sum(weights * (totals / pis + (1 - 1 / sizes) * (1 / pis - 1))))

@@ -274,6 +274,8 @@ def cell_variance(tables: TableSet, name: Any) -> float:
 
 def linear_tables(tables: TableSet, components: Components | None = None) -> TableSet:
     """Return the best linear combinations of tables, which agree with each other."""
+    # Raw tables are made of all that users have said. Tables that have been post-processed are
+    # taken as they are.
     sizes, columns_of = tables.sizes, tables.columns_of
     wanted = {name: columns_of[name] for name in tables}
     for columns in columns_of.values():

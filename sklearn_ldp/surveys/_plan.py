@@ -51,6 +51,7 @@ def noise_per_dimension(total_variance: float, size: int) -> float:
     # It is that of the reports and of the drawing of the users, under uniform frequencies,
     # spread over the directions in which the frequencies of the cells can move: their sum is
     # known.
+    # total_variance: that of the oracle over the cells, times the users.
     return (total_variance + 1 - 1 / size) / (size - 1)
 
 
@@ -197,6 +198,7 @@ class TableRequest:
 
 def best_plans(request: TableRequest) -> list[TablePlan]:
     """Return the plans that will tell about all tables, the one with the least error first."""
+    # Where none is safe, those that leave out the fewest tables.
     candidates = request.candidates()
     fewest = max(min(plan.n_untold for plan in candidates), MAX_RISK)
     safe = [plan for plan in candidates if plan.n_untold <= fewest]

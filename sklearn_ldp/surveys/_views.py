@@ -65,6 +65,7 @@ def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Compone
 def parity_signs(order: int) -> np.ndarray:
     """Return what a coefficient adds to each cell of a table of binary columns."""
     # Shapes: -> (2 ** order,).
+    # Plus or minus `2 ** -order`, by the parity of the cell.
     signs = np.ones(1)
     for _ in range(order):
         signs = np.outer(signs, [0.5, -0.5]).ravel()
@@ -79,6 +80,7 @@ def combined_tables(
     n_users: int,
 ) -> dict[Any, FrequencyEstimate]:
     """Return the best linear combinations of all views."""
+    # One that nobody has told about has no rows.
     told = [own for own in wanted.values() if components.squared_error(own) < math.inf]
     made, tables = dict(zip(told, components.tables(told), strict=True)), {}
     for name, own in wanted.items():

@@ -184,6 +184,9 @@ def total_variances(
 ) -> list[np.ndarray]:
     """Return the variances of the totals of groups of a raw estimate, after Norm."""
     # Shapes: frequencies (d,) -> (n_groups,).
+    # Those of a mechanism with covariances, which take a pass over all reports for each group, are
+    # exact for a few groups in large domains. For the others, the variances without covariances are
+    # multiplied by the ratio that these few have.
     d, chosen = len(frequencies), []
     for partition in partitions:
         n_groups, by_size = len(partition.names), np.argsort(partition.sizes(), kind="stable")
