@@ -8,11 +8,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import takewhile
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from .._mechanisms import OracleOrProtocol, Protocol
 from .._utils.progress import Progress
@@ -117,7 +117,7 @@ def aggregate(
     prefix = batch_id
     if batch_id is None and not isinstance(oracle, Aggregator):
         prefix = "batch"
-    with _collecting(
+    with _Collecting(
         oracle,
         checkpoint,
         on_refusal,
@@ -126,79 +126,90 @@ def aggregate(
         on_repeat=on_repeat,
         caps=caps,
         key=key,
-    ) as (aggregator, adding):
+    ) as work:
         for name, reports in _batches(source, prefix, batch_id is not None, storage_options):
-            with adding():
+            with work.adding():
                 if name is None:
-                    _add_file(aggregator, reports)
+                    _add_file(work.aggregator, reports)
                 else:
-                    aggregator.add(reports, name)
-    return aggregator
+                    work.aggregator.add(reports, name)
+    return work.aggregator
 
 
-@contextmanager
-def _collecting(
-    oracle: Any,
-    checkpoint: Any,
-    on_refusal: str,
-    *,
-    seconds: tuple[float, float],
-    **options: Any,
-) -> Iterator[tuple[Aggregator, Callable[[], AbstractContextManager[None]]]]:
-    """The aggregator to add to, and a context to add each batch in.
+class _Collecting:
+    """A context for adding to an aggregator, and to its checkpoint if there is one.
 
-    That context lets a refused batch pass if it is to be skipped, and writes the checkpoint if it
-    is time. The checkpoint is also written at the end, whatever ends the work after a first batch.
+    The checkpoint is written now and then, and at the end, whatever ends the work after a first
+    batch.
     """
-    if on_refusal not in ("raise", "skip"):
-        raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
-    if isinstance(oracle, Aggregator):
-        given = {**options, "checkpoint": checkpoint}
-        defaults = {"collection_round": "", "on_repeat": "raise"}
-        if any(value != defaults.get(name) for name, value in given.items()):
-            raise ValueError(
-                "An Aggregator has a round and an on_repeat of its own, caps and a key, and may "
-                "hold more than a checkpoint would: give an oracle instead, or save the Aggregator "
-                "yourself."
-            )
-    is_kept, (checkpoint_seconds, lock_seconds) = checkpoint is not None, seconds
-    with locked(Path(checkpoint), lock_seconds) if is_kept else nullcontext():
+
+    def __init__(
+        self,
+        oracle: Any,
+        checkpoint: Any,
+        on_refusal: str,
+        *,
+        seconds: tuple[float, float],
+        **options: Any,
+    ) -> None:
+        if on_refusal not in ("raise", "skip"):
+            raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
         if isinstance(oracle, Aggregator):
-            aggregator = oracle
-        elif is_kept:
-            aggregator = Aggregator._open(checkpoint, oracle, **options)
-        else:
-            aggregator = Aggregator(oracle, **options)
+            given = {**options, "checkpoint": checkpoint}
+            defaults = {"collection_round": "", "on_repeat": "raise"}
+            if any(value != defaults.get(name) for name, value in given.items()):
+                raise ValueError(
+                    "An Aggregator has a round and an on_repeat of its own, caps and a key, and "
+                    "may hold more than a checkpoint would: give an oracle instead, or save the "
+                    "Aggregator yourself."
+                )
+        self._oracle, self._options = oracle, options
+        self._checkpoint, self._skips = checkpoint, on_refusal == "skip"
+        self._seconds, lock_seconds = seconds
+        is_kept = checkpoint is not None
+        self._lock = locked(Path(checkpoint), lock_seconds) if is_kept else nullcontext()
 
-        def mark() -> tuple[int, int, int]:
-            summary = aggregator.summary()
-            return summary.n_batches, summary.n_refused, summary.n_repeats
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(self._lock)
+            if isinstance(self._oracle, Aggregator):
+                self.aggregator = self._oracle
+            elif self._checkpoint is not None:
+                opened = Aggregator._open(self._checkpoint, self._oracle, **self._options)
+                self.aggregator = opened
+            else:
+                self.aggregator = Aggregator(self._oracle, **self._options)
+            self._last, self._saved = time.monotonic(), self._mark()
+            self._exit = stack.pop_all()
+        return self
 
-        last, saved = time.monotonic(), mark()
+    def __exit__(self, *error: Any) -> None:
+        with self._exit:
+            self._save()
+            self.aggregator._resumed = frozenset()
 
-        def save() -> None:
-            nonlocal last, saved
-            # If all that has come is a refusal, the oracle may be the wrong one.
-            has_begun = aggregator.summary().n_batches > 0 or on_refusal == "skip"
-            if is_kept and has_begun and mark() != saved:  # there is something new
-                aggregator._write(checkpoint)
-                last, saved = time.monotonic(), mark()
-
-        @contextmanager
-        def adding() -> Iterator[None]:
-            try:
-                yield
-            except RefusedBatchError:  # it is on the record
-                if on_refusal == "raise":
-                    raise
-            if time.monotonic() - last >= checkpoint_seconds:
-                save()
-
+    @contextmanager
+    def adding(self) -> Iterator[None]:
+        """Let a refused batch pass if it is to be skipped, and write the checkpoint in time."""
         try:
-            yield aggregator, adding
-        finally:
-            save()
-            aggregator._resumed = frozenset()
+            yield
+        except RefusedBatchError:  # it is on the record
+            if not self._skips:
+                raise
+        if time.monotonic() - self._last >= self._seconds:
+            self._save()
+
+    def _mark(self) -> tuple[int, int, int]:
+        summary = self.aggregator.summary()
+        return summary.n_batches, summary.n_refused, summary.n_repeats
+
+    def _save(self) -> None:
+        mark = self._mark()
+        # If all that has come is a refusal, the oracle may be the wrong one.
+        has_begun = mark[0] > 0 or self._skips
+        if self._checkpoint is not None and has_begun and mark != self._saved:
+            self.aggregator._write(self._checkpoint)
+            self._last, self._saved = time.monotonic(), self._mark()
 
 
 def _batches(source, prefix, is_named, storage_options):
@@ -356,7 +367,7 @@ def aggregate_dask(
         raise ValueError(f"timeout must be a number of seconds above 0, or None, got {timeout!r}.")
     places = [files] if is_path(files) else files
     paths = [str(path) for place in places for path in report_files(place)]
-    with _collecting(
+    with _Collecting(
         oracle,
         checkpoint,
         on_refusal,
@@ -365,14 +376,15 @@ def aggregate_dask(
         on_repeat=on_repeat,
         caps=caps,
         key=key,
-    ) as (aggregator, adding):
+    ) as work:
+        aggregator = work.aggregator
         # The result of a task: scattered data would be lost with the workers that hold it.
         shared = aggregator._protocol, aggregator._key, aggregator._posted
         terms = client.submit(_itself, shared, pure=False)
         left: deque[Any] = deque()
 
         def refuse(path: str, error: RefusedBatchError) -> None:
-            with adding():
+            with work.adding():
                 aggregator.note_refusal(path, error)
                 raise error
 
@@ -401,7 +413,7 @@ def aggregate_dask(
                         refuse(path, error)
             with Progress(len(paths)) if progress else nullcontext() as bar:
                 for _, tally in results(_tally, paths, bar):
-                    with adding():
+                    with work.adding():
                         aggregator.merge(tally)
         finally:
             if client.status == "running":

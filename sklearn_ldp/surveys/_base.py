@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import pickle
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from numbers import Integral
-from threading import RLock
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from .._collector import (
     OF_ONE_PARTY,
@@ -46,9 +45,31 @@ def best_of_size(epsilon: float, size: int) -> BaseOracle:
     return best_oracle(epsilon, size, max_report_bits=bits)
 
 
-# The last mechanisms by parameters and sizes: clients ask for theirs for each record.
-_planned: dict[tuple[tuple[type, ...], bytes], Mechanism] = {}
-_planning, _MOST_PLANNED = RLock(), 16
+@dataclass(frozen=True)
+class _Request:
+    """A mechanism that a survey needs; equal parameters and sizes need the same one."""
+
+    survey: Any = field(compare=False)
+    domain: Any = field(compare=False)
+    key: Any
+
+
+@lru_cache(maxsize=16)  # clients ask for theirs for each record
+def _mechanism_of(request: _Request) -> Mechanism:
+    return BaseCollector._informative_mechanism(request.survey, request.domain)
+
+
+def _frozen(value: Any) -> Any:
+    """A parameter as something that has a hash, and is equal if the parameter is."""
+    if isinstance(value, Mapping):
+        return tuple((_frozen(key), _frozen(one)) for key, one in value.items())
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_frozen, value))
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, BaseEstimator):  # of its class itself: a notebook may have two of a name
+        return type(value), _frozen(value.get_params(deep=False))
+    return type(value), value
 
 
 @inherit_survey_parameters
@@ -126,19 +147,12 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         for name in ("domains", *OF_ONE_PARTY, "n_shards"):
             parameters.pop(name, None)
         sizes = [(name, one.size) for name, one in domain.columns.items()]
-        given = [v.values() if isinstance(v, Mapping) else [v] for v in parameters.values()]
-        # Classes by themselves, since a notebook may define two of one name.
-        kinds = (type(self), *(type(one) for values in given for one in values))
+        request = _Request(clone(self), domain, (type(self), _frozen(parameters), _frozen(sizes)))
         try:
-            key = kinds, pickle.dumps((parameters, sizes))
-        except (pickle.PicklingError, TypeError, AttributeError):
+            hash(request)
+        except TypeError:  # a parameter of a kind that only its class knows
             return super()._informative_mechanism(domain)
-        with _planning:
-            if key not in _planned:
-                _planned[key] = super()._informative_mechanism(domain)
-                while len(_planned) > _MOST_PLANNED:
-                    del _planned[next(iter(_planned))]
-            return _planned[key]
+        return _mechanism_of(request)
 
     # -- what a survey may say of itself, beside its mechanism --------------------------------
     def _oracles_behind(
