@@ -78,7 +78,8 @@ class Answers:
     """
 
     def __init__(self, values: np.ndarray, names: list[Any]) -> None:
-        self.values, self.names = values, names
+        self.values: np.ndarray = values
+        self.names: list[Any] = names
 
     @property
     def shape(self) -> tuple[int, ...]:
