@@ -4,45 +4,23 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from sklearn.base import clone
 
 from .._collector import BaseCollector, with_counts
-from .._mechanisms import MAX_USERS, OracleOrProtocol, as_protocol
+from .._mechanisms import OracleOrProtocol, as_protocol
 from .._utils.text import printable
 from . import checkpoints
-from ._batches import (
-    Caps,
-    RefusedBatchError,
-    RepeatedBatchError,
-    Sources,
-    as_key,
-    check_batch_id,
-    other_content,
-    repeated,
-)
-from ._header import POSTED, Header
-from ._tally import (
-    Batch,
-    CopyRule,
-    KnownLines,
-    Tally,
-    checked_tally,
-    count_batch,
-    is_namesake,
-    is_of_file,
-    is_same,
-    lines_of,
-    refuse_difference,
-    without_order,
-)
+from ._batches import Caps, RefusedBatchError, Sources, as_key, check_batch_id
+from ._header import Header
+from ._ledger import CopyRule, KnownLines, Ledger, repeated
+from ._tally import Tally, checked_tally, count_batch, without_order
 
 _KEPT_REFUSALS = 1000  # a bound on what hostile clients can make a collector remember
 _REASON_CHARACTERS = 500
@@ -168,14 +146,11 @@ class Aggregator:
             raise ValueError(f'on_repeat must be "raise" or "ignore", got {on_repeat!r}.')
         self._protocol = as_protocol(oracle, collection_round)
         self._oracle: Any = clone(oracle) if isinstance(oracle, BaseCollector) else None
-        self._copy_rule = CopyRule.of(self._protocol)
-        self._counts = self._protocol.empty
-        self._ledger: dict[str, int] = {}
-        self._digests: dict[str, bytes] = {}
-        self._copies: dict[bytes, str] = {}  # batches that nobody but a copy could agree with
-        # Of batches of posted lines: their sizes, and by which lines the others are known.
-        self._posted = KnownLines(set(), secrets.token_bytes(16))
-        self._lines: dict[bytes, str] = {}
+        ledger = Ledger({}, {}, CopyRule.of(self._protocol))
+        # Counts and ledger are replaced together, in one assignment: Ctrl-C cannot part them.
+        self._held = Tally(self._protocol.configuration, self._protocol.empty, ledger)
+        # Key of the digests of posted lines.
+        self._secret = secrets.token_bytes(16)
         self._caps = caps or Caps()
         self._sources = Sources(self._caps)
         self._key = as_key(key)
@@ -250,7 +225,7 @@ class Aggregator:
             )
         try:
             tally.refuse_unsigned(self._key)
-            refuse_difference("Aggregator.merge", tally, self._protocol.configuration, self._counts)
+            self._held.refuse_other(tally)
             tally = checked_tally(tally, self._protocol.mechanism)
         except RefusedBatchError as error:
             self.note_refusal(_name_of(tally), error)
@@ -281,125 +256,61 @@ class Aggregator:
         batch_id = header.batch_id
         self._caps.refuse_size(batch_id, header.n_samples)
         with self._lock:
-            prefixes = getattr(header, "prefixes", ())  # of posted lines
-            known = next(filter(self._ledger.__contains__, prefixes), None)
-            if known is not None:
-                what = f"the first {self._ledger[known]} of the lines of batch {batch_id!r} before"
-                remedy = "Put the lines after them into a file of another name"
-                raise _counted(batch_id, f"{what}, as batch {known!r}. {remedy}")
-            if batch_id not in self._ledger:
-                return False
-            digest = self._digests.get(batch_id, b"")
-            return is_of_file(digest, header.origin) and self._is_repeat({batch_id: b""})
+            ledger = self._held.ledger
+            ledger.refuse_grown(batch_id, getattr(header, "prefixes", ()))  # of posted lines
+            is_known = ledger.has_file(batch_id, header.origin)
+            return is_known and self._is_repeat(Ledger({batch_id: header.n_samples}, {}))
 
-    def _is_repeat(self, digests: Mapping[str, bytes]) -> bool:
+    def _is_repeat(self, batches: Ledger) -> bool:
         """Whether all batches were seen before; raise unless such repeats are ignored."""
-        seen = [batch for batch in digests if batch in self._ledger]
-        for batch in seen:
-            known, given = self._digests.get(batch, b""), digests[batch]
-            if not is_same(known, given):
-                raise other_content("Aggregator", batch)
-            is_telling = self._copy_rule.tells_in_any_order(self._ledger[batch])
-            if batch.startswith(POSTED) and not is_telling and is_namesake(known, given):
-                what = f"batch {batch!r}, or one with as many reports of each kind, before"
-                remedy = "Leave it out if it is a copy, or else give the file another name"
-                raise _counted(batch, f"{what}, in a file of this name in another folder. {remedy}")
+        seen = self._held.ledger.repeats(batches)
         if not seen:
             return False
-        if len(seen) == len(digests) and self._resumed.issuperset(seen):
+        is_all = len(seen) == len(batches)
+        if is_all and self._resumed.issuperset(seen):
             return True
-        if self.on_repeat == "ignore" and len(seen) == len(digests):
+        if is_all and self.on_repeat == "ignore":
             self._n_repeats += len(seen)
             return True
-        raise repeated("Aggregator", seen)
+        raise repeated(seen)
 
-    def _refuse_copies(self, tally: Tally | Batch) -> dict[bytes, str]:
-        """Raise if a batch has the reports of another one; return what to know the new ones by."""
-        keys: dict[bytes, str] = {}
-        for batch, digest in tally.digests.items():
-            key = self._copy_rule.key(digest, tally.batches[batch])
-            original = self._copies.get(key) or keys.get(key)
-            if original is not None:
-                raise RepeatedBatchError(
-                    f"Aggregator has seen the reports of batch {batch!r} before, as batch "
-                    f"{original!r}: a report counts once. Leave the batch out. (Batches do not "
-                    "agree by chance; if a simulation repeats itself, give every batch a seed of "
-                    "its own.)",
-                    batch,
-                )
-            if key:
-                keys[key] = batch
-        return keys
-
-    def _refuse_known_lines(self, tally: Tally | Batch) -> None:
-        """Raise if most lines of a batch of posted lines were counted in others."""
-        for batch, digest in tally.digests.items():
-            found = Counter(self._lines[x] for x in lines_of(digest) if x in self._lines)
-            n_reports, n_choices = sum(self._ledger[x] for x in found), len(self._ledger)
-            if self._copy_rule.tells_lines(found.total(), n_reports, n_choices ** len(found)):
-                what = f"most lines of batch {batch!r} before, as batch {min(found)!r} or others"
-                raise _counted(batch, f"{what}. Leave out the lines that were counted")
-
-    def _remember_lines(self, digests: Mapping[str, bytes]) -> None:
-        for batch in digests:
-            if batch.startswith(POSTED):
-                self._posted.sizes.add(self._ledger[batch])
-                for line in lines_of(digests[batch]):
-                    self._lines.setdefault(line, batch)
-
-    def _commit(self, tally: Tally | Batch) -> None:
+    def _commit(self, tally: Tally) -> None:
         """Add all of it: ledger and counts change together, even if Ctrl-C interrupts."""
         with self._lock:
             try:
-                digests = {batch: tally.digests.get(batch, b"") for batch in tally.batches}
-                if self._is_repeat(digests):
+                if self._is_repeat(tally.ledger):
                     return
-                keys = self._refuse_copies(tally)
-                self._refuse_known_lines(tally)
-                self._sources.refuse(tally.batches)
-                total = tally.n_samples + self.n_samples
-                if total > MAX_USERS:
-                    raise RefusedBatchError(
-                        f"A tally is refused: one of the counts would be {total}, at most 2**53 is "
-                        "exact."
-                    )
+                self._sources.refuse(tally.ledger)
+                held = self._held + tally
             except RefusedBatchError as error:
                 self.note_refusal(_name_of(tally), error)
                 raise
-            old = self._counts
-            new = old + tally.counts
-            try:
-                self._ledger.update(tally.batches)
-                self._counts = new
-            except BaseException:
-                if self._counts is old:
-                    for batch in tally.batches:
-                        self._ledger.pop(batch, None)
-                raise
-            self._digests.update(tally.digests)
-            self._copies.update(keys)
-            self._remember_lines(tally.digests)
-            self._sources.add(tally.batches)
+            self._held = held
+            self._sources.add(tally.ledger)
+
+    @property
+    def _known_lines(self) -> KnownLines:
+        return KnownLines(self._held.ledger.posted_sizes, self._secret)
 
     # -- what was collected -------------------------------------------------------------------
     def __contains__(self, batch_id: object) -> bool:
-        return batch_id in self._ledger
+        return batch_id in self._held.ledger
 
     def __repr__(self) -> str:
         return (
             f"Aggregator({self._protocol.name}, {self.n_samples} reports in "
-            f"{len(self._ledger)} batches)"
+            f"{len(self._held.ledger)} batches)"
         )
 
     @property
     def n_samples(self) -> int:
         """Number of reports."""
-        return self._counts.n_samples
+        return self._held.n_samples
 
     @property
     def batches(self) -> Mapping[str, int]:
-        """The ledger: a read-only mapping from the id of each batch to its number of reports."""
-        return MappingProxyType(self._ledger)
+        """The ledger: a snapshot that maps the id of each batch to its number of reports."""
+        return self._held.ledger
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -414,7 +325,7 @@ class Aggregator:
                 f"This Aggregator was given a protocol of {self._protocol.name} instead of an "
                 "oracle, so it makes no estimate; tally() returns the sums."
             )
-        return with_counts(self._oracle, self._counts)
+        return with_counts(self._oracle, self._held.counts)
 
     @property
     def estimate_(self) -> Any:
@@ -431,9 +342,7 @@ class Aggregator:
         Tally
             A snapshot of the present state; signed, if there is a key.
         """
-        with self._lock:
-            tally = Tally.of(self._protocol, self._counts, self._ledger, self._digests)
-        return tally.signed(self._key)
+        return without_order(self._held).signed(self._key)
 
     def summary(self) -> CollectionSummary:
         """Return what was collected, and what was refused and why.
@@ -447,11 +356,11 @@ class Aggregator:
             return CollectionSummary(
                 self.configuration,
                 self.n_samples,
-                len(self._ledger),
+                len(self._held.ledger),
                 self._n_repeats,
                 self._n_refused,
                 tuple(self._refusals),
-                tuple(self._counts.sizes[0].tolist()),
+                tuple(self._held.sizes.tolist()),
             )
 
     # -- on disk ------------------------------------------------------------------------------
@@ -484,14 +393,11 @@ class Aggregator:
         place = Path(path).resolve()
         with self._lock:
             state = checkpoints.Checkpoint(
-                self.configuration,
-                self._counts,
-                dict(self._ledger),
+                without_order(self._held),
                 self._n_repeats,
                 self._n_refused,
                 [tuple(refusal) for refusal in self._refusals],
-                without_order(self._digests),
-                self._posted.secret,
+                self._secret,
             )
         seal = checkpoints.write(path, state, self._seals.get(place), key=self._key)
         self._seals[place] = {seal}
@@ -539,11 +445,9 @@ class Aggregator:
             oracle, collection_round=collection_round, on_repeat=on_repeat, caps=caps, key=key
         )
         state = checkpoints.read(path, result._protocol, key=result._key)
-        result._counts, result._ledger, result._digests = state.counts, state.batches, state.digests
-        result._copies = result._copy_rule.keys(state.batches, state.digests)
-        result._posted = KnownLines(set(), state.secret or result._posted.secret)
-        result._remember_lines(state.digests)
-        result._sources.add(state.batches)
+        result._held = state.tally
+        result._secret = state.secret or result._secret
+        result._sources.add(state.tally.ledger)
         result._n_repeats, result._n_refused = state.n_repeats, state.n_refused
         result._refusals.extend(Refusal(*refusal) for refusal in state.refused)
         result._seals[Path(path).resolve()] = {state.seal}
@@ -557,7 +461,7 @@ class Aggregator:
         except FileNotFoundError:
             result = cls(oracle, **options)
             result._seals[Path(path).resolve()] = set()
-        result._resumed = frozenset(result._ledger)
+        result._resumed = frozenset(result._held.ledger)
         return result
 
     def __getstate__(self) -> dict[str, Any]:
@@ -568,24 +472,14 @@ class Aggregator:
             )
         locks = ("_lock", "_saving")
         state = {name: value for name, value in vars(self).items() if name not in locks}
-        digests = without_order(self._digests)
-        return state | {"_digests": digests, "_copies": self._copy_rule.keys(self._ledger, digests)}
+        return state | {"_held": without_order(self._held, CopyRule.of(self._protocol))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.RLock(), _saving=threading.Lock())
 
 
-def _counted(batch: str, what: str) -> RepeatedBatchError:
-    """The error for lines of which only their users know whether they come again."""
-    return RepeatedBatchError(
-        f"Aggregator has counted {what}: a report counts once. Close a file before it is counted, "
-        "and give each batch a file of its own.",
-        batch,
-    )
-
-
-def _name_of(tally: Tally | Batch) -> str:
-    return next(iter(tally.batches), "a tally without batches")
+def _name_of(tally: Tally) -> str:
+    return next(iter(tally.ledger), "a tally without batches")
 
 
 def _short(text: Any) -> str:

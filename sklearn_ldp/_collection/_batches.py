@@ -42,25 +42,6 @@ class RepeatedBatchError(RefusedBatchError):
     """
 
 
-def repeated(name: str, batches: list[str]) -> RepeatedBatchError:
-    """Make the error for batches that were seen before."""
-    more = f" and {len(batches) - 1} more" if len(batches) > 1 else ""
-    return RepeatedBatchError(
-        f"{name} has seen batch {batches[0]!r}{more} before: a report counts once. Leave the "
-        "batch out, or ask to ignore repeats."
-    )
-
-
-def other_content(name: str, batch: str) -> RepeatedBatchError:
-    """Make the error for a batch whose id was used for other reports."""
-    return RepeatedBatchError(
-        f"{name} has seen batch {batch!r} before, with other reports: this batch is refused, and "
-        "the first one stays. Ask the sender which is right; if both are, send this one under an "
-        "id of its own.",
-        batch,
-    )
-
-
 def check_batch_id(batch_id: Any) -> None:
     """Raise ValueError if the id cannot stand in a ledger."""
     if not isinstance(batch_id, str) or not 0 < len(batch_id) <= _MAX_ID:

@@ -22,7 +22,8 @@ from .._utils.text import printable
 from .._utils.typing import ReportSink, ReportSource
 from ._batches import Key, RefusedBatchError, as_key, check_batch_id
 from ._header import ContentDigest, Header, parse_header, refuse_other_configuration
-from ._tally import NO_LINES, Batch, Tally, count_batch
+from ._ledger import NO_LINES
+from ._tally import Tally, count_batch, without_order
 from .containers import as_chunks, from_columns, is_older, report_fields, to_columns
 from .formats import FORMATS, format_of
 from .sources import is_path, is_url, name_of, open_source
@@ -223,7 +224,7 @@ def tally_file(
     protocol = as_protocol(oracle, collection_round)
     batch = count_source(path, protocol, format, secret)
     assert batch is not None  # it is not known to anybody
-    return Tally.of(protocol, *batch).signed(secret)
+    return without_order(batch).signed(secret)
 
 
 def count_source(
@@ -233,7 +234,7 @@ def count_source(
     key: Key | None,
     is_known: Any = None,
     lines: Any = NO_LINES,
-) -> Batch | None:
+) -> Tally | None:
     """Check and count a file as `tally_file` does, for a protocol that exists already."""
     # None if `is_known` says so of its header: its reports are not read then.
     pieces = _read(path, protocol, form, key, is_known, lines.sizes)

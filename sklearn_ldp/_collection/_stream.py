@@ -19,8 +19,9 @@ from .._utils.progress import Progress
 from ._aggregator import Aggregator
 from ._batches import Caps, RefusedBatchError, check_batch_id
 from ._header import Header
+from ._ledger import KnownLines
 from ._report_files import count_source, read_header
-from ._tally import KnownLines, Tally
+from ._tally import Tally, without_order
 from .checkpoints import locked
 from .containers import is_iterator
 from .sources import Piped, is_path, is_url, remote_file, report_files, unreadable
@@ -258,7 +259,7 @@ def _name(prefix):
 def _add_file(aggregator: Aggregator, file: Any) -> None:
     try:
         given = aggregator._protocol, "auto", aggregator._key, aggregator._is_known
-        batch = count_source(file, *given, aggregator._posted)
+        batch = count_source(file, *given, aggregator._known_lines)
     except (RefusedBatchError, OSError) as error:
         refusal = error if isinstance(error, RefusedBatchError) else unreadable(file, error)
         name = file.name if isinstance(file, Piped) else os.fspath(file)
@@ -379,7 +380,7 @@ def aggregate_dask(
     ) as work:
         aggregator = work.aggregator
         # The result of a task: scattered data would be lost with the workers that hold it.
-        shared = aggregator._protocol, aggregator._key, aggregator._posted
+        shared = aggregator._protocol, aggregator._key, aggregator._known_lines
         terms = client.submit(_itself, shared, pure=False)
         left: deque[Any] = deque()
 
@@ -485,6 +486,6 @@ def _tally(path: str, terms: tuple[Protocol, Any, KnownLines]) -> Tally | Refuse
     try:
         batch = count_source(path, protocol, "auto", key, None, lines)
         assert batch is not None  # it is not known to anybody
-        return Tally.of(protocol, *batch).signed(key)
+        return without_order(batch).signed(key)
     except RefusedBatchError as error:
         return error

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +21,22 @@ from .._mechanisms import (
     configuration_difference,
 )
 from .._mechanisms.mechanism import Mechanism
-from ._batches import Key, RefusedBatchError, as_key, check_batch_id, other_content, repeated
-from ._header import POSTED, ContentDigest, Header, PostedHeader
-from .containers import as_chunks, n_integers, report_fields, to_columns
+from ._batches import Key, RefusedBatchError, as_key, check_batch_id
+from ._header import ContentDigest, Header, PostedHeader
+from ._ledger import (
+    LENGTHS,
+    LINE,
+    N_BYTES,
+    N_LINES,
+    PIECE,
+    SMALL,
+    CopyRule,
+    Ledger,
+    lines_of,
+    n_first,
+    of_file,
+)
+from .containers import as_chunks, report_fields, to_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,65 +51,46 @@ class Tally:
     ----------
     configuration : dict
         Configuration of the reports, see :func:`report_configuration`.
-    tallies : ndarray of shape (n_shards, tally_size)
-        Sum of the tallies of each shard's reports, int64.
-    sizes : ndarray of shape (n_shards,)
-        Number of reports in each shard.
-    batches : dict
-        Number of reports of each batch, keyed by its id.
-    digests : dict
-        Digest of each batch, as bytes, keyed by its id. A batch without one is not compared
-        with others of its id. None tells the order of an array.
+    counts : Counts
+        Sums of the reports, in a single group.
+    ledger : Ledger
+        The batches, a mapping from their ids to their numbers of reports.
     tag : str
         What `signed` adds; empty without a key.
     """
 
     configuration: dict[str, Any]
-    tallies: np.ndarray
-    sizes: np.ndarray
-    batches: dict[str, int]
-    digests: dict[str, bytes] = field(default_factory=dict)
+    counts: Counts
+    ledger: Ledger
     tag: str = ""
 
-    @classmethod
-    def of(
-        cls,
-        protocol: Protocol,
-        counts: Counts,
-        batches: dict[str, int],
-        digests: dict[str, bytes] | None = None,
-    ) -> Tally:
-        """Return the tally of a protocol's counts, with a copy of the ledger.
-
-        Parameters
-        ----------
-        protocol : Protocol
-            The protocol of the reports.
-        counts : Counts
-            Sums of the reports, in a single group.
-        batches : dict
-            Number of reports of each batch, keyed by its id.
-        digests : dict, default=None
-            Digest of each batch, keyed by its id.
-
-        Returns
-        -------
-        Tally
-            The sums with configuration and ledger.
-        """
-        tallies, sizes = counts.tallies[0], counts.sizes[0]
-        kept = without_order(digests or {})
-        return cls(dict(protocol.configuration), tallies, sizes, dict(batches), kept)
+    @property
+    def tallies(self) -> np.ndarray:
+        """Sum of the tallies of each shard's reports, int64 of shape (n_shards, tally_size)."""
+        return self.counts.tallies[0]
 
     @property
-    def counts(self) -> Counts:
-        """The sums without the ledger: counts of a single group."""
-        return Counts(self.tallies[None], self.sizes[None])
+    def sizes(self) -> np.ndarray:
+        """Number of reports in each shard, int64 of shape (n_shards,)."""
+        return self.counts.sizes[0]
+
+    @property
+    def batches(self) -> dict[str, int]:
+        """Number of reports of each batch, by its id."""
+        return dict(self.ledger)
+
+    @property
+    def digests(self) -> dict[str, bytes]:
+        """Digest of each batch, by its id.
+
+        A batch without one is not compared with others of its id. None tells the order of an array.
+        """
+        return self.ledger.without_order().digests
 
     @property
     def n_samples(self) -> int:
         """Number of reports."""
-        return int(self.sizes.sum())
+        return self.counts.n_samples
 
     def signed(self, key: Any) -> Tally:
         """Return the tally with a tag, for an aggregator that has a key.
@@ -128,7 +121,7 @@ class Tally:
         if key is not None and not key.has_made(self.tag, "tally", self._content()):
             what = "is signed with another key, or was changed" if self.tag else "is not signed"
             raise RefusedBatchError(
-                f"A tally of {len(self.batches)} batches is refused: it {what}. Whoever adds up "
+                f"A tally of {len(self.ledger)} batches is refused: it {what}. Whoever adds up "
                 "reports for this collection must pass its key to tally_file, tally_reports or "
                 "Tally.signed."
             )
@@ -143,43 +136,56 @@ class Tally:
     def __add__(self, other: Tally) -> Tally:
         if not isinstance(other, Tally):
             return NotImplemented
-        refuse_difference("Tally", other, self.configuration, self.counts)
-        twice = sorted(other.batches.keys() & self.batches.keys())
-        for batch in twice:
-            if not is_same(self.digests.get(batch, b""), other.digests.get(batch, b"")):
-                raise other_content("Tally", batch)
-        if twice:
-            raise repeated("Tally", twice)
-        total, batches = self.counts + other.counts, {**self.batches, **other.batches}
-        digests = {**self.digests, **other.digests}
-        return Tally(self.configuration, total.tallies[0], total.sizes[0], batches, digests)
+        self.refuse_other(other)
+        total = self.n_samples + other.n_samples
+        if total > MAX_USERS:
+            raise RefusedBatchError(
+                f"A tally is refused: one of the counts would be {total}, at most 2**53 is exact."
+            )
+        ledger = self.ledger + other.ledger
+        return Tally(self.configuration, self.counts + other.counts, ledger)
+
+    def refuse_other(self, other: Tally) -> None:
+        """Raise RefusedBatchError if a tally has another configuration or number of shards.
+
+        Parameters
+        ----------
+        other : Tally
+            A tally that is to be added.
+        """
+        ours, theirs = self.configuration, other.configuration
+        what = "" if theirs is ours else configuration_difference(theirs, ours)
+        if not what and other.counts.shape[1:] != self.counts.shape[1:]:
+            what = f"{other.counts.n_shards} shards instead of {self.counts.n_shards}"
+        if what:
+            raise RefusedBatchError(
+                f"This collection refuses a tally of another one ({what}): reports of two "
+                "protocols cannot be added up. Estimate from each of them separately."
+            )
 
 
-def refuse_difference(name: str, theirs: Tally, configuration: dict, ours: Counts) -> None:
-    """Raise RefusedBatchError if a tally has another configuration or number of shards."""
-    what = configuration_difference(theirs.configuration, configuration)
-    if not what and theirs.tallies.shape != ours.shape[1:]:
-        what = f"{len(theirs.sizes)} shards instead of {ours.n_shards}"
-    if what:
-        raise RefusedBatchError(
-            f"{name} refuses a tally of another collection ({what}): reports of two protocols "
-            "cannot be added up. Estimate from each of them separately."
-        )
+def without_order(tally: Tally, rule: CopyRule | None = None) -> Tally:
+    """Return what may leave this process: no digest tells an order."""
+    ledger = tally.ledger.without_order(rule)
+    return Tally(dict(tally.configuration), tally.counts, ledger, tally.tag)
 
 
 def checked_tally(tally: Tally, mechanism: Mechanism) -> Tally:
     """Return a tally from elsewhere with sums as int64; RefusedBatchError if they cannot be."""
     try:
-        tallies, sizes = checked_sums(mechanism, tally.tallies, tally.sizes, tally.batches)
-        if not tally.digests.keys() <= tally.batches.keys():
-            raise ValueError("it has digests of batches that are not in its ledger")
-        if not all(type(d) is bytes and len(d) in LENGTHS for d in tally.digests.values()):
-            raise ValueError(f"its digests must have {N_BYTES} bytes, and {_LINE} for each line")
+        sums = checked_sums(mechanism, tally.tallies, tally.sizes, tally.ledger)
+        if not all(type(d) is bytes and len(d) in LENGTHS for d in tally.ledger.digests.values()):
+            raise ValueError(f"its digests must have {N_BYTES} bytes, and {LINE} for each line")
     except ValueError as error:
         raise RefusedBatchError(
-            f"A tally of {len(tally.batches)} batches is refused: {error}."
+            f"A tally of {len(tally.ledger)} batches is refused: {error}."
         ) from None
-    return replace(tally, tallies=tallies, sizes=sizes)
+    return replace(tally, counts=counts_of(*sums))
+
+
+def counts_of(tallies: np.ndarray, sizes: np.ndarray) -> Counts:
+    """The sums of each shard, as counts of a single group."""
+    return Counts(tallies[None], sizes[None])
 
 
 def checked_sums(
@@ -291,25 +297,12 @@ def tally_reports(
     """
     secret = as_key(key)
     protocol = as_protocol(oracle, collection_round)
-    return Tally.of(protocol, *count_batch(reports, protocol, batch_id)).signed(secret)
-
-
-class Batch(NamedTuple):
-    """A batch whose small reports may still wait to be tallied; `Tally` is for those who ask."""
-
-    counts: Counts
-    batches: dict[str, int]
-    digests: dict[str, bytes]
-
-    @property
-    def n_samples(self) -> int:
-        """Number of reports."""
-        return self.counts.n_samples
+    return without_order(count_batch(reports, protocol, batch_id)).signed(secret)
 
 
 def count_batch(
     reports: Any, protocol: Protocol, batch_id: str, header: Header | None = None, key: bytes = b""
-) -> Batch:
+) -> Tally:
     """Check and count a batch in the time that its reports take, whatever the tallies take.
 
     `header` is that of its file; `key` is that of the digests of lines, see `KnownLines`.
@@ -347,7 +340,8 @@ def count_batch(
     except ValueError as error:
         raise RefusedBatchError(f"Batch {batch_id!r} is refused: {error}") from None
     digest = beginning.digest(counts, header.origin if header else "")
-    return Batch(counts, {batch_id: counts.n_samples}, {batch_id: digest + lines})
+    ledger = Ledger({batch_id: counts.n_samples}, {batch_id: digest + lines})
+    return Tally(protocol.configuration, counts, ledger)
 
 
 def _at_random(n_shards: int, start: int, stop: int) -> np.ndarray:
@@ -360,21 +354,6 @@ def _checked(protocol: Protocol | None, chunk: Any, start: int, stop: int) -> np
 
 
 # -- digests, by which batches are known however they were stored and cut -------------------------
-_PIECE = 16
-#: Bytes of a digest in a ledger: of the sums, of the beginning, and of the file if it was one.
-#: Digests of lines follow if clients have posted them.
-N_BYTES = 3 * _PIECE
-_FILE = slice(2 * _PIECE, N_BYTES)
-# With half of 32 digests, honest files that share a tenth of their lines are refused once in 10**8.
-N_LINES, _LINE = 32, 8
-LENGTHS = range(N_BYTES, N_BYTES + N_LINES * _LINE + 1, _LINE)
-_RARE_BITS = 40
-_BEGINNING = 4096  # reports: enough to be unlike those of any other batch of most mechanisms ..
-_SHORT_BEGINNING, _TELLING_BITS = 256, 8.0  # .. and fewer, where a report has that many bits
-_SMALL = 4096  # integers in the reports of a small batch, whose digest is that of the reports
-_ENOUGH_BITS = 128
-
-
 class Beginning:
     """Digest of the first reports of a batch, in canonical form and in their order.
 
@@ -410,7 +389,7 @@ class Beginning:
         self._n_left -= len(reports)
         if self._small is not None:
             self._small.append(reports)
-            if sum(piece.size for piece in self._small) > _SMALL:
+            if sum(piece.size for piece in self._small) > SMALL:
                 self._small = None
 
     def digest(self, counts: Counts, file_sha256: str = "") -> bytes:
@@ -438,15 +417,8 @@ class Beginning:
         is_small = self._small is not None and counts.n_samples <= self._most
         content = _of_sorted(np.concatenate(self._small or [])) if is_small else _of_sums(counts)
         beginning = bytes.fromhex(self._digest.hexdigest()) if self._digest else b""
-        pieces = content, beginning, _of_file(file_sha256)
-        return b"".join(piece[:_PIECE].ljust(_PIECE, b"\0") for piece in pieces)
-
-
-def _of_file(sha256: str) -> bytes:
-    try:
-        return bytes.fromhex(sha256)
-    except ValueError:
-        return b""
+        pieces = content, beginning, of_file(file_sha256)
+        return b"".join(piece[:PIECE].ljust(PIECE, b"\0") for piece in pieces)
 
 
 def _of_sums(counts: Counts) -> bytes:
@@ -467,171 +439,8 @@ def _of_sorted(reports: np.ndarray) -> bytes:
     return hashlib.sha256(b"reports" + in_order).digest()
 
 
-def is_same(one: bytes, other: bytes) -> bool:
-    """Whether two batches have the same sums, in any order of their reports, as far as known."""
-    return not one or not other or one[:_PIECE] == other[:_PIECE]
-
-
-def is_of_file(digest: bytes, file_sha256: str) -> bool:
-    """Whether a batch came in a file with this digest in its header, as far as known."""
-    found = _of_file(file_sha256)[:_PIECE]
-    return not digest or (len(found) == _PIECE and digest[_FILE] == found)
-
-
-def is_namesake(known: bytes, given: bytes) -> bool:
-    """Whether batches of one id came in files of different places, or from who knows where."""
-    return bool(known and given) and not (any(known[_FILE]) and known[_FILE] == given[_FILE])
-
-
-class CopyRule(NamedTuple):
-    """What only copies of a batch have in common with it.
-
-    Parameters
-    ----------
-    entropy : float
-        Collision entropy of a report, see :class:`Mechanism`.
-    n_small : int
-        Largest number of reports whose digest is that of the reports, and not of their sums.
-
-    Notes
-    -----
-    *Proof of the bound.* Let P_v be the law of the report of a user with value v, and H its
-    collision entropy, at least: the sum of P_v(r)**2 over all reports r is at most 2**-H for all v.
-    Two independent users have equal reports with a probability of sum_r P_v(r) P_w(r), which is
-    at most 2**-H as well by Cauchy and Schwarz. Users randomise independently, so the first m
-    reports of two batches are equal, each to the one at its place, with a probability of at most
-    2**-(m H), whatever the values are and in any order that looks at no report. And n reports are
-    those of another batch in *some* order with at most n! 2**-(n H), since there are n! orders.
-
-    Sums have no such bound, however rarely two reports are equal: the support counts of n users
-    agree with a probability of about 1 / n each. So equal sums alone are no sign of a copy.
-    """
-
-    entropy: float
-    n_small: int
-
-    @classmethod
-    def of(cls, protocol: Protocol) -> CopyRule:
-        """The rule for reports of a protocol."""
-        entropy, fields = protocol.mechanism.report_entropy(order=2), report_fields(protocol)
-        n_small = _SMALL // n_integers(fields) if fields else 0
-        return cls(entropy, min(n_small, n_first(entropy)))
-
-    def key(self, digest: bytes, n_samples: int) -> bytes:
-        """Return the key of a batch.
-
-        Parameters
-        ----------
-        digest : bytes
-            As `Beginning.digest` returns it; empty if it is not known.
-        n_samples : int
-            Number of reports of the batch.
-
-        Returns
-        -------
-        bytes
-            A key that two honest batches share with a probability of at most 2**-128: the digest of
-            all reports in any order, or those of the sums and of the first reports in their order.
-            Empty if neither will do, because the batch is too small.
-        """
-        in_order = min(n_samples, n_first(self.entropy)) * self.entropy
-        if not digest or in_order < _ENOUGH_BITS:
-            return b""
-        if n_samples <= self.n_small and self.tells_in_any_order(n_samples):
-            return digest[:_PIECE]
-        return digest[: 2 * _PIECE] if any(digest[_PIECE : 2 * _PIECE]) else b""
-
-    def tells_in_any_order(self, n_samples: int) -> bool:
-        """Whether two batches of so many reports agree in any order only if one is a copy."""
-        return n_samples * self.entropy - math.lgamma(n_samples + 1) / math.log(2) >= _ENOUGH_BITS
-
-    def tells_lines(self, n_shared: int, n_reports: int, n_choices: int) -> bool:
-        """Whether a batch shares lines with others that chance does not make it share.
-
-        Parameters
-        ----------
-        n_shared : int
-            How many of its k = `N_LINES` digests of lines are among those of the others: with
-            fewer than half of them it is as if there was none.
-        n_reports : int
-            Number of reports m of those others.
-        n_choices : int
-            In how many ways these others could have been chosen.
-
-        Returns
-        -------
-        bool
-            True with a probability of at most 2**-40 for a batch of users of its own.
-
-        Notes
-        -----
-        *Proof.* Two reports, or their digests, are equal with a probability of at most c. A batch
-        has n reports, D of which are different. x given users of it have the reports of x given
-        users of the others with a probability of at most c**x, as these pairs are independent; so
-        C(n, x) (m c)**x bounds the expected number of choices of x different reports that the
-        others have too. The digests are keyed, so the k lowest are a random sample of the D, and
-        hold x given ones with a probability of C(k, x) / C(D, x). All in all it is at most
-        C(k, x) (2 m c)**x, if half of the reports are different; where many are equal by chance,
-        the bound is above 1.
-        """
-        equal = 2 * max(n_reports, 1) * (2.0**-self.entropy + 2.0 ** (-8 * _LINE))
-        chosen = math.log2(math.comb(N_LINES, n_shared) * n_choices)
-        is_rare = chosen + n_shared * math.log2(equal) <= -_RARE_BITS
-        return is_rare and 2 * n_shared >= N_LINES
-
-    def keys(self, batches: Mapping[str, int], digests: Mapping[str, bytes]) -> dict[bytes, str]:
-        """Return the ids of batches by their keys."""
-        keys = {self.key(digest, batches[batch]): batch for batch, digest in digests.items()}
-        keys.pop(b"", None)
-        return keys
-
-
-def n_first(entropy: float) -> int:
-    """Number of reports at the beginning of a batch that its digest looks at."""
-    return _SHORT_BEGINNING if entropy >= _TELLING_BITS else _BEGINNING
-
-
-def without_order(digests: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return digests as they may be kept: none tells the order in which users came.
-
-    Whoever knows nearly all reports of an array, or of posted lines, could find that order by
-    trying some. Other files were shuffled before.
-    """
-    return {
-        batch: digest
-        if any(digest[_FILE]) and not batch.startswith(POSTED)
-        else digest[:_PIECE] + bytes(_PIECE) + digest[2 * _PIECE :]
-        for batch, digest in digests.items()
-    }
-
-
-# -- a few of the lines that clients have posted, by which files that overlap are known ----------
-class KnownLines(NamedTuple):
-    """What those who read posted lines must know of a collection.
-
-    Parameters
-    ----------
-    sizes : set of int
-        Numbers of lines of the batches of posted lines that were counted.
-    secret : bytes
-        Key of the digests of lines. No client knows it, so nobody makes lines whose digests are
-        low and has honest files refused for them.
-    """
-
-    sizes: set[int]
-    secret: bytes
-
-
-NO_LINES = KnownLines(set(), b"")
-
-
 def _lowest(held: bytes, reports: np.ndarray, secret: bytes) -> bytes:
     """The lowest digests of different reports; in any order, and however often each occurs."""
     rows = np.ascontiguousarray(reports, dtype="<i8")
-    found = {hashlib.blake2b(row.tobytes(), digest_size=_LINE, key=secret).digest() for row in rows}
+    found = {hashlib.blake2b(row.tobytes(), digest_size=LINE, key=secret).digest() for row in rows}
     return b"".join(sorted(found.union(lines_of(held, 0)))[:N_LINES])
-
-
-def lines_of(digest: bytes, start: int = N_BYTES) -> list[bytes]:
-    """The digests of lines in that of a batch."""
-    return [digest[i : i + _LINE] for i in range(start, len(digest), _LINE)]

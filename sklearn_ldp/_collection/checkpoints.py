@@ -16,18 +16,18 @@ import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from .._mechanisms import Counts, Protocol, configuration_difference
+from .._mechanisms import Protocol, configuration_difference
 from .._utils.files import errors_name, open_regular, read_regular, replacing, resolved, sweep
 from .._utils.typing import FilePath
 from ._batches import Key
 from ._header import POSTED
-from ._tally import LENGTHS, N_BYTES, checked_sums, lines_of
+from ._ledger import LENGTHS, N_BYTES, CopyRule, Ledger, lines_of
+from ._tally import Tally, checked_sums, counts_of
 
 _FORMAT = "sklearn_ldp checkpoint"
 # The arrays of each version, in the order in which the file holds them.
@@ -51,37 +51,14 @@ class CheckpointError(ValueError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Content of a checkpoint: counts, the ledger of their batches, and refusals.
+    """Content of a checkpoint: a tally, the last refusals, and numbers of repeats and refusals."""
 
-    Parameters
-    ----------
-    configuration : dict
-        The configuration of the reports.
-    counts : Counts
-        Sums of the reports, in a single group.
-    batches : dict
-        The ledger: number of reports of each batch, keyed by its id.
-    n_repeats, n_refused : int
-        Number of batches that were ignored as repeats, and number of refusals.
-    refused : list
-        Ids and reasons of the last refusals.
-    digests : dict
-        Digests of the batches that have one, keyed by their ids.
-    secret : bytes
-        Key of the digests of posted lines; empty in older checkpoints.
-    seal : bytes
-        The seal of the file that it was read from.
-    """
-
-    configuration: dict[str, Any]
-    counts: Counts
-    batches: dict[str, int]
+    tally: Tally
     n_repeats: int
     n_refused: int
     refused: list
-    digests: dict[str, bytes] = field(default_factory=dict)
-    secret: bytes = b""
-    seal: bytes = b""
+    secret: bytes = b""  # key of the digests of posted lines; empty in older checkpoints
+    seal: bytes = b""  # of the file that it was read from
 
 
 def write(
@@ -147,14 +124,15 @@ def _seal(content: bytes | memoryview, key: Key | None) -> bytes:
 
 def _pack(state: Checkpoint, key: Key | None = None) -> bytes:
     """An npz archive whose comment is a seal: the digest, or the tag, of all bytes before it."""
-    ledger = dict(sorted(state.batches.items()))  # nothing tells which one came first
-    ids = [batch.encode() for batch in ledger]
-    digests = [state.digests.get(batch, _NO_DIGEST) for batch in ledger]
+    tally = state.tally
+    names = sorted(tally.ledger)  # nothing tells which one came first
+    ids = [batch.encode() for batch in names]
+    digests = [tally.ledger.digest(batch) or _NO_DIGEST for batch in names]
     width = max(map(len, digests), default=N_BYTES)
     header = {
         "format": _FORMAT,
         "version": _VERSION,
-        "configuration": state.configuration,
+        "configuration": tally.configuration,
         "is_signed": key is not None,
         "secret": state.secret.hex(),
         "n_repeats": state.n_repeats,
@@ -165,9 +143,9 @@ def _pack(state: Checkpoint, key: Key | None = None) -> bytes:
         "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
         "ids": np.frombuffer(b"".join(ids), np.uint8),
         "id_ends": np.cumsum([len(text) for text in ids], dtype=np.int64),
-        "counts": np.fromiter(ledger.values(), np.int64, len(ids)),
-        "tallies": state.counts.tallies[0],
-        "sizes": state.counts.sizes[0],
+        "counts": np.array([tally.ledger[batch] for batch in names], np.int64),
+        "tallies": tally.tallies,
+        "sizes": tally.sizes,
         "digests": np.array(digests, dtype=f"S{width}").view(np.uint8).reshape(-1, width),
     }
     file = io.BytesIO()
@@ -264,20 +242,21 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
             f"it holds tallies of shape {tallies.shape}, expected {shape}: n_shards must be the "
             "same"
         )
-    batches = _ledger(members["ids"].tobytes(), members["id_ends"], members["counts"])
+    batches = _batches(members["ids"].tobytes(), members["id_ends"], members["counts"])
     digests = _read_digests(batches, members.get("digests"))
     secret = bytes.fromhex(header.get("secret", ""))[:16]
     if not secret and any(batch.startswith(POSTED) for batch in batches):
         what = "posted lines under ids of an earlier release, and would count them again"
         raise ValueError(f"it holds {what}. Add all files to a new checkpoint")
-    tallies, sizes = checked_sums(protocol.mechanism, tallies, sizes, batches)
+    counts = counts_of(*checked_sums(protocol.mechanism, tallies, sizes, batches))
     numbers, refused = (header["n_repeats"], header["n_refused"]), header["refused"]
     are_fine = all(type(number) is int and number >= 0 for number in numbers)
     texts = (text for item in refused for text in item)
     if not are_fine or any(len(i) != 2 for i in refused) or any(type(t) is not str for t in texts):
         raise ValueError("its header is damaged")
-    counts, configuration = Counts(tallies[None], sizes[None]), header["configuration"]
-    return Checkpoint(configuration, counts, batches, *numbers, refused, digests, secret, seal)
+    ledger = Ledger(batches, digests, CopyRule.of(protocol))
+    tally = Tally(protocol.configuration, counts, ledger)
+    return Checkpoint(tally, *numbers, refused, secret, seal)
 
 
 def _read_digests(batches: dict[str, int], array: np.ndarray | None) -> dict[str, bytes]:
@@ -294,7 +273,7 @@ def _read_digests(batches: dict[str, int], array: np.ndarray | None) -> dict[str
     }
 
 
-def _ledger(text: bytes, ends: np.ndarray, counts: np.ndarray) -> dict[str, int]:
+def _batches(text: bytes, ends: np.ndarray, counts: np.ndarray) -> dict[str, int]:
     stops = ends.tolist()
     starts = [0, *stops[:-1]]
     if ends.shape != counts.shape or ends.ndim != 1 or (stops[-1] if stops else 0) != len(text):

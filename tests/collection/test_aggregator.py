@@ -1,6 +1,7 @@
 """Aggregators count each batch once and no bad one, and sums do not depend on the order."""
 
 import pickle
+import sys
 import threading
 
 import numpy as np
@@ -9,6 +10,7 @@ from estimators import ORACLES
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, Base, HeldOutSearch, NormSub, SubsetSelection
+from sklearn_ldp._collection._ledger import Ledger
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -23,6 +25,10 @@ ORACLE = GRR(1.0, categories=["a", "b", "c"], random_state=0)
 def snapshot(server):
     tally = server.tally()
     return tally.tallies.tolist(), tally.sizes.tolist(), tally.batches
+
+
+def summed(server):
+    return *sums(server), server.tally().batches
 
 
 def sums(server):
@@ -207,19 +213,56 @@ def test_the_record_has_a_bound(monkeypatch):
     assert "batches: 0 (0 repeats ignored, 1500 refused)" in str(summary)
 
 
-def test_ctrl_c_leaves_ledger_and_counts_in_step(monkeypatch):
-    server = Aggregator(ORACLE).add([0], "monday")
-    before = snapshot(server)
+def interrupted_at(number, act):
+    """Raise KeyboardInterrupt at a line of the collection's code; return whether there was one."""
+    left = number
 
-    class Interrupted(dict):
-        def update(self, other):
-            super().update(other)
+    def local(frame, event, _):
+        nonlocal left
+        left -= event == "line"
+        if not left:
             raise KeyboardInterrupt
+        return local
 
-    server._ledger = Interrupted(server._ledger)
-    with pytest.raises(KeyboardInterrupt):
-        server.add([1, 2], "tuesday")
-    assert snapshot(server) == before
+    def trace(frame, event, _):
+        return local if "_collection" in frame.f_code.co_filename else None
+
+    sys.settrace(trace)
+    try:
+        act()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+def test_ctrl_c_leaves_ledger_and_counts_in_step():
+    """At whatever line it comes: a batch is in both or in neither, and can be sent again."""
+    # Reports are dealt out to shards at random, so it is the sums of all shards that agree.
+    whole = summed(Aggregator(ORACLE).add([0], "monday").add([1, 2] * 500, "tuesday"))
+    number, was_interrupted = 0, True
+    while was_interrupted:
+        number += 1
+        server = Aggregator(ORACLE, on_repeat="ignore").add([0], "monday")
+        before = summed(server)
+        was_interrupted = interrupted_at(number, lambda: server.add([1, 2] * 500, "tuesday"))  # noqa: B023
+        assert summed(server) in (before, whole), number
+        assert summed(server.add([1, 2] * 500, "tuesday")) == whole, number
+        with pytest.raises(RepeatedBatchError, match="as batch 'tuesday'"):
+            server.add([1, 2] * 500, "again")
+    assert number > 50
+
+
+def test_ledgers_that_grow_out_of_one_do_not_see_each_other():
+    ledger = Ledger({"a": 1}, {"a": bytes(48)})
+    one, other = ledger + Ledger({"b": 2}, {}), ledger + Ledger({"c": 3}, {})
+    assert (dict(ledger), dict(one), dict(other)) == ({"a": 1}, {"a": 1, "b": 2}, {"a": 1, "c": 3})
+    assert one._by_id is ledger._by_id  # a batch costs what it holds, and not what the ledger does
+    assert ("b" in one, "b" in ledger, "b" in other) == (True, False, False)
+    assert pickle.loads(pickle.dumps(ledger)).digests == ledger.digests == {"a": bytes(48)}
+    with pytest.raises(RepeatedBatchError, match="seen batch 'b' before: a report counts once"):
+        one + Ledger({"b": 2}, {})
 
 
 def test_threads_may_share_one():

@@ -6,10 +6,11 @@ import math
 import numpy as np
 import pytest
 from estimators import ORACLES, each_way
+from forged import forged
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE
-from sklearn_ldp._collection._tally import CopyRule
+from sklearn_ldp._collection._ledger import CopyRule
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -149,8 +150,7 @@ def test_small_batches_may_agree(oracle):
 
 def test_entries_without_a_digest_are_treated_as_before():
     tally = tally_reports([0, 1], ORACLE, "a")
-    tally = type(tally)(tally.configuration, tally.tallies, tally.sizes, tally.batches)
-    server = Aggregator(ORACLE, on_repeat="ignore").merge(tally)
+    server = Aggregator(ORACLE, on_repeat="ignore").merge(forged(tally, digests={}))
     assert server.add([2], "a").n_samples == 2
     assert server.summary().n_repeats == 1
 

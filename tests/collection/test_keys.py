@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from forged import forged
 
 from sklearn_ldp import GRR, OLH
 from sklearn_ldp._collection._batches import Key
@@ -132,18 +133,18 @@ def test_two_writers_with_a_key(tmp_path):
 def test_tallies_are_signed():
     server = Aggregator(ORACLE, key=KEY)
     tally = tally_reports(REPORTS, ORACLE, "a", key=KEY)
-    for forged in (
+    for other in (
         replace(tally, tag=""),
         tally.signed(OTHER),
-        replace(tally, batches={"b": 200}, digests={"b": tally.digests["a"]}),
-        replace(tally, digests={}),
-        replace(tally, sizes=tally.sizes[::-1].copy(), tallies=tally.tallies[::-1].copy()),
+        forged(tally, batches={"b": 200}, digests={"b": tally.digests["a"]}),
+        forged(tally, digests={}),
+        forged(tally, sizes=tally.sizes[::-1].copy(), tallies=tally.tallies[::-1].copy()),
         Aggregator(ORACLE).add(REPORTS, "a"),
         tally_reports(REPORTS[:100], ORACLE, "a", key=KEY)
         + tally_reports(REPORTS[100:], ORACLE, "b", key=KEY),
     ):
         with pytest.raises(RefusedBatchError, match="is not signed|signed with another key"):
-            server.merge(forged)
+            server.merge(other)
     assert server.n_samples == 0
     assert server.merge(pickle.loads(pickle.dumps(tally))).n_samples == 200
     other = Aggregator(ORACLE, key=KEY).merge(server)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sklearn_ldp import GRR, OLH, SubsetSelection
-from sklearn_ldp._collection._tally import N_LINES, CopyRule, KnownLines, lines_of
+from sklearn_ldp._collection._ledger import N_LINES, CopyRule, lines_of
 from sklearn_ldp._mechanisms import configuration_difference
 from sklearn_ldp.collection import (
     Aggregator,
@@ -168,7 +168,7 @@ def test_checkpoints_hold_neither_times_nor_the_order_of_batches(tmp_path, monke
     for path, names, now in zip(paths, ("ab", "ba"), (1e9, 2e9), strict=True):
         monkeypatch.setattr("time.time", lambda now=now: now)
         server = Aggregator(one)
-        server._posted = KnownLines(set(), bytes(16))
+        server._secret = bytes(16)
         for name in names:
             server.add([0] * (1 + ord(name)), name)
         server.save(path)
@@ -293,7 +293,7 @@ def test_lines_are_bounded_keyed_and_of_no_order(tmp_path):
     assert len(lines_of(mine)) == N_LINES
     assert not set(lines_of(mine)) & set(lines_of(theirs))  # each collection has its own key
     fresh = Aggregator(SEEDS)
-    fresh._posted = KnownLines(set(), one._posted.secret)
+    fresh._secret = one._secret
     aggregate(stored(again, lines[::-1]), fresh)
     (reversed_,) = fresh.tally().digests.values()
     assert lines_of(reversed_) == lines_of(mine)

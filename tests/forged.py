@@ -1,0 +1,15 @@
+"""A tally as somebody could send it who has changed it."""
+
+from dataclasses import replace
+
+from sklearn_ldp._collection._ledger import Ledger
+from sklearn_ldp._mechanisms import Counts
+
+
+def forged(tally, **changed):
+    """Return the tally with other tallies, sizes, batches or digests."""
+    names = ("tallies", "sizes", "batches", "digests")
+    own = {name: changed.pop(name, getattr(tally, name)) for name in names}
+    assert not changed
+    counts = Counts(own["tallies"][None], own["sizes"][None])
+    return replace(tally, counts=counts, ledger=Ledger(own["batches"], own["digests"]))
