@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .._mechanisms import Protocol
 from ._batches import RepeatedBatchError
@@ -63,7 +63,7 @@ class Ledger(Mapping[str, int]):
         for batch, n_reports in batches.items():
             self._add(batch, n_reports, digests.get(batch, b""))
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Ledger, (dict(self), self.digests, self._rule)
 
     # -- a mapping ----------------------------------------------------------------------------
