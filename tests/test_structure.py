@@ -257,3 +257,54 @@ def test_a_circle_is_found(line, fault, tmp_path):
     edges = graph(tmp_path)
     assert upward(edges, ["low", "high"])
     assert "high" not in line or circle(edges)
+
+
+def classes(root):
+    """Pairs of a module and each class that it defines, wherever."""
+    return [
+        (name, node)
+        for name, path in modules(root).items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+
+
+def of_one_name(root):
+    """Names that two classes have."""
+    names = [node.name for _, node in classes(root)]
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+def laws_of_errors(root):
+    """The classes that hold what is known of an error, but for views, which have a `pull`.
+
+    They are those of `_noise`, and those that other rooms derive from them. Others ask them.
+    """
+    found = {}
+    for module, node in sorted(classes(root), key=lambda one: room(one[0]) != "_noise"):
+        bases = {ast.unparse(base).split("[")[0] for base in node.bases}
+        if room(module) == "_noise" or bases & {*found}:
+            methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+            found |= {} if "pull" in methods else {node.name: module}
+    return found
+
+
+def test_no_two_classes_have_one_name():
+    assert of_one_name(ROOT / PACKAGE) == []
+
+
+def test_what_is_known_of_an_error_stands_in_few_classes():
+    """A table, a tree and another order of the categories are views of them."""
+    assert len(laws_of_errors(ROOT / PACKAGE)) <= 7
+
+
+def test_a_second_law_is_found(tmp_path):
+    """Negative control: a class in `_noise`, one derived from it, and a name that is taken."""
+    (tmp_path / "_noise").mkdir()
+    lines = "class Noise: pass\nclass Order:\n    def pull(self): pass\n"
+    (tmp_path / "_noise" / "__init__.py").write_text(lines, encoding="utf-8")
+    (tmp_path / "tables.py").write_text(
+        "class Combined(Noise): pass\nclass Other: pass\nclass Order: pass\n", encoding="utf-8"
+    )
+    assert list(laws_of_errors(tmp_path)) == ["Noise", "Combined"]
+    assert of_one_name(tmp_path) == ["Order"]

@@ -347,12 +347,9 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
                 continue
             drawn = (rng.multivariate_hypergeometric(of_question, size) for size in sizes)
             support = np.concatenate([channel.simulate(one, 1, rng) for one in drawn])
-            noise = channel.noise(sizes if len(sizes) > 1 else int(sizes[0]))
+            values, noise = channel.estimate_decoded(support, sizes)
             estimates[name] = FrequencyEstimate(
-                noise.debias(support),
-                categories,
-                noise.of_sample(n_users),
-                oracles.get(name),
+                values, categories, noise.of_sample(n_users), oracles.get(name)
             )
         return estimates
 
