@@ -325,13 +325,13 @@ class Kept(NamedTuple):
     values: dict[str, tuple[Any, Any]]
 
     @classmethod
-    def of(cls, attributes: dict[str, Any], protocol: Protocol) -> Kept | None:
+    def of(cls, attributes: Mapping[str, Any], protocol: Protocol) -> Kept | None:
         """The protocol with an oracle's parameters; None if one may change without a trace."""
         values = {}
         for name, value in attributes.items():
             if name in OF_ONE_PARTY[:2] or name.startswith("_") or name.endswith("_"):
                 continue
-            copy = None
+            copy: Any = None
             if isinstance(value, np.ndarray) and not value.dtype.hasobject:
                 copy = value.copy()
             elif not isinstance(value, _IMMUTABLE):
@@ -341,7 +341,7 @@ class Kept(NamedTuple):
             values[name] = value, copy
         return cls(protocol, values)
 
-    def is_of(self, attributes: dict[str, Any]) -> bool:
+    def is_of(self, attributes: Mapping[str, Any]) -> bool:
         """Whether these are the attributes that the protocol was made of."""
         for name, (given, copy) in self.values.items():
             value = attributes.get(name)
