@@ -99,7 +99,7 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
     for name, title in _COMMANDS.items():
-        command = import_module(f"._{name}", __name__) if name in argv else None
+        command: Any = import_module(f"._{name}", __name__) if name in argv else None
         subparser = commands.add_parser(
             name, help=title, **_help_texts(command and command.__doc__)
         )
