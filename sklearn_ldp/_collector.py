@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Number, Real
@@ -22,9 +22,9 @@ from sklearn.utils.validation import validate_data
 
 from ._domains import Domain
 from ._domains.values import declares_levels, group_codes, read_once
-from ._mechanisms import Counts, Protocol, Reports, check_counts, check_total, expand
+from ._mechanisms import Counts, Protocol, Reports, Users, check_counts, check_total
 from ._mechanisms.coins import CoinStreams
-from ._mechanisms.mechanism import Mechanism, privatize
+from ._mechanisms.mechanism import Mechanism
 from ._noise import Noise
 from ._utils.docs import Documented, fill_in
 from ._utils.privacy import PrivacyWarning as PrivacyWarning
@@ -208,13 +208,7 @@ class Collected(Uncached):
         slots : ndarray of shape (n_rows,), default=None
             The slot (group or shard) of each row.
         """
-        start = self.position
-
-        def make_reports(rows, first):
-            chosen = codes[rows]
-            return privatize(self.mechanism, chosen, start + first, self.streams, for_sums=True)
-
-        return self._with(len(codes), sample_weight, n_jobs, make_reports, slots)
+        return self._with(codes, self.streams, sample_weight, n_jobs, slots)
 
     def with_reports(
         self,
@@ -226,36 +220,24 @@ class Collected(Uncached):
         """Return the collection with reports added; the arguments are those of `with_values`."""
         # Rows that stand for several users are not one draw each: their total has another law.
         reports = self.protocol.check(reports, tests_totals=sample_weight is None)
-        return self._with(len(reports), sample_weight, n_jobs, lambda rows, _: reports[rows], slots)
+        return self._with(reports, None, sample_weight, n_jobs, slots)
 
     def _with(
         self,
-        n_rows: int,
+        rows: np.ndarray,
+        streams: CoinStreams | None,
         sample_weight: ArrayLike | None,
         n_jobs: int | None,
-        make_reports: Callable[[Any, int], np.ndarray],
         slots: np.ndarray | None,
     ) -> Collected:
-        n_users, ends = n_rows, None
+        n_users, ends = len(rows), None
         if sample_weight is not None:
-            ends = np.cumsum(check_weights(sample_weight, n_rows, self.protocol.name))
+            ends = np.cumsum(check_weights(sample_weight, n_users, self.protocol.name))
             n_users = int(ends[-1])
         self._check_total(n_users)
-
-        def reports_of_users(start, stop):
-            return make_reports(expand(ends, start, stop), start)
-
-        def slots_of_users(start, stop):
-            assert slots is not None
-            return slots[expand(ends, start, stop)]
-
-        counts = self.counts.added(
-            self.mechanism,
-            n_users,
-            reports_of_users,
-            n_jobs,
-            None if slots is None else slots_of_users,
-        )
+        users = Users(self.mechanism, rows, streams, self.position, ends, slots)
+        slots_of = None if slots is None else users.slots
+        counts = self.counts.added(self.mechanism, n_users, users.reports, n_jobs, slots_of)
         is_weighted = self.is_weighted or sample_weight is not None
         return replace(self, counts=counts, is_weighted=is_weighted)
 

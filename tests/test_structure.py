@@ -2,11 +2,15 @@
 
 import ast
 import re
+import sys
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from sklearn_ldp import OLH
+from sklearn_ldp._mechanisms import counts as _counts
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "sklearn_ldp"
@@ -312,3 +316,57 @@ def test_a_second_law_is_found(tmp_path):
     )
     assert list(laws_of_errors(tmp_path)) == ["Noise", "Combined"]
     assert of_one_name(tmp_path) == ["Order"]
+
+
+def climbs_of(function):
+    """The calls of package code from a lower room to a higher one, while a function runs.
+
+    A method that the lower room declares itself is its own, whoever writes it: a channel's
+    `privatize`, an oracle's hook. The function runs with a profiler, which sees each call.
+    """
+    order, stack, climbs = table(), [-1], set()
+
+    def height(filename):
+        try:
+            first = Path(filename).relative_to(ROOT / PACKAGE).parts[0].removesuffix(".py")
+        except ValueError:
+            return None
+        return order.index(first) if first in order else None
+
+    def is_declared(frame, below):
+        for cls in type(frame.f_locals.get("self")).__mro__:
+            home = sys.modules[cls.__module__]
+            at = height(getattr(home, "__file__", None) or "")
+            if at is not None and at <= below and frame.f_code.co_name in vars(cls):
+                return True
+        return False
+
+    def profiler(frame, event, _):
+        if event == "call":
+            here = height(frame.f_code.co_filename)
+            rises = here is not None and stack[-1] != -1 and here > stack[-1]
+            if rises and not is_declared(frame, stack[-1]):
+                climbs.add(f"{order[stack[-1]]} -> {order[here]}.{frame.f_code.co_name}")
+            stack.append(stack[-1] if here is None else here)
+        elif event == "return" and len(stack) > 1:
+            stack.pop()
+
+    sys.setprofile(profiler)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return climbs
+
+
+def test_a_value_goes_down(monkeypatch):
+    """Through `OLH.fit_transform`, from the value to the estimate, no room calls a higher one."""
+    oracle = OLH(1.0, categories=4, random_state=0)
+    assert climbs_of(lambda: oracle.fit_transform([0, 1, 2, 3])) == set()
+    # Negative control: reports that a function of the oracles makes for the sums below.
+    privatize, above = _counts.privatize, {}
+    path = ROOT / PACKAGE / "oracles" / "_base.py"
+    lines = "def detour(*args, **kwargs):\n    return privatize(*args, **kwargs)"
+    exec(compile(lines, path, "exec"), {"privatize": privatize}, above)
+    monkeypatch.setattr(_counts, "privatize", above["detour"])
+    assert climbs_of(lambda: oracle.fit_transform([0, 1])) == {"_mechanisms -> oracles.detour"}
