@@ -241,19 +241,6 @@ class Collected(Uncached):
         is_weighted = self.is_weighted or sample_weight is not None
         return replace(self, counts=counts, is_weighted=is_weighted)
 
-    def checked_shards(self, shards: ArrayLike, n_rows: int) -> np.ndarray:
-        """Return the shard of each report, or raise ValueError."""
-        shards, n_shards, wanted = np.asarray(shards), self.counts.n_shards, self.protocol.n_shards
-        is_valid = shards.shape == (n_rows,) and shards.dtype.kind in "iu"
-        if not is_valid or not np.all((shards >= 0) & (shards < n_shards)):
-            raise ValueError(
-                f"{self.protocol.name} expects shards of shape ({n_rows},), integers in [0, "
-                f"{n_shards - 1}], one for each row; got dtype {shards.dtype}, shape "
-                f"{shards.shape}. It keeps {n_shards} shards apart (n_shards={wanted}, fewer where "
-                "they would not fit in memory)."
-            )
-        return shards
-
     def merged(self, other: Collected) -> Collected:
         """Return the sum of two collections, or raise ValueError if they do not add up."""
         what = self.protocol.difference(other.protocol)
@@ -581,7 +568,7 @@ class BaseCollector(  # type: ignore[call-arg]
         state = self._started(X) if is_new else self._continued()
         return self._collect(state, X, sample_weight, is_new=is_new)
 
-    def aggregate(self, reports: ArrayLike, *, shards: ArrayLike | None = None) -> Self:
+    def aggregate(self, reports: ArrayLike) -> Self:
         """Add a batch of reports to the collection, which costs no privacy.
 
         Reports that know their protocol are refused if it is another one. Of plain arrays the
@@ -598,9 +585,6 @@ class BaseCollector(  # type: ignore[call-arg]
         ----------
         reports : array-like whose first axis is the users
             Reports as `privatize` returns them.
-        shards : array-like of int of shape (n_reports,), default=None
-            The shard of each report, in [0, `n_shards`); it must not depend on the users' values.
-            None assigns the reports to the shards in turn.
 
         Returns
         -------
@@ -613,11 +597,7 @@ class BaseCollector(  # type: ignore[call-arg]
             If a report cannot come from this oracle, or the reports are of another protocol; the
             whole batch is then refused.
         """
-        state = self._continued()
-        if shards is not None:
-            reports = np.asanyarray(reports)
-            shards = state.checked_shards(shards, len(reports) if reports.ndim else 1)
-        self._state = state.with_reports(reports, None, self.n_jobs, shards)
+        self._state = self._continued().with_reports(reports, None, self.n_jobs)
         return self
 
     def merge(self, other: BaseCollector[Any]) -> Self:
