@@ -369,11 +369,6 @@ class Several(Mechanism):
         times the number of questions that are drawn. See :meth:`drawn` for probabilities.
     views : sequence of View, default=None
         What each question looks at; None lets each look at a column of its own.
-
-    Attributes
-    ----------
-    n_drawn : int
-        Number of questions that each user reports on.
     """
 
     def __init__(
@@ -469,6 +464,7 @@ class Several(Mechanism):
 
     @property
     def n_drawn(self) -> int:
+        """Number of questions that each user reports on."""
         return self._samples.n_drawn
 
     @property

@@ -88,7 +88,7 @@ class Components:
             stacked = np.stack([np.reshape(values[i], block.shape) for i in block.places])
             for axes, shape, where in parts:
                 weights = self._weights(block, shape) / self._precisions[shape][where]
-                component = weights.reshape(-1, *[1] * len(shape)) * _centred(stacked, axes)
+                component = weights.reshape(-1, *[1] * len(shape)) * centred(stacked, axes)
                 np.add.at(other._sums[shape], where, component)
         return other
 
@@ -198,7 +198,7 @@ class Components:
         return made
 
 
-def _centred(values: np.ndarray, axes: Subset) -> np.ndarray:
+def centred(values: np.ndarray, axes: Subset) -> np.ndarray:
     """The component of some axes in each of several tables of one shape."""
     others = tuple(1 + a for a in range(values.ndim - 1) if a not in axes)
     component = values.sum(axis=others)
