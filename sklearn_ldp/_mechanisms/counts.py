@@ -82,20 +82,8 @@ def check_total(n_users: int, what: str) -> None:
 
 
 def expand(ends: np.ndarray | None, start: int, stop: int) -> slice | np.ndarray:
-    """Return the rows of the users in ``range(start, stop)``.
-
-    Parameters
-    ----------
-    ends : ndarray of shape (n_rows,) or None
-        The users of row i end before ``ends[i]``; None means one user per row.
-    start, stop : int
-        The range of users.
-
-    Returns
-    -------
-    slice or ndarray of shape (stop - start,)
-        The row of each of these users.
-    """
+    """Return the rows of the users in ``range(start, stop)``."""
+    # The users of row i end before ``ends[i]``; None means one user per row.
     if ends is None:
         return slice(start, stop)
     low, high = np.searchsorted(ends, [start, stop - 1], side="right")

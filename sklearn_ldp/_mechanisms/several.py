@@ -119,20 +119,8 @@ class Views:
         self._n_values = np.array([view.n_values for view in views], dtype=np.int64)
 
     def codes(self, records: np.ndarray, views: np.ndarray) -> np.ndarray:
-        """Return the code of each record in a view of its own.
-
-        Parameters
-        ----------
-        records : ndarray of shape (n, n_columns)
-            One code for each column.
-        views : ndarray of shape (n,)
-            The number of the view of each record.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            int64.
-        """
+        """Return the code of each record in a view of its own."""
+        # Shapes: records (n, n_columns), views (n,) -> (n,), int64. `views` are their numbers.
         codes = np.zeros(len(records), dtype=np.int64)
         rows = np.arange(len(records))
         for columns, strides in zip(self._columns.T, self._strides.T, strict=True):
@@ -142,24 +130,10 @@ class Views:
 
 # -- how questions are drawn ----------------------------------------------------------------------
 def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
-    """Return integers with the sum 2**64, or a multiple, in proportion to probabilities.
-
-    They are rounded, by up to 2**-36, so that machines whose floats differ in the last digits
-    agree on them.
-
-    Parameters
-    ----------
-    probabilities : array-like of shape (n,)
-        Positive finite numbers, of any sum.
-    n_drawn : int, default=1
-        Number of questions that are drawn, at most n: the sum is so many times 2**64. A question
-        whose share would exceed 2**64 has 2**64, and the others share the rest in proportion.
-
-    Returns
-    -------
-    list of int
-        Multiples of 2**28, above 0, and at most 2**64.
-    """
+    """Return integers with the sum 2**64, or a multiple, in proportion to probabilities."""
+    # They are multiples of 2**28, from 1 to 2**64: rounded by up to 2**-36, so that machines whose
+    # floats differ in the last digits agree on them. Their sum is `n_drawn` times 2**64. A question
+    # whose share would exceed 2**64 has that, and the others share the rest in proportion.
     exact = [Fraction(float(p)) for p in np.asarray(probabilities, dtype=float)]
     certain: set[int] = set()
     while True:
@@ -179,30 +153,14 @@ def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
 
 
 def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Return the samples of a systematic design, which have a fixed size, and where they end.
-
-    The questions lie one after the other on a line, each as long as its share. Points at the
-    distances u, u + 2**64, u + 2 * 2**64, ... mark those that are drawn, where u is uniform below
-    2**64. So a question is drawn with the probability of its share, and not twice, as no share is
-    longer than the distance of two points.
-
-    Parameters
-    ----------
-    shares : sequence of int
-        The probability that each question is drawn, over 2**64: from 1 to 2**64. Their sum is a
-        multiple s of 2**64.
-
-    Returns
-    -------
-    (list of tuple of int, list of int)
-        The samples, of s rising numbers of questions each, at most as many as there are questions;
-        and for each the first u that no longer leads to it, rising, the last one 2**64.
-
-    References
-    ----------
-    .. [1] W. G. Madow, "On the theory of systematic sampling, II", Annals of Mathematical
-       Statistics 20(3), 1949, :doi:`10.1214/aoms/1177729988`.
-    """
+    """Return the samples of a systematic design, and where they end."""
+    # The questions lie one after the other on a line, each as long as its share. Points at the
+    # distances u, u + 2**64, u + 2 * 2**64, .. mark those that are drawn, where u is uniform below
+    # 2**64. So a question is drawn with the probability of its share, and not twice, as no share is
+    # longer than the distance of two points. All samples have one size, and there are at most as many
+    # as questions. A sample ends at the first u that no longer leads to it; the last one at 2**64.
+    # W. G. Madow, "On the theory of systematic sampling, II", Annals of Mathematical Statistics
+    # 20(3), 1949, doi:10.1214/aoms/1177729988.
     ends = list(accumulate(shares))
     n_drawn = ends[-1] // TWO_64
     starts = sorted({end % TWO_64 for end in ends})

@@ -438,22 +438,8 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 def counts_in_views(
     views: Mapping[Any, View], codes: np.ndarray, weights: np.ndarray | None
 ) -> dict[Any, np.ndarray]:
-    """Return how often records have each value that each of several views looks at.
-
-    Parameters
-    ----------
-    views : mapping of names to View
-        The views.
-    codes : ndarray of shape (n, n_columns)
-        One code for each column of each record.
-    weights : ndarray of shape (n,) or None
-        The number of users of each record.
-
-    Returns
-    -------
-    dict of ndarray of shape (d,)
-        The counts by name.
-    """
+    """Return how often records have each value that each of several views looks at."""
+    # Shapes: codes (n, n_columns), weights (n,) or None -> (d,), by the names of the views.
     together, counts = Views(list(views.values())), {}
     for j, (name, view) in enumerate(views.items()):
         seen = together.codes(codes, np.full(len(codes), j))
@@ -462,20 +448,7 @@ def counts_in_views(
 
 
 def table_name(domain: RecordDomain, columns: tuple[int, ...]) -> Any:
-    """Return the name of a table: that of its column, or the tuple of its columns.
-
-    Parameters
-    ----------
-    domain : RecordDomain
-        The domains of all columns.
-    columns : tuple of int
-        Positions of the columns of the table.
-
-    Returns
-    -------
-    str or tuple of str
-        The name.
-    """
+    """Return the name of a table: that of its column, or the tuple of its columns."""
     names = list(domain.columns)
     return names[columns[0]] if len(columns) == 1 else tuple(names[j] for j in columns)
 
