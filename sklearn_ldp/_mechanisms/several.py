@@ -157,8 +157,9 @@ def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], li
     # The questions lie one after the other on a line, each as long as its share. Points at the
     # distances u, u + 2**64, u + 2 * 2**64, .. mark those that are drawn, where u is uniform below
     # 2**64. So a question is drawn with the probability of its share, and not twice, as no share is
-    # longer than the distance of two points. All samples have one size, and there are at most as many
-    # as questions. A sample ends at the first u that no longer leads to it; the last one at 2**64.
+    # longer than the distance of two points. All samples have one size, and there are at most as
+    # many as questions. A sample ends at the first u that no longer leads to it; the last one at
+    # 2**64.
     # W. G. Madow, "On the theory of systematic sampling, II", Annals of Mathematical Statistics
     # 20(3), 1949, doi:10.1214/aoms/1177729988.
     ends = list(accumulate(shares))
