@@ -22,6 +22,7 @@ from .._utils.random import RandomState, root_entropy
 TWO_64 = 1 << 64
 _SYSTEM_BYTES = 1 << 12  # drawn from the operating system itself
 _SMALL_SUBSET = 16  # a subset of fewer than one in this many items is small
+_MANY_ITEMS = 1 << 15  # beyond, an exact share is cheaper than few digits and many repairs
 _PLACES = 16  # tried at a time in each row of bits
 _BIT = np.array([128 >> i for i in range(8)], dtype=np.uint8)
 _FEW_ENDS = 12  # from here on searching is quicker, measured with a million words (2026-11-25)
@@ -352,17 +353,24 @@ class Coins:
             uint8: a bit for each item, the highest bit of a byte first; the others are 0.
         """
         n, whole = len(sizes), -(-n_items // 8)
-        sixteenths = _cheapest_start(int(sizes.sum()) / max(n * n_items, 1), n_items)
-        drawn = np.zeros((n, whole), dtype=np.uint8)
-        digits = f"{sixteenths:04b}".rstrip("0")
-        for digit in reversed(digits):  # bits below a binary fraction, from its last digit on
-            coins = self.bytes(n * whole).reshape(n, whole)
-            (np.bitwise_or if digit == "1" else np.bitwise_and)(drawn, coins, out=drawn)
+        rate = int(sizes.sum()) / max(n * n_items, 1)
+        if n_items > _MANY_ITEMS:  # only the spread of the numbers of members is left to repair
+            drawn = self.packed_bernoulli(min(int(rate * TWO_64), TWO_64 - 1), n, 8 * whole)
+        else:
+            drawn = self._sixteenths(_cheapest_start(rate, n_items), n, whole)
         drawn[:, -1] &= 255 << (8 * whole - n_items) & 255
         bits = np.zeros((n, n_bytes), dtype=np.uint8)
         bits[:, :whole] = drawn
         self._repair(bits.reshape(-1), sizes - count_members(bits), n_items, n_bytes)
         return bits
+
+    def _sixteenths(self, sixteenths, n, n_bytes):
+        """Draw packed bits of few random ones each: by the digits of a binary fraction."""
+        drawn = np.zeros((n, n_bytes), dtype=np.uint8)
+        for digit in reversed(f"{sixteenths:04b}".rstrip("0")):  # bits below it, from the last on
+            coins = self.bytes(n * n_bytes).reshape(n, n_bytes)
+            (np.bitwise_or if digit == "1" else np.bitwise_and)(drawn, coins, out=drawn)
+        return drawn
 
     def _repair(self, flat, missing, n_items, n_bytes):
         """Flip one bit after the other in each row that lacks members, or has too many."""

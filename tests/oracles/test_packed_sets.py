@@ -115,10 +115,16 @@ def test_packed_sets_are_uniform(d, size, own, always_packed, seed):
     assert pvalue((own + 1) % d) < 1e-9
 
 
+@pytest.mark.parametrize("starts_exactly", [False, True])
 @pytest.mark.parametrize("rate", [0.01, 0.07, 0.27, 0.5, 0.76, 0.99])
-def test_rows_of_all_rates_have_their_size(rate, seed):
-    """Pairs of items far apart agree as often as in uniform sets: fails less than once in 10**9."""
+def test_rows_of_all_rates_have_their_size(rate, starts_exactly, seed, monkeypatch):
+    """Pairs of items far apart agree as often as in uniform sets: fails less than once in 10**9.
+
+    Rows of very many items start from bits of the exact share.
+    """
     n, d = 3000, 403
+    if starts_exactly:
+        monkeypatch.setattr("sklearn_ldp._mechanisms.coins._MANY_ITEMS", 1)
     sizes = np.where(np.arange(n) % 2, round(rate * d), round(rate * d) + 1)
     packed = seeded_coins(seed).packed_subsets(sizes, d, 53)
     bits = np.unpackbits(packed, axis=1)
