@@ -315,7 +315,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         domains = {name: _domain_of_view(domain, view) for name, view in views.items()}
         users = self._checked_counts(domains, counts)
         drawn = self._simulated(domain, survey, users, n_repeats)
-        empty = [name for name, part in drawn.items() if not len(part)]
+        empty = [name for name, estimate in drawn.items() if not len(estimate)]
         if empty:
             n_users = int(users[empty[0]].sum())
             raise ValueError(
