@@ -189,7 +189,7 @@ class Samples(Uncached):
 
     @property
     def ends(self) -> list[int]:
-        """The first number below 2**64 that leads to none of the samples up to each one."""
+        """Where each sample ends among the numbers below 2**64, see `systematic_samples`."""
         return self._design[1]
 
     @property
