@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Number, Real
@@ -22,9 +22,9 @@ from sklearn.utils.validation import validate_data
 
 from ._domains import Domain
 from ._domains.values import declares_levels, group_codes, read_once
-from ._mechanisms import Counts, Protocol, Reports, check_counts, check_total, expand
+from ._mechanisms import Counts, Protocol, Reports, Users, check_counts, check_total
 from ._mechanisms.coins import CoinStreams
-from ._mechanisms.mechanism import Mechanism, privatize
+from ._mechanisms.mechanism import Mechanism
 from ._noise import Noise
 from ._utils.docs import Documented, fill_in
 from ._utils.privacy import PrivacyWarning as PrivacyWarning
@@ -208,13 +208,7 @@ class Collected(Uncached):
         slots : ndarray of shape (n_rows,), default=None
             The slot (group or shard) of each row.
         """
-        start = self.position
-
-        def make_reports(rows, first):
-            chosen = codes[rows]
-            return privatize(self.mechanism, chosen, start + first, self.streams, for_sums=True)
-
-        return self._with(len(codes), sample_weight, n_jobs, make_reports, slots)
+        return self._with(codes, self.streams, sample_weight, n_jobs, slots)
 
     def with_reports(
         self,
@@ -226,51 +220,26 @@ class Collected(Uncached):
         """Return the collection with reports added; the arguments are those of `with_values`."""
         # Rows that stand for several users are not one draw each: their total has another law.
         reports = self.protocol.check(reports, tests_totals=sample_weight is None)
-        return self._with(len(reports), sample_weight, n_jobs, lambda rows, _: reports[rows], slots)
+        return self._with(reports, None, sample_weight, n_jobs, slots)
 
     def _with(
         self,
-        n_rows: int,
+        rows: np.ndarray,
+        streams: CoinStreams | None,
         sample_weight: ArrayLike | None,
         n_jobs: int | None,
-        make_reports: Callable[[Any, int], np.ndarray],
         slots: np.ndarray | None,
     ) -> Collected:
-        n_users, ends = n_rows, None
+        n_users, ends = len(rows), None
         if sample_weight is not None:
-            ends = np.cumsum(check_weights(sample_weight, n_rows, self.protocol.name))
+            ends = np.cumsum(check_weights(sample_weight, n_users, self.protocol.name))
             n_users = int(ends[-1])
         self._check_total(n_users)
-
-        def reports_of_users(start, stop):
-            return make_reports(expand(ends, start, stop), start)
-
-        def slots_of_users(start, stop):
-            assert slots is not None
-            return slots[expand(ends, start, stop)]
-
-        counts = self.counts.added(
-            self.mechanism,
-            n_users,
-            reports_of_users,
-            n_jobs,
-            None if slots is None else slots_of_users,
-        )
+        users = Users(self.mechanism, rows, streams, self.position, ends, slots)
+        slots_of = None if slots is None else users.slots
+        counts = self.counts.added(self.mechanism, n_users, users.reports, n_jobs, slots_of)
         is_weighted = self.is_weighted or sample_weight is not None
         return replace(self, counts=counts, is_weighted=is_weighted)
-
-    def checked_shards(self, shards: ArrayLike, n_rows: int) -> np.ndarray:
-        """Return the shard of each report, or raise ValueError."""
-        shards, n_shards, wanted = np.asarray(shards), self.counts.n_shards, self.protocol.n_shards
-        is_valid = shards.shape == (n_rows,) and shards.dtype.kind in "iu"
-        if not is_valid or not np.all((shards >= 0) & (shards < n_shards)):
-            raise ValueError(
-                f"{self.protocol.name} expects shards of shape ({n_rows},), integers in [0, "
-                f"{n_shards - 1}], one for each row; got dtype {shards.dtype}, shape "
-                f"{shards.shape}. It keeps {n_shards} shards apart (n_shards={wanted}, fewer where "
-                "they would not fit in memory)."
-            )
-        return shards
 
     def merged(self, other: Collected) -> Collected:
         """Return the sum of two collections, or raise ValueError if they do not add up."""
@@ -599,7 +568,7 @@ class BaseCollector(  # type: ignore[call-arg]
         state = self._started(X) if is_new else self._continued()
         return self._collect(state, X, sample_weight, is_new=is_new)
 
-    def aggregate(self, reports: ArrayLike, *, shards: ArrayLike | None = None) -> Self:
+    def aggregate(self, reports: ArrayLike) -> Self:
         """Add a batch of reports to the collection, which costs no privacy.
 
         Reports that know their protocol are refused if it is another one. Of plain arrays the
@@ -616,9 +585,6 @@ class BaseCollector(  # type: ignore[call-arg]
         ----------
         reports : array-like whose first axis is the users
             Reports as `privatize` returns them.
-        shards : array-like of int of shape (n_reports,), default=None
-            The shard of each report, in [0, `n_shards`); it must not depend on the users' values.
-            None assigns the reports to the shards in turn.
 
         Returns
         -------
@@ -631,11 +597,7 @@ class BaseCollector(  # type: ignore[call-arg]
             If a report cannot come from this oracle, or the reports are of another protocol; the
             whole batch is then refused.
         """
-        state = self._continued()
-        if shards is not None:
-            reports = np.asanyarray(reports)
-            shards = state.checked_shards(shards, len(reports) if reports.ndim else 1)
-        self._state = state.with_reports(reports, None, self.n_jobs, shards)
+        self._state = self._continued().with_reports(reports, None, self.n_jobs)
         return self
 
     def merge(self, other: BaseCollector[Any]) -> Self:

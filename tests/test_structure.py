@@ -2,11 +2,15 @@
 
 import ast
 import re
+import sys
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from sklearn_ldp import OLH
+from sklearn_ldp._mechanisms import counts as _counts
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "sklearn_ldp"
@@ -261,3 +265,108 @@ def test_a_circle_is_found(line, fault, tmp_path):
     edges = graph(tmp_path)
     assert upward(edges, ["low", "high"])
     assert "high" not in line or circle(edges)
+
+
+def classes(root):
+    """Pairs of a module and each class that it defines, wherever."""
+    return [
+        (name, node)
+        for name, path in modules(root).items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+
+
+def of_one_name(root):
+    """Names that two classes have."""
+    names = [node.name for _, node in classes(root)]
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+def laws_of_errors(root):
+    """The classes that hold what is known of an error, but for views, which have a `pull`.
+
+    They are those of `_noise`, and those that other rooms derive from them. Others ask them.
+    """
+    found = {}
+    for module, node in sorted(classes(root), key=lambda one: room(one[0]) != "_noise"):
+        bases = {ast.unparse(base).split("[")[0] for base in node.bases}
+        if room(module) == "_noise" or bases & {*found}:
+            methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+            found |= {} if "pull" in methods else {node.name: module}
+    return found
+
+
+def test_no_two_classes_have_one_name():
+    assert of_one_name(ROOT / PACKAGE) == []
+
+
+def test_what_is_known_of_an_error_stands_in_few_classes():
+    """A table, a tree and another order of the categories are views of them."""
+    assert len(laws_of_errors(ROOT / PACKAGE)) <= 7
+
+
+def test_a_second_law_is_found(tmp_path):
+    """Negative control: a class in `_noise`, one derived from it, and a name that is taken."""
+    (tmp_path / "_noise").mkdir()
+    lines = "class Noise: pass\nclass Order:\n    def pull(self): pass\n"
+    (tmp_path / "_noise" / "__init__.py").write_text(lines, encoding="utf-8")
+    (tmp_path / "tables.py").write_text(
+        "class Combined(Noise): pass\nclass Other: pass\nclass Order: pass\n", encoding="utf-8"
+    )
+    assert list(laws_of_errors(tmp_path)) == ["Noise", "Combined"]
+    assert of_one_name(tmp_path) == ["Order"]
+
+
+def climbs_of(function):
+    """The calls of package code from a lower room to a higher one, while a function runs.
+
+    A method that the lower room declares itself is its own, whoever writes it: a channel's
+    `privatize`, an oracle's hook. The function runs with a profiler, which sees each call.
+    """
+    order, stack, climbs = table(), [-1], set()
+
+    def height(filename):
+        try:
+            first = Path(filename).relative_to(ROOT / PACKAGE).parts[0].removesuffix(".py")
+        except ValueError:
+            return None
+        return order.index(first) if first in order else None
+
+    def is_declared(frame, below):
+        for cls in type(frame.f_locals.get("self")).__mro__:
+            home = sys.modules[cls.__module__]
+            at = height(getattr(home, "__file__", None) or "")
+            if at is not None and at <= below and frame.f_code.co_name in vars(cls):
+                return True
+        return False
+
+    def profiler(frame, event, _):
+        if event == "call":
+            here = height(frame.f_code.co_filename)
+            rises = here is not None and stack[-1] != -1 and here > stack[-1]
+            if rises and not is_declared(frame, stack[-1]):
+                climbs.add(f"{order[stack[-1]]} -> {order[here]}.{frame.f_code.co_name}")
+            stack.append(stack[-1] if here is None else here)
+        elif event == "return" and len(stack) > 1:
+            stack.pop()
+
+    sys.setprofile(profiler)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return climbs
+
+
+def test_a_value_goes_down(monkeypatch):
+    """Through `OLH.fit_transform`, from the value to the estimate, no room calls a higher one."""
+    oracle = OLH(1.0, categories=4, random_state=0)
+    assert climbs_of(lambda: oracle.fit_transform([0, 1, 2, 3])) == set()
+    # Negative control: reports that a function of the oracles makes for the sums below.
+    privatize, above = _counts.privatize, {}
+    path = ROOT / PACKAGE / "oracles" / "_base.py"
+    lines = "def detour(*args, **kwargs):\n    return privatize(*args, **kwargs)"
+    exec(compile(lines, path, "exec"), {"privatize": privatize}, above)
+    monkeypatch.setattr(_counts, "privatize", above["detour"])
+    assert climbs_of(lambda: oracle.fit_transform([0, 1])) == {"_mechanisms -> oracles.detour"}

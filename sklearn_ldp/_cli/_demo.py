@@ -14,13 +14,8 @@ examples:
 from __future__ import annotations
 
 import argparse
-import pydoc_data.topics
-import re
-from collections import Counter
 from collections.abc import Callable, Mapping
-from itertools import product
 from pathlib import Path
-from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -36,8 +31,7 @@ from ..model_selection import (
     candidate_name,
     simulate_errors,
 )
-from ..oracles import OLH
-from ..postprocessing import Base, EmpiricalBayes, NormSub
+from ..postprocessing import EmpiricalBayes
 from ..queries import full_domain, groups
 from ._arguments import add_shared, all_oracles, check_suffix, count
 
@@ -49,11 +43,6 @@ Error of the answers: RMSE in percentage points over {} simulated collections;
 EmpiricalBayes(queries=...), which knows what is asked. It helps where groups differ from each
 other; a state is no more like the others of its division than like any, so here it is
 EmpiricalBayes with or without (within 1 %, on average over many collections)."""
-
-_LETTERS = """\
-Where groups differ: people report two letters that they have typed one after the other (as in the
-documentation of Python), and a keyboard asks how often each letter comes first. {} collections
-through OLH; RMSE in percentage points of the totals of 26 groups, each of 26 pairs."""
 
 _PICKS = """\
 What the searches pick from the one real estimate of each oracle, without the truth;
@@ -112,7 +101,6 @@ def run(arguments: argparse.Namespace) -> None:
             picks[name] = searched(estimates[name], query_sets, seed=search_seed)
     tables = error_tables(study, _show)
     print(f"\n{_ERRORS.format(arguments.repeats)}\n\n{tables}")
-    print(f"\n{_LETTERS.format(arguments.repeats)}\n\n{_of_letters(arguments, options)}")
     print(f"\n{_PICKS}\n\n{pick_table(study, picks)}\n")
     print(_draw(estimates, study, picks, states, arguments.output))
     print(f"\n{_NEXT}")
@@ -135,19 +123,6 @@ def _introduction(arguments: argparse.Namespace, query_names: list[str]) -> str:
         "The server sees noisy reports only.\n"
         f"This is a simulation with --seed {arguments.seed}: a seeded demo protects nobody."
     )
-
-
-def _of_letters(arguments: argparse.Namespace, options: Mapping[str, Any]) -> str:
-    """The errors of totals of groups that differ: pairs of letters, by the first one."""
-    text = " ".join(pydoc_data.topics.topics.values()).lower()
-    pairs = Counter(re.findall("(?=([a-z][a-z]))", text))
-    categories = list(map("".join, product(ascii_lowercase, repeat=2)))
-    frequencies = np.array([pairs[pair] for pair in categories]) / pairs.total()
-    questions = {"26 first letters": groups([pair[0] for pair in categories])}
-    oracle = {"OLH": OLH(arguments.epsilon, categories=categories)}
-    posts, n = [Base(), NormSub(), EmpiricalBayes()], arguments.n_samples
-    study = simulate_errors(oracle, posts, frequencies, n, queries=questions, **options)
-    return error_tables(with_told(study, oracle, frequencies, questions, TOLD, n, **options), _show)
 
 
 def _show(mse: float) -> str:
@@ -209,18 +184,16 @@ TOLD = "told queries"  # short, as it heads rows of wide tables
 def with_told(
     study: ErrorStudy,
     oracles: Any,
-    frequencies: Any,
+    counts: Any,
     query_sets: Mapping[str, Any],
-    name: str = TOLD,
-    n_samples: int | None = None,
     **options: Any,
 ) -> ErrorStudy:
     """Return a study with the errors of an EmpiricalBayes that is told what is asked."""
     studies = [study]
     for asked, queries in query_sets.items():
         if repr(queries) != repr(full_domain()):
-            told, options["queries"] = {name: EmpiricalBayes(queries=queries)}, {asked: queries}
-            studies.append(simulate_errors(oracles, told, frequencies, n_samples, **options))
+            told, options["queries"] = {TOLD: EmpiricalBayes(queries=queries)}, {asked: queries}
+            studies.append(simulate_errors(oracles, told, counts, **options))
     columns = {name: np.concatenate([one[name] for one in studies]) for name in study.columns}
     return ErrorStudy(columns, np.concatenate([one.errors for one in studies]))
 

@@ -5,6 +5,6 @@ What an oracle of one's own is made of is in :mod:`sklearn_ldp.oracles.channels`
 """
 
 from .coins import CoinStreams
-from .counts import MAX_USERS, Counts, Shards, check_counts, check_total, expand
+from .counts import MAX_USERS, Counts, Shards, Users, check_counts, check_total, expand
 from .mechanism import privatize
 from .protocol import OracleOrProtocol, Protocol, Reports, as_protocol, configuration_difference

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 
 from .._noise import Noise
 from .._utils.state import Uncached
+from .coins import CoinStreams
 from .laws import ReportLaw
-from .mechanism import Mechanism, chunk_users, rows_by_group
+from .mechanism import Mechanism, chunk_users, privatize, rows_by_group
 
 #: The most users whose number a float holds exactly, as estimates, metrics and files need it.
 MAX_USERS = 2**53
@@ -81,25 +82,37 @@ def check_total(n_users: int, what: str) -> None:
 
 
 def expand(ends: np.ndarray | None, start: int, stop: int) -> slice | np.ndarray:
-    """Return the rows of the users in ``range(start, stop)``.
-
-    Parameters
-    ----------
-    ends : ndarray of shape (n_rows,) or None
-        The users of row i end before ``ends[i]``; None means one user per row.
-    start, stop : int
-        The range of users.
-
-    Returns
-    -------
-    slice or ndarray of shape (stop - start,)
-        The row of each of these users.
-    """
+    """Return the rows of the users in ``range(start, stop)``."""
+    # The users of row i end before ``ends[i]``; None means one user per row.
     if ends is None:
         return slice(start, stop)
     low, high = np.searchsorted(ends, [start, stop - 1], side="right")
     inside = np.diff(np.clip(ends[low : high + 1], start, stop), prepend=start)
     return np.repeat(np.arange(low, high + 1), inside)
+
+
+@dataclass(frozen=True, eq=False)
+class Users:
+    """Rows that stand for one or several users each, and what makes reports of them."""
+
+    mechanism: Any
+    rows: np.ndarray  # codes, one for each row, or checked reports
+    streams: CoinStreams | None  # of the coins that make reports of codes; None if they are made
+    first: int  # position of the first user among those of the collection
+    ends: np.ndarray | None = None  # as for `expand`
+    slots_of_rows: np.ndarray | None = None  # group or shard of each row
+
+    def reports(self, start: int, stop: int) -> np.ndarray:
+        """Return the reports of some users."""
+        rows = self.rows[expand(self.ends, start, stop)]
+        if self.streams is None:
+            return rows
+        return privatize(self.mechanism, rows, self.first + start, self.streams, for_sums=True)
+
+    def slots(self, start: int, stop: int) -> np.ndarray:
+        """Return the slots of some users."""
+        assert self.slots_of_rows is not None
+        return self.slots_of_rows[expand(self.ends, start, stop)]
 
 
 class Waiting(NamedTuple):

@@ -29,7 +29,7 @@ def _factors(channel: Any, f: np.ndarray) -> Factors:
     joint, p, q = channel.joint_support, float(channel.p), float(channel.q)
     if joint is None:
         law = channel.law_of_reports
-        return Factors(
+        return (
             -f,
             lambda rows: channel.contributions(
                 law, rows.toarray() if sparse.issparse(rows) else rows

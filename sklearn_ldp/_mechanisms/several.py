@@ -17,9 +17,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._noise import Noise
+from .._utils.state import Uncached
 from .coins import TWO_64, Coins
 from .laws import mixture_entropy
-from .mechanism import Mechanism, PublicPart, ReportField, are_below, bits_for, expect
+from .mechanism import (
+    Mechanism,
+    PublicPart,
+    ReportField,
+    are_below,
+    bits_for,
+    expect,
+    rows_by_group,
+)
 
 _WRITTEN_BYTES = 256  # of a written report, as far as the number of users in a block is concerned
 # Longer reports are one column of lists in files: the header and the footer list all columns.
@@ -110,20 +119,8 @@ class Views:
         self._n_values = np.array([view.n_values for view in views], dtype=np.int64)
 
     def codes(self, records: np.ndarray, views: np.ndarray) -> np.ndarray:
-        """Return the code of each record in a view of its own.
-
-        Parameters
-        ----------
-        records : ndarray of shape (n, n_columns)
-            One code for each column.
-        views : ndarray of shape (n,)
-            The number of the view of each record.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            int64.
-        """
+        """Return the code of each record in a view of its own."""
+        # Shapes: records (n, n_columns), views (n,) -> (n,), int64. `views` are their numbers.
         codes = np.zeros(len(records), dtype=np.int64)
         rows = np.arange(len(records))
         for columns, strides in zip(self._columns.T, self._strides.T, strict=True):
@@ -133,24 +130,10 @@ class Views:
 
 # -- how questions are drawn ----------------------------------------------------------------------
 def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
-    """Return integers with the sum 2**64, or a multiple, in proportion to probabilities.
-
-    They are rounded, by up to 2**-36, so that machines whose floats differ in the last digits
-    agree on them.
-
-    Parameters
-    ----------
-    probabilities : array-like of shape (n,)
-        Positive finite numbers, of any sum.
-    n_drawn : int, default=1
-        Number of questions that are drawn, at most n: the sum is so many times 2**64. A question
-        whose share would exceed 2**64 has 2**64, and the others share the rest in proportion.
-
-    Returns
-    -------
-    list of int
-        Multiples of 2**28, above 0, and at most 2**64.
-    """
+    """Return integers with the sum 2**64, or a multiple, in proportion to probabilities."""
+    # They are multiples of 2**28, from 1 to 2**64: rounded by up to 2**-36, so that machines whose
+    # floats differ in the last digits agree on them. Their sum is `n_drawn` times 2**64. A question
+    # whose share would exceed 2**64 has that, and the others share the rest in proportion.
     exact = [Fraction(float(p)) for p in np.asarray(probabilities, dtype=float)]
     certain: set[int] = set()
     while True:
@@ -170,36 +153,158 @@ def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
 
 
 def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Return the samples of a systematic design, which have a fixed size, and where they end.
-
-    The questions lie one after the other on a line, each as long as its share. Points at the
-    distances u, u + 2**64, u + 2 * 2**64, ... mark those that are drawn, where u is uniform below
-    2**64. So a question is drawn with the probability of its share, and not twice, as no share is
-    longer than the distance of two points.
-
-    Parameters
-    ----------
-    shares : sequence of int
-        The probability that each question is drawn, over 2**64: from 1 to 2**64. Their sum is a
-        multiple s of 2**64.
-
-    Returns
-    -------
-    (list of tuple of int, list of int)
-        The samples, of s rising numbers of questions each, at most as many as there are questions;
-        and for each the first u that no longer leads to it, rising, the last one 2**64.
-
-    References
-    ----------
-    .. [1] W. G. Madow, "On the theory of systematic sampling, II", Annals of Mathematical
-       Statistics 20(3), 1949, :doi:`10.1214/aoms/1177729988`.
-    """
+    """Return the samples of a systematic design, and where they end."""
+    # The questions lie one after the other on a line, each as long as its share. Points at the
+    # distances u, u + 2**64, u + 2 * 2**64, .. mark those that are drawn, where u is uniform below
+    # 2**64. So a question is drawn with the probability of its share, and not twice, as no share is
+    # longer than the distance of two points. All samples have one size, and there are at most as
+    # many as questions. A sample ends at the first u that no longer leads to it; the last one at
+    # 2**64.
+    # W. G. Madow, "On the theory of systematic sampling, II", Annals of Mathematical Statistics
+    # 20(3), 1949, doi:10.1214/aoms/1177729988.
     ends = list(accumulate(shares))
     n_drawn = ends[-1] // TWO_64
     starts = sorted({end % TWO_64 for end in ends})
     marks = [[start + k * TWO_64 for k in range(n_drawn)] for start in starts]
     samples = [tuple(bisect_right(ends, mark) for mark in of_one) for of_one in marks]
     return samples, [*starts[1:], TWO_64]
+
+
+# -- which questions a user is asked, and where the answers stand ----------------------------------
+class Samples(Uncached):
+    """The samples of questions, one of which each user is asked: drawn in public."""
+
+    def __init__(self, shares: Sequence[int]) -> None:
+        self.shares = tuple(shares)  # probability of each question over 2**64
+        self.n_drawn = sum(shares) // TWO_64
+
+    @cached_property
+    def _design(self) -> tuple[list[tuple[int, ...]], list[int]]:
+        return systematic_samples(self.shares)
+
+    @property
+    def listed(self) -> list[tuple[int, ...]]:
+        """The questions of each sample."""
+        return self._design[0]
+
+    @property
+    def ends(self) -> list[int]:
+        """Where each sample ends among the numbers below 2**64, see `systematic_samples`."""
+        return self._design[1]
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """The probability of each sample, of shape (n_samples,)."""
+        return np.array([(b - a) / TWO_64 for a, b in pairwise([0, *self.ends])])
+
+    @cached_property
+    def questions(self) -> np.ndarray:
+        """The question at each place of each sample: shape (n_samples, n_drawn)."""
+        return np.array(self.listed, dtype=np.intp)
+
+    @property
+    def number(self) -> tuple[ReportField, ...]:
+        """The first integer of a report, the number of its sample, if there are several."""
+        if self.n_drawn == 1:
+            return (ReportField("part", len(self.listed)),)
+        return (ReportField("sample", len(self.listed)),) if len(self.listed) > 1 else ()
+
+    def draw(self, n: int, coins: Coins) -> np.ndarray:
+        """Draw the samples of n users."""
+        return coins.choice(self.ends, n) if self.number else np.zeros(n, dtype=np.int64)
+
+    def asked(self, reports: np.ndarray) -> np.ndarray:
+        """Return the questions that reports are on, of shape (n, n_drawn)."""
+        if not self.number:
+            return np.broadcast_to(self.questions, (len(reports), self.n_drawn))
+        return self.questions[reports[:, 0].astype(np.intp)]
+
+
+class Layout(Uncached):
+    """Where a report holds the number of its sample, and the report on each question in it."""
+
+    def __init__(self, samples: Samples, mechanisms: Sequence[Mechanism]) -> None:
+        fields = [one.report_fields for one in mechanisms]
+        if not all(fields):
+            raise ValueError("The mechanisms of a survey must say what their reports hold.")
+        self._samples = samples
+        # The number of values of each integer in the reports on each question.
+        self._sizes = [[f.n_values for f in one for _ in range(f.width or 1)] for one in fields]
+        self._are_numbers = [len(one) == 1 and one[0].width is None for one in fields]
+
+    @property
+    def longest(self) -> int:
+        """The most integers of a report on one question."""
+        return max(map(len, self._sizes))
+
+    @cached_property
+    def _blocks(self) -> list[list[int]]:
+        """The number of values of each integer at each place of a sample."""
+        blocks = []
+        for questions in self._samples.questions.T:
+            sizes = [self._sizes[j] for j in np.unique(questions).tolist()]
+            width = max(map(len, sizes))
+            blocks.append([max(one[i] for one in sizes if i < len(one)) for i in range(width)])
+        return blocks
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where the report at each place of a sample starts, and where the last one ends."""
+        return list(accumulate(map(len, self._blocks), initial=len(self._samples.number)))
+
+    @property
+    def width(self) -> int:
+        """The number of integers of a report."""
+        return self._starts[-1]
+
+    @property
+    def report_fields(self) -> tuple[ReportField, ...]:
+        """The integers of a report."""
+        sizes = [size for block in self._blocks for size in block]
+        if len(sizes) > _MANY_INTEGERS:
+            return (*self._samples.number, ReportField("reports", max(sizes), len(sizes)))
+        name = "report_{i}" if self._samples.n_drawn == 1 else "report_{k}_{i}"
+        of_places = (
+            ReportField(name.format(k=k, i=i), size)
+            for k, block in enumerate(self._blocks)
+            for i, size in enumerate(block)
+        )
+        return (*self._samples.number, *of_places)
+
+    def expect(self, reports: np.ndarray) -> None:
+        """Raise ValueError unless reports have the numbers of samples, and the right width."""
+        is_fine, what = reports.ndim == 2 and reports.shape[1] == self.width, ""
+        for number in self._samples.number:
+            is_fine = is_fine and are_below(reports[:, 0], number.n_values)
+            what = f", the first of them a {number.name} in [0, {number.n_values - 1}]"
+        expect(is_fine, f"an array of shape (n, {self.width}) of integers{what}", reports)
+
+    def write(
+        self, reports: np.ndarray, rows: np.ndarray, own: np.ndarray, places: np.ndarray
+    ) -> None:
+        """Write reports on a question, of shape (n_rows, any), to their places in rows."""
+        for k, here in rows_by_group(places):
+            start = self._starts[k]
+            reports[rows[here], start : start + own.shape[1]] = own[here]
+
+    def own(self, reports: np.ndarray, rows: np.ndarray, j: int, k: int) -> np.ndarray:
+        """Return the reports on a question at a place, in the form of its mechanism."""
+        start = self._starts[k]
+        return self._in_form(reports[rows, start : start + len(self._sizes[j])], j)
+
+    def rest(self, reports: np.ndarray, rows: np.ndarray, j: int, k: int) -> np.ndarray:
+        """Return what follows these reports at their place, which must be zeros."""
+        start, stop = self._starts[k : k + 2]
+        return reports[rows, start + len(self._sizes[j]) : stop]
+
+    def on(self, reports: np.ndarray, j: int) -> np.ndarray:
+        """Return all reports on a question, in the form of its mechanism."""
+        rows, places = np.nonzero(self._samples.asked(reports) == j)
+        start = np.array(self._starts)[places][:, None] + np.arange(len(self._sizes[j]))
+        return self._in_form(reports[rows[:, None], start], j)
+
+    def _in_form(self, own: np.ndarray, j: int) -> np.ndarray:
+        return own[:, 0] if self._are_numbers[j] else own
 
 
 class Several(Mechanism):
@@ -223,11 +328,6 @@ class Several(Mechanism):
         times the number of questions that are drawn. See :meth:`drawn` for probabilities.
     views : sequence of View, default=None
         What each question looks at; None lets each look at a column of its own.
-
-    Attributes
-    ----------
-    n_drawn : int
-        Number of questions that each user reports on.
     """
 
     def __init__(
@@ -244,20 +344,22 @@ class Several(Mechanism):
             )
         self.mechanisms = tuple(mechanisms)
         self.shares = tuple(shares)
-        self.n_drawn = sum(shares) // TWO_64
         self.views = None if views is None else tuple(views)
+        self._samples = Samples(shares)
+        self._layout = Layout(self._samples, mechanisms)
         if self.n_drawn == 1:
             # The questions are worked on one after the other, each for its share of the users.
             # Written reports hardly count, as each question takes a while for each block, however
             # few of its users are its own; what counts is the one with the most users times bytes.
-            written = 8 * (1 + max(map(len, self._fields)))
             examples, kinds = self._kinds
             shares_of = zip(np.bincount(kinds, self.probabilities), examples, strict=True)
             working = max(share * mechanisms[j].report_bytes for share, j in shares_of)
-            self.report_bytes = min(written, _WRITTEN_BYTES) + math.ceil(working)
+            written = min(8 * (1 + self._layout.longest), _WRITTEN_BYTES)
+            self.report_bytes = written + math.ceil(working)
         else:
+            n_integers = 1 + self._layout.width - len(self._samples.number)
             own_bytes = max(one.report_bytes for one in mechanisms)
-            self.report_bytes = 16 * (1 + sum(map(len, self._blocks))) + own_bytes
+            self.report_bytes = 16 * n_integers + own_bytes
 
     @classmethod
     def drawn(
@@ -319,68 +421,24 @@ class Several(Mechanism):
     def _identity(self):
         return *super()._identity(), self.mechanisms, self.views
 
-    @cached_property
-    def _fields(self) -> list[list[int]]:
-        """The number of values of each integer in the reports on each question."""
-        fields = [one.report_fields for one in self.mechanisms]
-        if not all(fields):
-            raise ValueError("The mechanisms of a survey must say what their reports hold.")
-        return [[f.n_values for f in of_one for _ in range(f.width or 1)] for of_one in fields]
-
-    # -- the samples of questions -------------------------------------------------------------
-    @cached_property
-    def _design(self) -> tuple[list[tuple[int, ...]], list[int]]:
-        return systematic_samples(self.shares)
+    @property
+    def n_drawn(self) -> int:
+        """Number of questions that each user reports on."""
+        return self._samples.n_drawn
 
     @property
     def samples(self) -> list[tuple[int, ...]]:
         """The samples of questions that can be drawn."""
-        return self._design[0]
+        return self._samples.listed
 
     @property
     def sample_probabilities(self) -> np.ndarray:
         """The probability of each sample, of shape (n_samples,)."""
-        return np.array([(b - a) / TWO_64 for a, b in pairwise([0, *self._design[1]])])
-
-    @cached_property
-    def _questions(self) -> np.ndarray:
-        """The question at each place of each sample: shape (n_samples, n_drawn)."""
-        return np.array(self.samples, dtype=np.intp)
-
-    @cached_property
-    def _blocks(self) -> list[list[int]]:
-        """The number of values of each integer at each place of a sample."""
-        blocks = []
-        for questions in self._questions.T:
-            own = [self._fields[j] for j in np.unique(questions).tolist()]
-            width = max(map(len, own))
-            blocks.append([max(one[i] for one in own if i < len(one)) for i in range(width)])
-        return blocks
-
-    @property
-    def _number(self) -> str | None:
-        """What the first integer of a report is called, the number of its sample; None if none."""
-        if self.n_drawn == 1:
-            return "part"
-        return "sample" if len(self.samples) > 1 else None
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        """Where the report at each place of a sample starts, and where the last one ends."""
-        return list(accumulate(map(len, self._blocks), initial=int(self._number is not None)))
+        return self._samples.probabilities
 
     @property
     def report_fields(self) -> tuple[ReportField, ...]:
-        number = () if self._number is None else (ReportField(self._number, len(self.samples)),)
-        of_one, sizes = self.n_drawn == 1, [size for block in self._blocks for size in block]
-        if len(sizes) > _MANY_INTEGERS:
-            return (*number, ReportField("reports", max(sizes), len(sizes)))
-        of_places = (
-            ReportField(f"report_{i}" if of_one else f"report_{k}_{i}", size)
-            for k, block in enumerate(self._blocks)
-            for i, size in enumerate(block)
-        )
-        return (*number, *of_places)
+        return self._layout.report_fields
 
     @property
     def is_informative(self) -> bool:
@@ -389,18 +447,18 @@ class Several(Mechanism):
     @property
     def report_bits(self) -> int:
         own = np.array([one.report_bits for one in self.mechanisms])
-        return bits_for(len(self.samples)) + int(own[self._questions].sum(axis=1).max())
+        return bits_for(len(self.samples)) + int(own[self._samples.questions].sum(axis=1).max())
 
     def report_entropy(self, order: int = 1) -> float:
         own = np.array([one.report_entropy(order) for one in self.mechanisms])
-        of_samples = own[self._questions].sum(axis=1)
+        of_samples = own[self._samples.questions].sum(axis=1)
         return mixture_entropy(np.log2(self.sample_probabilities), of_samples, order)
 
     @property
     def public_part(self) -> PublicPart | None:
-        if self._number is None:
+        if not self._samples.number:
             return None
-        ends = self._design[1]
+        ends = self._samples.ends
         unit = math.gcd(*ends)  # a power of two, as it divides the last of them
         places = np.array([end // unit for end in ends[:-1]], dtype=np.uint64)
         return PublicPart(
@@ -443,7 +501,7 @@ class Several(Mechanism):
         """
         drawn = rng.multinomial(n_samples, self.sample_probabilities, size=n_repeats)
         sizes = np.zeros((n_repeats, len(self.mechanisms)), dtype=drawn.dtype)
-        for questions in self._questions.T:
+        for questions in self._samples.questions.T:
             np.add.at(sizes.T, questions, drawn.T)
         return sizes
 
@@ -488,26 +546,20 @@ class Several(Mechanism):
         ndarray of shape (n,)
             Their numbers: those of the questions, where one is drawn.
         """
-        if self._number is None:
-            return np.zeros(n, dtype=np.int64)
-        return coins.choice(self._design[1], n)
+        return self._samples.draw(n, coins)
 
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
         return self._report_on(codes, self.draw_samples(len(codes), coins), coins)
 
     def _report_on(self, codes: np.ndarray, drawn: np.ndarray, coins: Coins) -> np.ndarray:
         """Report on the sample of questions of each record, which keeps epsilon for every one."""
-        reports = np.zeros((len(codes), self._starts[-1]), dtype=np.int64)
-        if self._number is not None:
+        reports = np.zeros((len(codes), self._layout.width), dtype=np.int64)
+        if self._samples.number:
             reports[:, 0] = drawn
         for j, rows, questions, places in self._turns(drawn):
             looked_at = self.looked_at(codes[rows], questions)
             own = self.mechanisms[j].privatize(looked_at, coins).reshape(rows.size, -1)
-            for k in range(self.n_drawn):
-                here = places == k if self.n_drawn > 1 else slice(None)
-                start = self._starts[k]
-                if rows[here].size:
-                    reports[rows[here], start : start + own.shape[1]] = own[here]
+            self._layout.write(reports, rows, own, places)
         return reports
 
     def _turns(self, drawn: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
@@ -518,11 +570,11 @@ class Several(Mechanism):
         thousands of turns.
         """
         if self.n_drawn == 1:
-            for j, rows in self._by_kind(questions := self._questions[drawn, 0]):
+            for j, rows in self._by_kind(questions := self._samples.questions[drawn, 0]):
                 yield j, rows, questions[rows], np.zeros(rows.size, dtype=np.intp)
             return
         for j in range(len(self.mechanisms)):
-            is_here = self._questions == j
+            is_here = self._samples.questions == j
             places = np.where(is_here.any(axis=1), is_here.argmax(axis=1), -1)[drawn]
             rows = np.flatnonzero(places >= 0)
             if rows.size:
@@ -562,31 +614,19 @@ class Several(Mechanism):
 
     # -- on the server ------------------------------------------------------------------------
     def check_reports(self, reports: np.ndarray) -> np.ndarray:
-        n_samples, width = len(self.samples), self._starts[-1]
-        is_fine, what = reports.ndim == 2 and reports.shape[1] == width, ""
-        if self._number is not None:
-            is_fine = is_fine and are_below(reports[:, 0], n_samples)
-            what = f", the first of them a {self._number} in [0, {n_samples - 1}]"
-        expect(is_fine, f"an array of shape (n, {width}) of integers{what}", reports)
+        self._layout.expect(reports)
         for j, rows, _, k in self._at_places(reports):
-            start, stop = self._starts[k : k + 2]
-            self.mechanisms[j].check_reports(self._own(reports, rows, j, start))
-            empty = reports[rows, start + len(self._fields[j]) : stop]
-            expect(not empty.any(), f"zeros after the report on question {j}", empty)
+            self.mechanisms[j].check_reports(self._layout.own(reports, rows, j, k))
+            rest = self._layout.rest(reports, rows, j, k)
+            expect(not rest.any(), f"zeros after the report on question {j}", rest)
         # Reports from files are of small types, and a thousand bits take eight times as long in 64.
         return reports if reports.dtype.itemsize < 8 else reports.astype(np.int64, copy=False)
 
     def _at_places(self, reports: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
         """Yield a question as an example, rows with reports of its kind, questions, the place."""
-        for k, questions in enumerate(self._asked(reports).T):
+        for k, questions in enumerate(self._samples.asked(reports).T):
             for j, rows in self._by_kind(questions):
                 yield j, rows, questions[rows], k
-
-    def _asked(self, reports: np.ndarray) -> np.ndarray:
-        """The questions that reports are on, of shape (n, n_drawn)."""
-        if self._number is None:
-            return np.broadcast_to(self._questions, (len(reports), self.n_drawn))
-        return self._questions[reports[:, 0].astype(np.intp)]
 
     def reports_on(self, reports: np.ndarray, j: int) -> np.ndarray:
         """Return the reports on a question, in the form of its own mechanism.
@@ -603,18 +643,7 @@ class Several(Mechanism):
         ndarray whose first axis is the users who were asked
             Their reports.
         """
-        rows, places = np.nonzero(self._asked(reports) == j)
-        start = np.array(self._starts)[places][:, None] + np.arange(len(self._fields[j]))
-        own = self._in_form(reports[rows[:, None], start], j)
-        return self.mechanisms[j].check_reports(own)
-
-    def _own(self, reports: np.ndarray, rows: np.ndarray, j: int, start: int) -> np.ndarray:
-        """The reports at one place, in the form of the mechanism of a question."""
-        return self._in_form(reports[rows, start : start + len(self._fields[j])], j)
-
-    def _in_form(self, own: np.ndarray, j: int) -> np.ndarray:
-        fields = self.mechanisms[j].report_fields
-        return own[:, 0] if len(fields) == 1 and fields[0].width is None else own
+        return self.mechanisms[j].check_reports(self._layout.on(reports, j))
 
     def unlikely_total(self, reports: np.ndarray, rate: float) -> tuple[str, float]:
         both, n = enumerate(self.mechanisms), len(self.mechanisms)
@@ -627,10 +656,10 @@ class Several(Mechanism):
         return len(self.mechanisms) + sum(one.tally_size for one in self.mechanisms)
 
     def tally(self, reports: np.ndarray) -> np.ndarray:
-        tally, asked = np.zeros(self.tally_size, dtype=np.int64), self._asked(reports)
+        tally, asked = np.zeros(self.tally_size, dtype=np.int64), self._samples.asked(reports)
         tally[: len(self.mechanisms)] = np.bincount(asked.ravel(), minlength=len(self.mechanisms))
         for j, rows, questions, k in self._at_places(reports):
-            own = self.mechanisms[j].check_reports(self._own(reports, rows, j, self._starts[k]))
+            own = self.mechanisms[j].check_reports(self._layout.own(reports, rows, j, k))
             for question, of_question in self.mechanisms[j].tally_each(own, questions):
                 tally[self._tally_places[question]] += of_question
         return tally

@@ -14,18 +14,12 @@ from .._utils.typing import Matrix
 _CELLS = 1 << 21  # numbers worked on at a time
 
 
-class Factors(NamedTuple):
-    """A covariance matrix diag(D) + B W B' of all categories, as what it is made of."""
-
-    diagonal: np.ndarray  # (d,): D
-    # Returns B' of a vector of shape (d,), or of each row of a (sparse) matrix of shape (n, d).
-    spread: Callable[[Any], np.ndarray]
-    gather: Callable[[np.ndarray], np.ndarray]  # returns B times a vector of shape (k,)
-    weights: np.ndarray  # (k, k) or (k,): W, or the diagonal of it
-
-    def weighted(self, spread: np.ndarray) -> np.ndarray:
-        """Return the products of W with what `spread` returned."""
-        return spread * self.weights if self.weights.ndim == 1 else spread @ self.weights
+# What a covariance matrix diag(D) + B W B' of all categories is made of:
+# - D, of shape (d,);
+# - what returns B' of a vector of shape (d,), or of each row of a (sparse) matrix of shape (n, d);
+# - what returns B times a vector of shape (k,);
+# - W, of shape (k, k), or the diagonal of it, of shape (k,).
+Factors = tuple[np.ndarray, Callable[[Any], np.ndarray], Callable[[Any], np.ndarray], np.ndarray]
 
 
 class Covariance:
@@ -79,30 +73,30 @@ class Covariance:
 
     def _sums(self, rows: Any) -> np.ndarray:
         """The variances of sums of categories."""
-        factors = self._factors
-        result = (rows.power(2) if sparse.issparse(rows) else rows**2) @ factors.diagonal
-        for block in _blocks(rows.shape[0], _CELLS // max(len(factors.weights), 1)):
-            spread = factors.spread(rows[block])
-            result[block] += np.einsum("ij,ij->i", factors.weighted(spread), spread)
+        diagonal, spread, _, weights = self._factors
+        result = (rows.power(2) if sparse.issparse(rows) else rows**2) @ diagonal
+        for block in _blocks(rows.shape[0], _CELLS // max(len(weights), 1)):
+            x = spread(rows[block])
+            result[block] += np.einsum("ij,ij->i", _weighted(x, weights), x)
         return result
 
     def matrix(self, rows: Any) -> np.ndarray:
         """Return the covariances of answers."""
         # Shapes: rows (n_queries, d) -> (n_queries, n_queries).
         if sparse.issparse(rows) and (rows.nnz == 0 or np.ptp(rows.indices) == 0):
-            weights = rows.sum(axis=1)  # answers about one category need its variance alone
-            return np.outer(weights, weights) * self._single[rows.indices[:1]].sum()
-        factors = self._factors
+            sums = rows.sum(axis=1)  # answers about one category need its variance alone
+            return np.outer(sums, sums) * self._single[rows.indices[:1]].sum()
+        diagonal, spread, _, weights = self._factors
         if sparse.issparse(rows):
-            result = (rows.multiply(factors.diagonal) @ rows.T).toarray()
+            result = (rows.multiply(diagonal) @ rows.T).toarray()
         else:
-            result = (rows * factors.diagonal) @ rows.T
-        blocks = list(_blocks(rows.shape[0], 8 * _CELLS // max(len(factors.weights), 1)))
+            result = (rows * diagonal) @ rows.T
+        blocks = list(_blocks(rows.shape[0], 8 * _CELLS // max(len(weights), 1)))
         for i, block in enumerate(blocks):
-            spread = factors.spread(rows[block])
-            weighted = factors.weighted(spread)
+            x = spread(rows[block])
+            weighted = _weighted(x, weights)
             for other in blocks[: i + 1]:
-                products = weighted @ (spread if other is block else factors.spread(rows[other])).T
+                products = weighted @ (x if other is block else spread(rows[other])).T
                 result[block, other] += products
                 if other is not block:
                     result[other, block] += products.T
@@ -111,8 +105,13 @@ class Covariance:
     def product(self, vector: np.ndarray) -> np.ndarray:
         """Return the covariance matrix of all categories times a vector."""
         # Shapes: vector (d,) -> (d,).
-        factors = self._factors
-        return factors.diagonal * vector + factors.gather(factors.weighted(factors.spread(vector)))
+        diagonal, spread, gather, weights = self._factors
+        return diagonal * vector + gather(_weighted(spread(vector), weights))
+
+
+def _weighted(spread: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return W times what `spread` returned."""
+    return spread * weights if weights.ndim == 1 else spread @ weights
 
 
 class Covariances:
@@ -168,7 +167,7 @@ class Covariances:
 
 def of_columns(diagonal: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> Factors:
     """Return the factors of a matrix whose B, of shape (d, k), is at hand."""
-    return Factors(diagonal, lambda rows: rows @ columns, lambda x: columns @ x, weights)
+    return diagonal, lambda rows: rows @ columns, lambda x: columns @ x, weights
 
 
 def _blocks(n_rows: int, width: int) -> Iterator[slice]:

@@ -100,7 +100,10 @@ class Noise:
     # its mean over the draws is its value at the frequencies of all users), and users who are a
     # sample of a population add `(diag(f) - f f') / n`. The law of a weighted sum or of a
     # difference of independent estimates has the terms of all, times the squares of the
-    # weights. Everything else is fixed: the users, unless it is said that they were drawn.
+    # weights: for a difference of two tables, what is known of each (of one that was asked for as
+    # it is, its mechanism; of one that combines several, `TableLaw` of the surveys) at its own
+    # frequencies, and the two draws of users. Everything else is fixed: the users, unless it is
+    # said that they were drawn.
     # [1] W. G. Cochran, "Sampling techniques", third edition, Wiley 1977, theorem 2.2.
 
     terms: tuple[Term, ...]  # the independent errors

@@ -54,6 +54,15 @@ class FiniteField:
             return (x * y) % self.order
         return self._product[x, y]
 
+    def products(self, n_digits):
+        """Return <x, y> for all vectors x, y of this many digits, given by their numbers."""
+        x = np.arange(self.order**n_digits)
+        table = np.zeros((len(x), len(x)), dtype=np.int64)
+        for power in self.order ** np.arange(n_digits):
+            digit = x // power % self.order
+            table = self.add(table, self.multiply(digit[:, None], digit))
+        return table
+
     def invert(self, x):
         """Return 1 / x as the power x**(g-2), by Fermat's little theorem; 0 gives 0."""
         power = self.order - 2

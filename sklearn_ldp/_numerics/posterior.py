@@ -85,14 +85,14 @@ def count_nodes(prior, std=np.inf, lowest=None, highest=None, within=None):
     done, length = [], longest
     while length >= 1:
         if length in waiting:
-            here = tuple(np.concatenate(part) for part in zip(*waiting.pop(length), strict=True))
+            here = tuple(np.concatenate(x) for x in zip(*waiting.pop(length), strict=True))
             here = _relevant(here, length, std, (lowest, highest), best)
             kept, halves = _halved(prior, here, length)
             done.append(kept)
             if len(halves[0]):
                 waiting.setdefault(length // 2, []).append(halves)
         length //= 2
-    k, log_mass, weight = (np.concatenate(part) for part in zip(*done, strict=True))
+    k, log_mass, weight = (np.concatenate(column) for column in zip(*done, strict=True))
     order = np.argsort(k, kind="stable")
     return k[order], log_mass[order], weight[order]
 
@@ -127,7 +127,7 @@ def _relevant(stretches, length, std, bounds, best):
         negligible = score.max(axis=1) < best[end][0] - _NEGLIGIBLE
         away = side * (starts + length / 2 - best[end][1]) > 1.5 * length
         keep &= ~(negligible & away)
-    return tuple(part[keep] for part in stretches)
+    return tuple(column[keep] for column in stretches)
 
 
 def _halved(prior, stretches, length):
@@ -144,8 +144,8 @@ def _halved(prior, stretches, length):
     peak = np.maximum(log_mass.max(axis=1), fine_mass.reshape(2, len(starts), -1).max(axis=(0, 2)))
     peak = np.where(np.isfinite(peak), peak, 0.0)
     whole = _first_moments(k, log_mass, length, middle, peak)
-    parts = _first_moments(fine_k, fine_mass, half, np.tile(middle, 2), np.tile(peak, 2))
-    gap = np.abs(whole - parts.reshape(2, 2, -1).sum(axis=1))
+    halved = _first_moments(fine_k, fine_mass, half, np.tile(middle, 2), np.tile(peak, 2))
+    gap = np.abs(whole - halved.reshape(2, 2, -1).sum(axis=1))
     good = np.all(gap <= _AGREE * np.array([[length], [length**2]]), axis=0)
     # Estimates beyond either end weigh the counts there by a steep slope of the normal density.
     from_end = np.minimum(starts - prior.low, prior.high - (starts + length))
@@ -212,7 +212,7 @@ class Posterior:
             stop = max(start + 1, min(start + 64, int(near)))
             results.append(self._block(counts[start:stop]))
             start = stop
-        return tuple(np.concatenate(part) for part in zip(*results, strict=True))
+        return tuple(np.concatenate(column) for column in zip(*results, strict=True))
 
     def _nodes_near(self, lowest, highest):
         """Nodes for estimates between two bounds, if the log mass of the prior falls."""
@@ -308,7 +308,7 @@ class Posterior:
             rough = np.abs(guess - mean) > _PRECISE * self.std
             middle = [half, mean, variance / self.std**2]
             for a, b in ((left, middle), (middle, right)):
-                done.append([part[~rough] for part in (*a, *b)])
+                done.append([column[~rough] for column in (*a, *b)])
             left, right = (
                 [np.concatenate([x[rough], y[rough]]) for x, y in zip(a, b, strict=True)]
                 for a, b in ((left, middle), (middle, right))
@@ -318,9 +318,9 @@ class Posterior:
             if not len(order):
                 break
         done.append([*left, *right])
-        pieces = [np.concatenate(part) for part in zip(*done, strict=True)]
+        pieces = [np.concatenate(column) for column in zip(*done, strict=True)]
         order = np.argsort(pieces[0])
-        return _Cubics(*(part[order] for part in pieces))
+        return _Cubics(*(column[order] for column in pieces))
 
 
 class _Cubics:
@@ -328,13 +328,13 @@ class _Cubics:
 
     def __init__(self, x0, v0, s0, x1, v1, s1):
         self.x0, self.width = x0, x1 - x0
-        self.parts = (v0, s0, v1, s1)
+        self.ends = (v0, s0, v1, s1)
 
     def __call__(self, rising):
         """Return the function at counts that lie in the cells."""
         cell = np.clip(np.searchsorted(self.x0, rising, side="right") - 1, 0, len(self.x0) - 1)
         basis = _hermite((rising - self.x0[cell]) / self.width[cell], self.width[cell])
-        return sum(h * part[cell] for h, part in zip(basis, self.parts, strict=True))
+        return sum(h * column[cell] for h, column in zip(basis, self.ends, strict=True))
 
 
 def _hermite(t, width):
@@ -360,7 +360,7 @@ class Cells:
         m = len(self.left)
         ends, at = np.unique(np.concatenate([self.left, self.right]), return_inverse=True)
         v0, s0, v1, s1 = (
-            np.bincount(self.cell, part, m) for part in _hermite(self.position, self.width)
+            np.bincount(self.cell, column, m) for column in _hermite(self.position, self.width)
         )
         of_values = np.bincount(at, np.concatenate([v0, v1]), len(ends))
         of_slopes = np.bincount(at, np.concatenate([s0, s1]), len(ends))

@@ -181,12 +181,7 @@ class LinearFunctions:
         n_low = next(h for h in range(1, 18) if g ** (2 * h + 2) > _MAX_PRODUCTS)
         if field.degree == 1 and n_low == 1:
             return 1, None
-        x = np.arange(g**n_low)
-        table = np.zeros((len(x), len(x)), dtype=np.int64)
-        for power in g ** np.arange(n_low):
-            digit = x // power % g
-            table = field.add(table, field.multiply(digit[:, None], digit))
-        return n_low, table.astype(np.min_scalar_type(g - 1))
+        return n_low, field.products(n_low).astype(np.min_scalar_type(g - 1))
 
     def pieces(self, vectors: np.ndarray) -> list[np.ndarray]:
         """Split vectors into pieces of as many digits as `values` looks up at once."""

@@ -19,7 +19,7 @@ _N_GROUPS = 20  # of users, of which one at a time is left out
 _LEAST_NOISE = 1e-6  # share of the variance, below which labels count as true
 
 
-class _Metric(NamedTuple):
+class _LabelMetric(NamedTuple):
     """A score of predictions, given weights of the classes of each row."""
 
     # Called with the weights, of shape (n, n_classes), and the prediction. Returns the score if
@@ -69,16 +69,16 @@ def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> np.ndarray:
 
 
 _METRICS = {
-    "accuracy": _Metric(_accuracy),
-    "balanced_accuracy": _Metric(_of_confusion(lambda m: (np.diag(m), m.sum(axis=1)))),
-    "f1": _Metric(
+    "accuracy": _LabelMetric(_accuracy),
+    "balanced_accuracy": _LabelMetric(_of_confusion(lambda m: (np.diag(m), m.sum(axis=1)))),
+    "f1": _LabelMetric(
         _of_confusion(lambda m: (2 * m[1, 1], m[1].sum() + m[:, 1].sum())), is_binary=True
     ),
-    "neg_brier_score": _Metric(_neg_brier_score, "probabilities"),
-    "neg_log_loss": _Metric(_neg_log_loss, "probabilities"),
-    "precision": _Metric(_of_confusion(lambda m: (m[1, 1], m[:, 1].sum())), is_binary=True),
-    "recall": _Metric(_of_confusion(lambda m: (m[1, 1], m[1].sum())), is_binary=True),
-    "roc_auc": _Metric(_roc_auc, "decision", is_binary=True),
+    "neg_brier_score": _LabelMetric(_neg_brier_score, "probabilities"),
+    "neg_log_loss": _LabelMetric(_neg_log_loss, "probabilities"),
+    "precision": _LabelMetric(_of_confusion(lambda m: (m[1, 1], m[:, 1].sum())), is_binary=True),
+    "recall": _LabelMetric(_of_confusion(lambda m: (m[1, 1], m[1].sum())), is_binary=True),
+    "roc_auc": _LabelMetric(_roc_auc, "decision", is_binary=True),
 }
 
 
@@ -333,7 +333,7 @@ class LabelDPScorer(BaseScorer):
         return f"make_label_dp_scorer({self.metric!r}{options})"
 
 
-def _metric(name: str) -> _Metric:
+def _metric(name: str) -> _LabelMetric:
     if name not in _METRICS:
         raise ValueError(
             f"There is no score {name!r} on randomised labels; there are "
@@ -350,7 +350,7 @@ def _label_classifier(estimator: Any) -> Any:
     return last if hasattr(last, "_privatize_held_out") else None
 
 
-def _predictions(metric: _Metric, estimator: Any, X: Any) -> np.ndarray:
+def _predictions(metric: _LabelMetric, estimator: Any, X: Any) -> np.ndarray:
     if metric.needs == "labels":
         return estimator.predict(X)
     if metric.needs == "decision" and hasattr(estimator, "decision_function"):

@@ -156,12 +156,8 @@ def _products(order: int) -> tuple[int, np.ndarray]:
     field, n_digits = FiniteField(order), 1
     while order ** (2 * n_digits + 2) <= _MAX_PRODUCTS:
         n_digits += 1
-    x = np.arange(order**n_digits)
-    table = np.zeros((len(x), len(x)), dtype=np.int64)
-    for power in order ** np.arange(n_digits):
-        digit = x // power % order
-        table = field.add(table, field.multiply(digit[:, None], digit))
-    return n_digits, table.ravel().astype(np.min_scalar_type(2 * order - 2))  # a sum of two fits
+    table = field.products(n_digits).ravel()
+    return n_digits, table.astype(np.min_scalar_type(2 * order - 2))  # a sum of two fits
 
 
 class ProjectiveChannel(IndexChannel):

@@ -229,15 +229,15 @@ class StringPlan:
         """Return what reports on each part, the held-out one last."""
         field = FiniteField(self.hash_range)
         threshold = direct_threshold(self.epsilon, self.hash_range)
-        parts: list[PrefixHash] = []
+        found: list[PrefixHash] = []
         for step, share in zip(self.steps, self.shares[:-1], strict=True):
             one = PrefixHash(field, step, 1, threshold)
             expected = self.expected_n_users * share / _USERS_OF_FUNCTION
             n_copies = int(min(expected / one.n_linear, _MOST_CELLS / one.tally_size))
-            parts.append(PrefixHash(field, step, max(n_copies, 1), threshold) if parts else one)
+            found.append(PrefixHash(field, step, max(n_copies, 1), threshold) if found else one)
         order, n_digits = bucket_space(self.epsilon)
         whole = FiniteField(order), n_digits, 1, direct_threshold(self.epsilon, order)
-        return [*parts, PrefixHash(*whole)]
+        return [*found, PrefixHash(*whole)]
 
 
 class PrefixDomain(StringDomain):

@@ -132,23 +132,23 @@ def found_in(state: Collected) -> Found:
     domain: Any = state.protocol.domain
     survey = state.mechanism
     kept, digits = search(survey, domain, state.decoded[0].sum(axis=0))
-    texts = [[(domain.text(one), estimate) for one, estimate in part] for part in kept]
+    texts = [[(domain.text(one), estimate) for one, estimate in step] for step in kept]
     strings = np.array([text for text, _ in texts[-1]], dtype=object)
     may_go_on = np.array([letters[-1:] != (0,) for letters, _ in kept[-1]], dtype=bool)
     tallies, sizes = survey.tallies_on(state.decoded[0], len(domain.plan.steps))
-    rows, part = np.flatnonzero(sizes), survey.mechanisms[-1]
+    rows, last = np.flatnonzero(sizes), survey.mechanisms[-1]
     buckets, support = np.empty(0, dtype=np.int64), np.empty((rows.size, 0))
     if strings.size:
         buckets = domain.codes(digits)[:, -1]
-        support = part.support_of(tallies[rows], buckets)
-    p_values = stats.binom.sf(support.sum(axis=0) - 1, sizes.sum(), float(part.q))
+        support = last.support_of(tallies[rows], buckets)
+    p_values = stats.binom.sf(support.sum(axis=0) - 1, sizes.sum(), float(last.q))
     detected = adjusted_p_values(p_values[None], "fwer")[0] <= 1 - _LEVEL
 
     def estimate(chosen: Any, **flags: np.ndarray) -> FrequencyEstimate:
         flags["or longer"], texts = may_go_on[chosen], strings[chosen]
         if not rows.size:
             return FrequencyEstimate(np.empty((0, len(texts))), texts, flags=flags)
-        client = MixingHash(part.field.order, part.threshold)
+        client = MixingHash(last.field.order, last.threshold)
         channel = MixingHashChannel(buckets[chosen].astype(np.uint64), client)
         values, noise = channel.estimate_decoded(support[:, chosen], sizes[rows])
         n_users, names = state.of_rows(rows)

@@ -165,11 +165,6 @@ def fit_row(family, row, std, n_samples, method, name):
                 'fit_method="mle" or a known prior may serve better.'
             )
         return np.array([exponent])
-    if len(family.names) > 2:
-        raise ValueError(
-            f'{name}: fit_method="mean-variance" solves for two parameters at most, and this prior '
-            f'has {", ".join(family.names)}; take fit_method="mle", or freeze the prior.'
-        )
     mean, spread = _target(family, counts, noise, n_samples, name)
     theta, solved = fit_moments(family, mean, spread, n_samples)
     if not solved:
@@ -246,15 +241,13 @@ class Calibrate(BaseCalibrate):
     the estimates (Eq. 16). "mean-variance" equates the mean and the variance of the prior with
     those of the estimates, less the variance of the noise (Eqs. 17 to 20); for a family of one
     parameter it equates the mean alone (for a power law with n / d, the mean that Eq. 19 estimates,
-    which is known exactly because the frequencies sum to 1). For a family of :mod:`scipy.stats`,
-    the fitted parameters are the shapes, the scale if it is continuous, and the location if its
-    support is the whole line; otherwise the location is 0.
+    which is known exactly because the frequencies sum to 1).
 
     Parameters
     ----------
-    prior : {"power-law", "gaussian", "laplace", "poisson"} or distribution of :mod:`scipy.stats`, \
-            default="power-law"
-        A family, such as ``scipy.stats.gamma``, is fitted; a frozen distribution, such as
+    prior : {"power-law", "gaussian", "laplace", "poisson"} or frozen distribution of \
+            :mod:`scipy.stats`, default="power-law"
+        A family by its name is fitted; a frozen distribution, such as
         ``scipy.stats.norm(10, 3)``, is used as it is.
     fit_method : {"mean-variance", "mle"}, default="mle"
         How the parameters are fitted. The default differs from that of :class:`Power`: the moments
@@ -279,8 +272,8 @@ class Calibrate(BaseCalibrate):
         If the equations of "mean-variance" have no solution. If noise alone explains the spread of
         the estimates, the prior has a standard deviation of 1 % of the noise; if the mean of the
         estimates is not in 0 .. n, n / d is used instead. If no member of the family has these
-        moments on 0 .. n, a family on the whole line takes the member that has them there (which is
-        too wide for the mean), and any other family the nearest member. If there are no more users
+        moments on 0 .. n, "gaussian" and "laplace" take the member that has them on the whole line
+        (which is too wide for the mean), and "poisson" the nearest one. If there are no more users
         than categories, the power law has the exponent 30.
 
     See Also

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import numpy as np
 from scipy import stats
 from scipy.optimize import brentq, minimize, minimize_scalar, root
-from scipy.special import expit, gammaln, logit
+from scipy.special import gammaln
 
 from .._numerics.posterior import Cells, CountPrior, Posterior, prior_moments
 
@@ -42,72 +41,31 @@ class PowerLaw:
         return [np.array([exponent]) for exponent in np.geomspace(0.05, 8.0, 12)]
 
 
-class ScipyFamily:
-    """A family of :mod:`scipy.stats`."""
+class Family:
+    """Distributions on 0 .. n, by a mean above 0, or by a location and a scale."""
 
-    # Its shapes are fitted, the scale if it is continuous, and the location if its support is
-    # the whole line (otherwise it is 0).
-
-    def __init__(self, family, log_mass=None):
-        self.family = family
+    def __init__(self, distribution, names, log_mass):
+        self.distribution, self.names = distribution, names
         self.log_mass = log_mass  # up to a constant, and faster than SciPy's
-        shapes = family._shape_info() if family.numargs else []
-        self.domains = [tuple(map(float, shape.domain)) for shape in shapes]
-        names = [shape.name for shape in shapes]
-        self.continuous = isinstance(family, stats.rv_continuous)
-        self.located = self.continuous and np.isneginf(family.a) and np.isposinf(family.b)
-        if self.located:
-            names.append("loc")
-            self.domains.append((-np.inf, np.inf))
-        if self.continuous:
-            names.append("scale")
-            self.domains.append((0.0, np.inf))
-        self.names = tuple(names)
+        self.located = len(names) == 2
 
-    def freeze(self, theta, n_samples=None):
-        return self.family(**dict(zip(self.names, map(float, theta), strict=True)))
+    def freeze(self, theta, n_samples):
+        return self.distribution(**dict(zip(self.names, map(float, theta), strict=True)))
 
     def prior(self, theta, n_samples):
-        if self.log_mass is not None:
-            return CountPrior(lambda k: self.log_mass(k, *theta), 0, int(n_samples))
-        return prior_of_distribution(self.freeze(theta), n_samples)
+        return CountPrior(lambda k: self.log_mass(k, *theta), 0, int(n_samples))
 
+    # The last parameter is above 0, and a location is any number.
     def to_free(self, theta):
-        return np.array([_to_free(*each) for each in zip(theta, self.domains, strict=True)])
+        return np.append(theta[:-1], np.log(max(theta[-1], 1e-300)))
 
     def from_free(self, free):
-        return np.array([_from_free(*each) for each in zip(free, self.domains, strict=True)])
+        return np.append(free[:-1], np.exp(np.clip(free[-1], -690, 690)))
 
     def starts(self, mean, std, n_samples):
-        """Members with a wide range of shapes; they have the mean if a scale can give it."""
-        n_shapes = len(self.names) - self.located - self.continuous
-        free_shapes = product((-3.0, -1.5, 0.0, 1.5, 3.0), repeat=min(n_shapes, 2))
-        result = []
-        for free in free_shapes:
-            all_free = [*free, *[0.0] * (n_shapes - len(free))]
-            shapes = [_from_free(*each) for each in zip(all_free, self.domains, strict=False)]
-            unit_mean, unit_var = (float(x) for x in self.family.stats(*shapes, moments="mv"))
-            ok = np.isfinite(unit_mean) and np.isfinite(unit_var) and unit_var > 0
-            if self.located:
-                scale = std / np.sqrt(unit_var) if ok else std
-                result.append([*shapes, mean - (scale * unit_mean if ok else 0), scale])
-            elif self.continuous:
-                result.append([*shapes, mean / unit_mean if ok and unit_mean > 0 else mean])
-            else:
-                result.append(shapes)
-        if not self.continuous:
-            result += self._of_the_mean(mean, std)
-        return [np.array(theta, dtype=float) for theta in result]
-
-    def _of_the_mean(self, mean, std):
-        """Members of well-known discrete families with the mean (and perhaps the variance)."""
-        p = np.clip(mean / max(std**2, 1.01 * mean), 1e-12, 1 - 1e-6)
-        known = {
-            "poisson": [mean],
-            "geom": [1 / max(mean, 1.0 + 1e-9)],
-            "nbinom": [mean * p / (1 - p), p],
-        }
-        return [known[self.family.name]] if self.family.name in known else []
+        if self.located:
+            return [np.array([mean, std / self.distribution.std()])]
+        return [np.array([x]) for x in (*np.exp([-3.0, -1.5, 0.0, 1.5, 3.0]), mean)]
 
 
 class Known:
@@ -127,34 +85,27 @@ class Known:
 
 FAMILIES: dict[str, Any] = {
     "power-law": PowerLaw(),
-    "gaussian": ScipyFamily(stats.norm, lambda k, loc, scale: -0.5 * ((k - loc) / scale) ** 2),
-    "laplace": ScipyFamily(stats.laplace, lambda k, loc, scale: -np.abs(k - loc) / scale),
-    "poisson": ScipyFamily(stats.poisson, lambda k, mu: k * np.log(mu) - gammaln(k + 1)),
+    "gaussian": Family(
+        stats.norm, ("loc", "scale"), lambda k, loc, scale: -0.5 * ((k - loc) / scale) ** 2
+    ),
+    "laplace": Family(
+        stats.laplace, ("loc", "scale"), lambda k, loc, scale: -np.abs(k - loc) / scale
+    ),
+    "poisson": Family(stats.poisson, ("mu",), lambda k, mu: k * np.log(mu) - gammaln(k + 1)),
 }
 
 
 def as_family(prior):
-    """Return the family for a name, a family or a frozen distribution of :mod:`scipy.stats`."""
+    """Return the family of a name, or a frozen distribution of :mod:`scipy.stats` as it is."""
     if isinstance(prior, str):
         return FAMILIES[prior]
     if isinstance(prior, (stats.rv_continuous, stats.rv_discrete)):
-        family = ScipyFamily(prior)
-        return family if family.names else Known(prior())
+        raise ValueError(
+            f"Calibrate fits the families {', '.join(map(repr, FAMILIES))}, got the family "
+            f"{prior.name!r} of scipy.stats: give its parameters, as in scipy.stats.norm(10, 3), "
+            "or take NPMLE, which learns a prior of no family."
+        )
     return Known(prior)
-
-
-def _to_free(value, domain):
-    low, high = domain
-    if np.isfinite(low) and np.isfinite(high):
-        return logit(np.clip((value - low) / (high - low), 1e-15, 1 - 1e-15))
-    return np.log(max(value - low, 1e-300)) if np.isfinite(low) else value
-
-
-def _from_free(free, domain):
-    low, high = domain
-    if np.isfinite(low) and np.isfinite(high):
-        return low + (high - low) * expit(free)
-    return low + np.exp(np.clip(free, -690, 690)) if np.isfinite(low) else free
 
 
 def prior_of_distribution(distribution, n_samples):
@@ -194,7 +145,7 @@ def fit_moments(family, mean, std, n_samples):
     # Shapes: -> (n_parameters,).
     # mean, std: mean and standard deviation that its counts on 0 .. n should have.
     # Returns: whether the equations hold. If not, the parameters are those of the nearest
-    # member, or for a family on the whole line those of the member with these moments there.
+    # member, or with a location those of the member with these moments on the whole line.
 
     def misfit(free):
         with np.errstate(all="ignore"):
@@ -210,22 +161,13 @@ def fit_moments(family, mean, std, n_samples):
     starts = [family.to_free(theta) for theta in family.starts(mean, std, n_samples)]
     if len(family.names) == 1:
         return _solve_one(family, misfit, starts)
-    starts.sort(key=lambda free: np.sum(misfit(free) ** 2))
+    (start,) = starts
+    found = start
     with np.errstate(all="ignore"):
-        for start in starts[:3]:
-            found = start
-            if np.abs(misfit(start)).max() > _UNIT:
-                found = root(misfit, start, tol=1e-10, options={"maxfev": 60}).x
-            if np.abs(misfit(found)).max() <= _UNIT:
-                return family.from_free(found), True
-        if family.located:
-            return family.from_free(starts[0]), False
-        # The mean weighs more: a prior that is too wide does less harm than a misplaced one.
-        weight = np.array([100.0, 1.0])
-        nearest = minimize(
-            lambda free: np.sum((weight * misfit(free)) ** 2), starts[0], method="Nelder-Mead"
-        )
-    return family.from_free(nearest.x), False
+        if np.abs(misfit(start)).max() > _UNIT:
+            found = root(misfit, start, tol=1e-10, options={"maxfev": 60}).x
+        is_solved = bool(np.abs(misfit(found)).max() <= _UNIT)
+    return family.from_free(found if is_solved else start), is_solved
 
 
 def _solve_one(family, misfit, starts):
@@ -268,7 +210,7 @@ def fit_likelihood(family, counts, std, n_samples):
     if len(family.names) == 1:
         return family.from_free(np.array([_least_of_one(loss, np.ravel(starts))]))
     best = min(starts, key=loss)
-    unit = np.array([spread if np.isinf(low) else 1.0 for low, _ in family.domains])
+    unit = np.array([spread, 1.0])
     simplex = np.vstack([np.zeros(len(best)), 0.3 * np.eye(len(best))])
     options = {"initial_simplex": simplex, "xatol": 1e-2, "fatol": 1e-2, "maxiter": 150}
     found = minimize(

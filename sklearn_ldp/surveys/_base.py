@@ -315,7 +315,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         domains = {name: _domain_of_view(domain, view) for name, view in views.items()}
         users = self._checked_counts(domains, counts)
         drawn = self._simulated(domain, survey, users, n_repeats)
-        empty = [name for name, part in drawn.items() if not len(part)]
+        empty = [name for name, estimate in drawn.items() if not len(estimate)]
         if empty:
             n_users = int(users[empty[0]].sum())
             raise ValueError(
@@ -347,12 +347,9 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
                 continue
             drawn = (rng.multivariate_hypergeometric(of_question, size) for size in sizes)
             support = np.concatenate([channel.simulate(one, 1, rng) for one in drawn])
-            noise = channel.noise(sizes if len(sizes) > 1 else int(sizes[0]))
+            values, noise = channel.estimate_decoded(support, sizes)
             estimates[name] = FrequencyEstimate(
-                noise.debias(support),
-                categories,
-                noise.of_sample(n_users),
-                oracles.get(name),
+                values, categories, noise.of_sample(n_users), oracles.get(name)
             )
         return estimates
 
@@ -441,22 +438,8 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 def counts_in_views(
     views: Mapping[Any, View], codes: np.ndarray, weights: np.ndarray | None
 ) -> dict[Any, np.ndarray]:
-    """Return how often records have each value that each of several views looks at.
-
-    Parameters
-    ----------
-    views : mapping of names to View
-        The views.
-    codes : ndarray of shape (n, n_columns)
-        One code for each column of each record.
-    weights : ndarray of shape (n,) or None
-        The number of users of each record.
-
-    Returns
-    -------
-    dict of ndarray of shape (d,)
-        The counts by name.
-    """
+    """Return how often records have each value that each of several views looks at."""
+    # Shapes: codes (n, n_columns), weights (n,) or None -> (d,), by the names of the views.
     together, counts = Views(list(views.values())), {}
     for j, (name, view) in enumerate(views.items()):
         seen = together.codes(codes, np.full(len(codes), j))
@@ -465,20 +448,7 @@ def counts_in_views(
 
 
 def table_name(domain: RecordDomain, columns: tuple[int, ...]) -> Any:
-    """Return the name of a table: that of its column, or the tuple of its columns.
-
-    Parameters
-    ----------
-    domain : RecordDomain
-        The domains of all columns.
-    columns : tuple of int
-        Positions of the columns of the table.
-
-    Returns
-    -------
-    str or tuple of str
-        The name.
-    """
+    """Return the name of a table: that of its column, or the tuple of its columns."""
     names = list(domain.columns)
     return names[columns[0]] if len(columns) == 1 else tuple(names[j] for j in columns)
 

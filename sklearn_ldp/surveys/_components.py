@@ -20,7 +20,7 @@ import numpy as np
 Subset = tuple[int, ...]
 
 #: The axes of a component in tables of one shape, its shape, and where it is in each of them.
-Part = tuple[Subset, tuple[int, ...], np.ndarray]
+OfSubset = tuple[Subset, tuple[int, ...], np.ndarray]
 
 
 def subsets(columns: Subset) -> Iterator[Subset]:
@@ -47,7 +47,7 @@ class Components:
         self._index: dict[Subset, int] = {}
         self._sums: dict[tuple[int, ...], np.ndarray] = {}
         self._precisions: dict[tuple[int, ...], np.ndarray] = {}
-        self._tables: list[tuple[Block, list[Part]]] = []
+        self._tables: list[tuple[Block, list[OfSubset]]] = []
         self._variances = np.empty(0)
 
     # -- making them --------------------------------------------------------------------------
@@ -69,8 +69,8 @@ class Components:
         components._allocate(chain.from_iterable(map(subsets, tables)))
         components._tables = components._prepared(tables)
         components._variances = np.asarray(variances, dtype=float)
-        for block, parts in components._tables:
-            for _, shape, where in parts:
+        for block, of_subsets in components._tables:
+            for _, shape, where in of_subsets:
                 weights = components._weights(block, shape)
                 np.add.at(components._precisions[shape], where, weights)
         return components if values is None else components.fitted(values)
@@ -84,11 +84,11 @@ class Components:
             shape: np.zeros((len(precisions), *shape))
             for shape, precisions in self._precisions.items()
         }
-        for block, parts in self._tables:
+        for block, of_subsets in self._tables:
             stacked = np.stack([np.reshape(values[i], block.shape) for i in block.places])
-            for axes, shape, where in parts:
+            for axes, shape, where in of_subsets:
                 weights = self._weights(block, shape) / self._precisions[shape][where]
-                component = weights.reshape(-1, *[1] * len(shape)) * _centred(stacked, axes)
+                component = weights.reshape(-1, *[1] * len(shape)) * centred(stacked, axes)
                 np.add.at(other._sums[shape], where, component)
         return other
 
@@ -117,11 +117,11 @@ class Components:
                 numbers[shape] = self._index[subset] + 1
         self._precisions = {shape: np.zeros(number) for shape, number in numbers.items()}
 
-    def _prepared(self, tables: Sequence[Subset]) -> list[tuple[Block, list[Part]]]:
+    def _prepared(self, tables: Sequence[Subset]) -> list[tuple[Block, list[OfSubset]]]:
         """The tables by shape, each with its components."""
-        return [(block, list(self._parts(block))) for block in self._blocks(tables)]
+        return [(block, list(self._of_subsets(block))) for block in self._blocks(tables)]
 
-    def _parts(self, block: Block) -> Iterator[Part]:
+    def _of_subsets(self, block: Block) -> Iterator[OfSubset]:
         """Yield the axes of each component of a block's tables, its shape, and where they are."""
         for axes in subsets(tuple(range(len(block.shape)))):
             shape = tuple(block.shape[a] for a in axes)
@@ -184,12 +184,12 @@ class Components:
         # Shapes: -> (n_cells,).
         return self._made(self._tables, len(self._variances))
 
-    def _made(self, prepared: list[tuple[Block, list[Part]]], number: int) -> list[np.ndarray]:
+    def _made(self, prepared: list[tuple[Block, list[OfSubset]]], number: int) -> list[np.ndarray]:
         made: list[np.ndarray] = [np.empty(0)] * number
-        for block, parts in prepared:
+        for block, of_subsets in prepared:
             n_cells = math.prod(block.shape)
             values = np.full((len(block.places), *block.shape), 1 / n_cells)
-            for axes, shape, where in parts:
+            for axes, shape, where in of_subsets:
                 full = [block.shape[a] if a in axes else 1 for a in range(len(block.shape))]
                 component = self._sums[shape][where].reshape(-1, *full)
                 values += component * (math.prod(shape) / n_cells)
@@ -198,7 +198,7 @@ class Components:
         return made
 
 
-def _centred(values: np.ndarray, axes: Subset) -> np.ndarray:
+def centred(values: np.ndarray, axes: Subset) -> np.ndarray:
     """The component of some axes in each of several tables of one shape."""
     others = tuple(1 + a for a in range(values.ndim - 1) if a not in axes)
     component = values.sum(axis=others)

@@ -281,11 +281,11 @@ def linear_tables(tables: TableSet, components: Components | None = None) -> Tab
     for columns in columns_of.values():
         for j in columns:
             wanted.setdefault(list(tables.domain.columns)[j], (j,))
-    if all(part.is_raw for part in tables.values()):
+    if all(table.is_raw for table in tables.values()):
         components = components or best_components(sizes, tables.views)
         n_users = int(tables.views[0].noise.n_users)
-        parts = combined_tables(tables.domain, wanted, tables.views, components, n_users)
-        return tables.with_parts(parts)
+        combined = combined_tables(tables.domain, wanted, tables.views, components, n_users)
+        return tables.with_parts(combined)
     known = [name for name in tables if len(tables[name])]
     cells = [tables.row(name) for name in known]
     variances = [cell_variance(tables, name) for name in known]
@@ -293,11 +293,11 @@ def linear_tables(tables: TableSet, components: Components | None = None) -> Tab
     components = Components.of_tables(sizes, of_known, cells, variances)
     of_singles = {name: own for name, own in wanted.items() if own in components}
     made = components.tables(list(of_singles.values()))
-    parts = dict(tables)
+    found = dict(tables)
     for (name, columns), values in zip(of_singles.items(), made, strict=True):
         if name in tables:
-            parts[name] = tables[name].with_values([values], by="Consistent")
+            found[name] = tables[name].with_values([values], by="Consistent")
         else:
             categories = tables.domain.joint(columns).categories
-            parts[name] = FrequencyEstimate([values], categories, postprocessors=("Consistent",))
-    return tables.with_parts(parts)
+            found[name] = FrequencyEstimate([values], categories, postprocessors=("Consistent",))
+    return tables.with_parts(found)

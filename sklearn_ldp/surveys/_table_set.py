@@ -440,7 +440,7 @@ class TableSet(EstimateSet):
         return self._sampled_from
 
     def _heading(self) -> str:
-        n_cells = sum(part.shape[1] for part in self.values())
+        n_cells = sum(table.shape[1] for table in self.values())
         is_product = self.mixture is not None and len(self.mixture.shares) == 1
         model = ", of a model in which columns are independent" if is_product else ""
         return f"TableSet of {len(self)} tables with {n_cells:,} cells{model}"

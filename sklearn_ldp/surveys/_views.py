@@ -15,7 +15,7 @@ from .._domains import RecordDomain
 from .._estimates import FrequencyEstimate
 from .._noise import MULTINOMIAL, Covariances, Noise, Term, every_category
 from .._utils.state import Uncached
-from ._components import Components, Subset, subsets
+from ._components import Components, Subset, centred, subsets
 from ._plan import noise_per_dimension
 
 
@@ -177,11 +177,9 @@ class TableLaw(Uncached):
         """The components of rows over the cells of some columns that the table also has."""
         cells, found = rows.reshape(-1, *(self._sizes[j] for j in columns)), {}
         for subset in subsets(tuple(j for j in columns if j in self._table)):
-            others = tuple(1 + i for i, j in enumerate(columns) if j not in subset)
-            interaction = cells.mean(axis=others)
-            for axis in range(1, interaction.ndim):
-                interaction = interaction - interaction.mean(axis=axis, keepdims=True)
-            found[subset] = interaction
+            axes = tuple(i for i, j in enumerate(columns) if j in subset)
+            n_others = self._n_cells(columns) // self._n_cells(subset)
+            found[subset] = centred(cells, axes) / n_others
         return found
 
     def _moved(

@@ -1,4 +1,4 @@
-"""Many populations in one call, and shards by a given id."""
+"""Many populations in one call."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,6 @@ from sklearn_ldp import (
     OLH,
     Base,
     FrequencyEstimate,
-    HeldOutSearch,
     NoiseModel,
     NormSub,
     PowerNS,
@@ -144,31 +143,3 @@ def test_200_groups_of_42178_categories():
     estimate = estimate_by_group(GRR(categories=42_178), users, np.arange(20_000) % 200)
     assert estimate.shape == (200, 42_178)
     np.testing.assert_array_equal(estimate.noise.n_samples, np.full(200, 100))
-
-
-# -- shards by id ---------------------------------------------------------------------------------
-def test_shards_of_given_reports():
-    oracle = OLH(categories=8, random_state=0)
-    reports = oracle.privatize(VALUES)
-    ids = np.random.default_rng(1).integers(10, size=N)
-    server = clone(oracle).aggregate(reports[:1000], shards=ids[:1000])
-    server.aggregate(reports[1000:], shards=ids[1000:])
-    assert server.estimate_.shards.sizes.tolist() == np.bincount(ids).tolist()
-    np.testing.assert_array_equal(
-        server.frequencies_, clone(oracle).aggregate(reports).frequencies_
-    )
-    alone = clone(oracle).aggregate(reports[ids == 3])
-    np.testing.assert_array_equal(server.estimate_.shards.counts[3], alone.support_counts_)
-    HeldOutSearch().fit(server.estimate_)
-    assert server.aggregate(reports).n_samples_seen_ == 2 * N  # in turn again
-
-
-@pytest.mark.parametrize("shards", [[0], [0, 10], [-1, 0], [0.0, 1.0], [[0, 1]]], ids=str)
-def test_wrong_shards_change_nothing(shards):
-    oracle = OLH(categories=8, random_state=0)
-    reports = oracle.privatize(VALUES)
-    server = clone(oracle).aggregate(reports)
-    before = server.frequencies_
-    with pytest.raises(ValueError, match="expects shards of shape"):
-        server.aggregate(reports[:2], shards=shards)
-    np.testing.assert_array_equal(server.frequencies_, before)

@@ -169,10 +169,7 @@ PLANTED = {
     "gaussian": (stats.norm(2000, 300), stats.norm(2030, 300), stats.norm(2000, 345)),
     "laplace": (stats.laplace(3000, 200), stats.laplace(3030, 200), stats.laplace(3000, 230)),
     "poisson": (stats.poisson(800), stats.poisson(830)),
-    "gamma": (stats.gamma(4, scale=200), stats.gamma(4.3, scale=200), stats.gamma(3, scale=266)),
-    "nbinom": (stats.nbinom(4, 0.005), stats.nbinom(4.3, 0.005), stats.nbinom(3, 0.00375)),
 }
-FAMILIES = {"gamma": stats.gamma, "nbinom": stats.nbinom}
 
 
 def strays(fitted, planted, d, std):
@@ -186,22 +183,17 @@ def strays(fitted, planted, d, std):
 
 
 @pytest.mark.parametrize("fit_method", ["mean-variance", "mle"])
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.slow) if n in FAMILIES else n for n in PLANTED],
-)
+@pytest.mark.parametrize("name", PLANTED)
 def test_planted_moments_are_recovered(name, fit_method, seed):
     """Mean and standard deviation within 5.5 standard errors of the sample moments, which neither
-    fit should exceed: error rate under 1e-6 for each seed (20 tests). The negative controls
+    fit should exceed: error rate under 1e-6 for each seed (12 tests). The negative controls
     are off by 1 % of the mean or more, and the same fit must reject them."""
     rng = np.random.default_rng([seed, 1])
     n, d, std = 10**7, 20_000, 150.0
     planted, *others = PLANTED[name]
     counts = np.rint(planted.rvs(d, random_state=rng)).clip(0, n)
     noisy = counts + std * rng.normal(size=d)
-    post = Calibrate(
-        FAMILIES.get(name, name), fit_method=fit_method, noise=noise_of_level(std / n, n)
-    )
+    post = Calibrate(name, fit_method=fit_method, noise=noise_of_level(std / n, n))
     (fitted,) = post.fit([noisy / n]).prior_
     two = slice(None) if name != "poisson" else slice(1)
     assert (strays(fitted, planted, d, std)[two] < 5.5).all()
@@ -262,7 +254,7 @@ def fit_with_warning(match, counts, std, n, prior):
         )
 
 
-@pytest.mark.parametrize("prior", ["gaussian", "laplace", stats.gamma])
+@pytest.mark.parametrize("prior", ["gaussian", "laplace"])
 def test_where_noise_explains_all_estimates_shrink_to_their_mean(prior):
     counts = np.array([400.0, 410, 420, 430])
     post = fit_with_warning("noise alone explains", counts, 50.0, 10**5, prior)
@@ -283,19 +275,18 @@ def test_counts_that_spread_more_than_the_family_can(prior):
     assert post.prior_[0].std() == pytest.approx(np.sqrt(counts.var() - 100))
 
 
-@pytest.mark.slow
 def test_the_nearest_member_of_a_family_that_cannot():
-    """A negative binomial spreads at least as much as Poisson's law."""
-    rng = np.random.default_rng(0)
-    counts = 400 + 5 * rng.normal(size=500)
-    post = fit_with_warning("takes the nearest", counts, 2.0, 10**5, stats.nbinom)
-    assert post.prior_[0].mean() == pytest.approx(400, rel=0.2)
+    """No Poisson law on 0 .. n has a mean that near to n."""
+    counts = np.full(50, 99.9999)
+    post = fit_with_warning("takes the nearest", counts, 0.1, 100, "poisson")
+    assert post.prior_[0].mean() > 100
 
 
-def test_three_parameters_need_the_likelihood():
-    post = Calibrate(stats.t, fit_method="mean-variance", noise=noise_of_level(0.1, 100))
-    with pytest.raises(ValueError, match=r'two parameters at most.*df, loc, scale.*"mle"'):
-        post.fit(F3)
+def test_families_of_scipy_are_not_fitted():
+    """They need parameters, or names that Calibrate knows."""
+    for family in (stats.gamma, stats.norm, stats.nbinom):
+        with pytest.raises(ValueError, match=rf"got the family '{family.name}' .* its parameters"):
+            Calibrate(family, noise=noise_of_level(0.1, 100)).fit(F3)
 
 
 def test_no_fit_ever_fails_on_odd_rows():
@@ -309,7 +300,7 @@ def test_no_fit_ever_fails_on_odd_rows():
 # -- the class --------------------------------------------------------------------------------
 GIVEN = {
     "gaussian": Calibrate("gaussian", fit_method="mle", noise=noise_of_level(0.05, 100)),
-    "family": Calibrate(stats.poisson, fit_method="mle", noise=noise_of_level(0.05, 100)),
+    "family": Calibrate("poisson", fit_method="mle", noise=noise_of_level(0.05, 100)),
     "frozen": Calibrate(stats.norm(120, 60), noise=noise_of_level(0.05, 500)),
     "frozen-discrete": Calibrate(stats.nbinom(2, 0.02), noise=noise_of_level(0.05, 500)),
 }
@@ -343,7 +334,7 @@ def test_a_known_prior_is_taken_as_it_is():
 def test_a_fitted_prior_gives_the_same_as_if_known():
     rng = np.random.default_rng(0)
     row = rng.gamma(4, 50, 100) / 10**5
-    for prior in ("gaussian", "laplace", "poisson", stats.gamma):
+    for prior in ("gaussian", "laplace", "poisson"):
         post = Calibrate(prior, noise=noise_of_level(2e-4, 10**5)).fit([row])
         expected = calibrate(row, 2e-4, 10**5, post.prior_[0])
         np.testing.assert_allclose(post.frequencies_, expected, rtol=0, atol=1e-10)

@@ -22,6 +22,7 @@ from sklearn_ldp import (
     EmpiricalBayes,
     EstimateSet,
     HeldOutSearch,
+    MatrixOracle,
     Norm,
     NormSub,
     PrivacyWarning,
@@ -386,11 +387,12 @@ def test_variances_of_the_columns_of_adult(shared_data):
     assert {"sex", "income"} <= set(found)
 
 
-def test_simulated_collections_are_like_real_ones(collections):
+@pytest.mark.parametrize("oracle", [GRR(), MatrixOracle()])
+def test_simulated_collections_are_like_real_ones(oracle, collections):
     """Standardised errors have mean square 1, at 1e-6; half of the users asked is found."""
     _, truth = collections
     counts = {name: np.rint(500 * f).astype(int) for name, f in truth.items()}
-    simulated = survey(epsilon=3.0, oracle=GRR()).simulate(counts, 600)
+    simulated = survey(epsilon=3.0, oracle=oracle).simulate(counts, 600)
     assert simulated["sex"].shape == (600, 2)
     low, high = stats.chi2.ppf([5e-7, 1 - 5e-7], 600) / 600
     for name in ("sex", "age"):
