@@ -85,10 +85,11 @@ def write_reports(
     Raises
     ------
     RefusedBatchError
-        If a report cannot come from the oracle; or if Parquet compresses the reports to fewer bytes
-        than honest ones take, as it does with values that nobody has randomised: such a file would
-        be refused when it is read. This is a ValueError; no file is written then (what was given
-        as an open file has to be discarded).
+        If a report cannot come from the oracle, or plain reports are of another epsilon by what
+        they support (see the oracle's `aggregate`); or if Parquet compresses the reports to fewer
+        bytes than honest ones take, as it does with values that nobody has randomised: such a file
+        would be refused when it is read. This is a ValueError; no file is written then (what was
+        given as an open file has to be discarded).
 
     Examples
     --------

@@ -38,7 +38,6 @@ from ._ledger import (
 )
 from .containers import as_chunks, report_fields, to_columns
 
-
 _N_TESTED = 1 << 16  # reports: OLH of 64 categories at epsilon 4 for 1 takes 6,000 to tell
 
 
@@ -261,8 +260,9 @@ def tally_reports(
 ) -> Tally:
     """Add up one batch of reports: a pure function that a worker can call.
 
-    Arrays that do not know their protocol are tested as in the oracle's `aggregate`. Memory stays bounded whatever the number of reports: arrays are processed in pieces,
-    iterators and Arrow streams are read once.
+    Memory stays bounded whatever the number of reports: arrays are processed in pieces,
+    iterators and Arrow streams are read once. Arrays that do not know their protocol are tested as
+    in the oracle's `aggregate`.
 
     Privacy: costs none.
 

@@ -168,7 +168,7 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
         )
     given = y if hasattr(y, "dtype") else np.asarray(y)
     if getattr(given.dtype, "kind", "") == "c":  # scikit-learn's error would show them
-        raise ValueError(f"Complex data not supported: {name} needs labels that are texts or numbers.")
+        raise ValueError(f"Complex data not supported: {name} needs numbers or texts.")
     labels = column_or_1d(given, warn=True)
     if labels.dtype.kind == "f":
         assert_all_finite(labels, input_name="y", estimator_name=name)

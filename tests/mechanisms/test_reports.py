@@ -145,7 +145,7 @@ def test_reports_of_two_protocols_are_of_neither():
     for both in joined(R, four):
         assert both.configuration["epsilon"] in ("1.0 and 4.0", "4.0 and 1.0")
         for server in (reader(GRR(1.0, categories=64)), reader(GRR(4.0, categories=64))):
-            with pytest.raises(ValueError, match=r"epsilon '(1\.0 and 4\.0|4\.0 and 1\.0)' instead"):
+            with pytest.raises(ValueError, match="epsilon '(1.0 and 4.0|4.0 and 1.0)' instead"):
                 server.fit(both[::2])
         again = np.concatenate([both, R])  # whatever is added to it
         assert again.configuration["oracle"] == "GRR"
@@ -157,7 +157,7 @@ def test_reports_of_two_protocols_are_of_neither():
 
 
 def test_joined_reports_are_of_the_protocol_that_takes_all_of_them():
-    """Whichever comes first: reports of a round beside those of none, of a list beside open ones."""
+    """Whichever comes first: of a round beside those of none, of a list beside open ones."""
     unlisted = OLH(1.0, categories="open", hash_family="mixing", random_state=0)
     listed = clone(unlisted).set_params(categories=["a", "b"])
     parts = [one.privatize(["a", "b"] * 50) for one in (unlisted, listed)]
@@ -170,7 +170,7 @@ def test_joined_reports_are_of_the_protocol_that_takes_all_of_them():
     for both in (np.concatenate([R, may]), np.concatenate([may, R])):
         assert both.configuration["collection_round"] == "may"
     for both in joined(may, june):
-        with pytest.raises(RefusedBatchError, match="'(may and june|june and may)' instead of 'may'"):
+        with pytest.raises(RefusedBatchError, match="round '(may|june) and .* of 'may'"):
             Aggregator(GRR(categories=64), collection_round="may").add(both, "1")
 
 
@@ -426,7 +426,7 @@ def test_plain_reports_of_another_epsilon_are_not_read_in_silence(oracle, epsilo
 def test_plain_reports_of_another_epsilon_get_into_no_collection(tmp_path):
     """A file would say of them what they are not."""
     wrong, four = np.asarray(made(OUE(1.0, categories=64))), OUE(4.0, categories=64)
-    server, path, said = Aggregator(four), tmp_path / "a.jsonl", r"support 1\.633 categories on average"
+    server, path, said = Aggregator(four), tmp_path / "a.jsonl", r"that support 1\.633 categories"
     for refuses in (
         lambda: server.add(wrong, "1"),
         lambda: aggregate(iter([wrong[:300], wrong[300:]]), server, batch_id="1"),
