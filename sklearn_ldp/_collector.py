@@ -40,7 +40,8 @@ _COLLECTION = """input : {"values", "reports"}, default="values"
 n_shards : int, default=10
     Number of shards of the reports (user i is in shard i modulo `n_shards`) whose counts are kept
     apart, for :class:`~sklearn_ldp.HeldOutSearch`. With 1 no shards are kept, nor where they would
-    take more than 64 MiB.
+    take more than 64 MiB. Their sums tell something of the order of the users, so shuffle reports
+    before, or keep no shards, if others get the fitted oracle or its estimate.
 random_state : int, RandomState, Generator or None, default=None
     None draws every coin from a secure source. Anything else makes reports
     predictable, and is for simulations.
@@ -723,7 +724,8 @@ class BaseCollector(  # type: ignore[call-arg]
 
         So a search over epsilon is for values, as a simulation: for an oracle that reads reports,
         the clients have chosen epsilon, and all that makes up the protocol but the domain. Make
-        another oracle for other reports.
+        another oracle for other reports. Nothing refuses a search over whole oracles on plain
+        arrays, which all of them can read: give it reports that know their protocol.
 
         Parameters
         ----------

@@ -184,8 +184,9 @@ class Aggregator:
         Raises
         ------
         RefusedBatchError
-            If a report cannot come from the oracle, or if the batch was seen before. This is a
-            ValueError.
+            If a report cannot come from the oracle, if plain reports support more or fewer
+            categories than its clients' do (see the oracle's `aggregate`), or if the batch was
+            seen before. This is a ValueError.
         """
         check_batch_id(batch_id)
         try:

@@ -49,6 +49,7 @@ class Ledger(Mapping[str, int]):
     _by_id: dict[str, Entry]
     _by_key: dict[bytes, str]  # ids of batches that nobody but a copy agrees with
     _by_line: dict[bytes, str]  # one batch of posted lines that had the line
+    _by_place: dict[bytes, str]  # the first batch of posted lines of a file at that place
     #: Numbers of lines of the batches of posted lines, by which files that grew are known.
     posted_sizes: set[int]
 
@@ -59,7 +60,8 @@ class Ledger(Mapping[str, int]):
         rule: CopyRule | None = None,
     ) -> None:
         self._rule, self._n = rule, 0
-        self._by_id, self._by_key, self._by_line, self.posted_sizes = {}, {}, {}, set()
+        self._by_id, self._by_key, self._by_line, self._by_place = {}, {}, {}, {}
+        self.posted_sizes = set()
         for batch, n_reports in batches.items():
             self._add(batch, n_reports, digests.get(batch, b""))
 
@@ -161,6 +163,11 @@ class Ledger(Mapping[str, int]):
 
     def _refuse_copy(self, batch: str, n_reports: int, digest: bytes) -> None:
         """Raise RepeatedBatchError if other batches have the reports, or most posted lines."""
+        # Without digests of lines, nobody has looked whether a file of posted lines has grown.
+        place = digest[_FILE] if batch.startswith(POSTED) and len(digest) == N_BYTES else b""
+        if (known := self._by_place.get(place)) is not None and known in self:
+            what = f"a file at the place of batch {batch!r} before, as batch {known!r}"
+            raise _counted(batch, f"{what}, and a tally does not tell whether it has grown")
         if self._rule is None:
             return
         original = self._by_key.get(self._rule.key(digest, n_reports))
@@ -179,6 +186,8 @@ class Ledger(Mapping[str, int]):
 
     def _add(self, batch: str, n_reports: int, digest: bytes) -> None:
         self._by_id[batch] = Entry(self._n, n_reports, digest)
+        if batch.startswith(POSTED) and any(digest[_FILE]):
+            self._by_place.setdefault(digest[_FILE], batch)
         if self._rule is not None:
             if key := self._rule.key(digest, n_reports):
                 self._by_key.setdefault(key, batch)

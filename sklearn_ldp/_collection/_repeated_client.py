@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .._mechanisms import OracleOrProtocol, Protocol
+from .._mechanisms import OracleOrProtocol, Protocol, Reports
 from .._mechanisms.chain import Chain
 from .._mechanisms.coins import SecureCoins
+from .._mechanisms.protocol import reports_of
 from .._mechanisms.several import Several
 from ..surveys import BaseColumnSurvey
 from ._memo import BaseClient
@@ -166,7 +167,7 @@ class RepeatedClient(BaseClient):
         return f"RepeatedClient({column}n_values={self.n_values}, spent={self.spent:g})"
 
     # -- reporting ------------------------------------------------------------------------------
-    def report(self, value: Any, *, collection_round: str) -> np.ndarray:
+    def report(self, value: Any, *, collection_round: str) -> Reports:
         """Return the user's report of a round.
 
         Privacy: spends `epsilon_forever` if the value is new, otherwise nothing.
@@ -181,8 +182,8 @@ class RepeatedClient(BaseClient):
 
         Returns
         -------
-        ndarray of shape (1,) or (1, width)
-            One report, as ``oracle.privatize([value])`` returns it.
+        Reports of shape (1,) or (1, width)
+            One report, which knows its round, as ``oracle.privatize([value])`` returns it.
 
         Raises
         ------
@@ -206,7 +207,8 @@ class RepeatedClient(BaseClient):
             if collection_round not in entries["rounds"]:
                 self._add_round(entries, self._code(value), collection_round)
         sent = entries["sent"][entries["rounds"].index(collection_round)]
-        return self._report(entries["permanent"][sent] if type(sent) is int else sent)
+        row = entries["permanent"][sent] if type(sent) is int else sent
+        return reports_of(self._report(row), self._protocol.protocol(collection_round))
 
     def _add_round(self, entries: dict[str, Any], code: np.ndarray, collection_round: str) -> None:
         """Draw the report of a round; a number in "sent" stands for a permanent report."""
@@ -223,9 +225,10 @@ class RepeatedClient(BaseClient):
                 )
             permanent = self._row(chain.permanent(code, coins, function))
             _append(entries, values=digest, permanent=permanent, first=len(entries["rounds"]))
-        sent: Any = entries["values"].index(digest)
-        if not chain.are_permanent(1, coins)[0]:
-            sent = self._row(chain.uniform(code, coins, function))
+        # Both are made whichever is sent, so that no clock tells which one it is.
+        uniform = self._row(chain.uniform(code, coins, function))
+        is_permanent = chain.are_permanent(1, coins)[0]
+        sent: Any = entries["values"].index(digest) if is_permanent else uniform
         _append(entries, rounds=collection_round, sent=sent)
 
     def _new(self, coins: SecureCoins) -> dict[str, Any]:
@@ -386,7 +389,7 @@ class SurveyClient(BaseClient):
         """Number of reports made by any client with this file, each of which spent epsilon."""
         return self._read()["n_reports"]
 
-    def report(self, record: Mapping[Any, Any]) -> np.ndarray:
+    def report(self, record: Mapping[Any, Any]) -> Reports:
         """Return the user's report: a new one the first time, and later the same.
 
         Privacy: spends epsilon the first time.
@@ -398,7 +401,7 @@ class SurveyClient(BaseClient):
 
         Returns
         -------
-        ndarray of shape (1, width)
+        Reports of shape (1, width)
             One report, as ``survey.privatize`` returns it.
 
         Raises
@@ -410,7 +413,7 @@ class SurveyClient(BaseClient):
         """
         return self._reported(record, False)
 
-    def renew(self, record: Mapping[Any, Any]) -> np.ndarray:
+    def renew(self, record: Mapping[Any, Any]) -> Reports:
         """Make a new report for the same column, which replaces the old one.
 
         Privacy: spends epsilon, in addition to what the reports before have spent.
@@ -422,7 +425,7 @@ class SurveyClient(BaseClient):
 
         Returns
         -------
-        ndarray of shape (1, width)
+        Reports of shape (1, width)
             The new report; it raises what `report` does.
         """
         return self._reported(record, True)
@@ -430,14 +433,14 @@ class SurveyClient(BaseClient):
     def __repr__(self) -> str:
         return f"SurveyClient(column={self.column!r}, n_reports={self.n_reports})"
 
-    def _reported(self, record: Mapping[Any, Any], is_renewed: bool) -> np.ndarray:
+    def _reported(self, record: Mapping[Any, Any], is_renewed: bool) -> Reports:
         """The report in the file, where a new one is before it is returned."""
         with self._changing() as entries:
             if is_renewed or entries["report"] is None:
                 own = self._protocol.mechanism.mechanisms[self._part]
                 report = own.privatize(self._code(record), SecureCoins())
                 entries.update(report=self._row(report), n_reports=entries["n_reports"] + 1)
-        return self._report(entries["report"])
+        return reports_of(self._report(entries["report"]), self._protocol)
 
     def _new(self, coins: SecureCoins) -> dict[str, Any]:
         return {**super()._new(coins), "report": None, "n_reports": 0}

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from .._mechanisms import OracleOrProtocol, Protocol, as_protocol
+from .._mechanisms import OracleOrProtocol, Protocol, Reports, as_protocol
 from .._mechanisms.coins import SecureCoins
+from .._mechanisms.protocol import reports_of
 from .._utils.files import replacing
 from .._utils.random import RandomState, as_generator
 from .._utils.text import printable
@@ -24,7 +25,7 @@ from .._utils.typing import ReportSink, ReportSource
 from ._batches import Key, RefusedBatchError, as_key, check_batch_id
 from ._header import ContentDigest, Header, parse_header, refuse_other_configuration
 from ._ledger import NO_LINES
-from ._tally import Tally, count_batch, without_order
+from ._tally import Tally, count_batch, refuse_unlikely, without_order
 from .containers import as_chunks, from_columns, is_older, report_fields, to_columns
 from .formats import FORMATS, format_of
 from .sources import is_path, is_url, name_of, open_source
@@ -85,10 +86,11 @@ def write_reports(
     Raises
     ------
     RefusedBatchError
-        If a report cannot come from the oracle; or if Parquet compresses the reports to fewer bytes
-        than honest ones take, as it does with values that nobody has randomised: such a file would
-        be refused when it is read. This is a ValueError; no file is written then (what was given
-        as an open file has to be discarded).
+        If a report cannot come from the oracle, or plain reports are of another epsilon by what
+        they support (see the oracle's `aggregate`); or if Parquet compresses the reports to fewer
+        bytes than honest ones take, as it does with values that nobody has randomised: such a file
+        would be refused when it is read. This is a ValueError; no file is written then (what was
+        given as an open file has to be discarded).
 
     Examples
     --------
@@ -133,7 +135,9 @@ def _add_checked(shuffle, reports, protocol):
     try:
         for chunk in as_chunks(reports, protocol):
             if len(chunk):
-                checked = protocol.check(chunk)
+                if not fields:
+                    refuse_unlikely(protocol, chunk)
+                checked = protocol.check(chunk, in_any_round=False)
                 fields = report_fields(protocol, checked)
                 shuffle.add(to_columns(checked, fields), may_spill=not is_held)
         if not fields:
@@ -150,7 +154,7 @@ def read_reports(
     collection_round: str = "",
     format: str = "auto",
     key: bytes | None = None,
-) -> np.ndarray:
+) -> Reports:
     """Read a batch of reports that `write_reports` wrote.
 
     Privacy: costs none.
@@ -170,8 +174,8 @@ def read_reports(
 
     Returns
     -------
-    ndarray whose first axis is the users
-        The reports, as integers of the smallest type that holds them.
+    Reports whose first axis is the users
+        The reports, as integers of the smallest type that holds them; they know their protocol.
 
     Raises
     ------
@@ -181,7 +185,7 @@ def read_reports(
     """
     protocol = as_protocol(oracle, collection_round)
     pieces = _read(path, protocol, format, as_key(key))
-    return np.concatenate([chunk for _, chunk in pieces])
+    return reports_of(np.concatenate([chunk for _, chunk in pieces]), protocol)
 
 
 def tally_file(
@@ -195,6 +199,9 @@ def tally_file(
     """Add up a file of reports: a pure function that a worker can call.
 
     Memory stays bounded whatever the number of reports. Privacy: costs none.
+
+    Of lines as clients post them a tally does not tell whether their file has grown: an aggregator
+    refuses two of the same path, unless :func:`aggregate` reads the file and looks at its lines.
 
     Parameters
     ----------

@@ -38,6 +38,8 @@ from ._ledger import (
 )
 from .containers import as_chunks, report_fields, to_columns
 
+_N_TESTED = 1 << 16  # reports: OLH of 64 categories at epsilon 4 for 1 takes 6,000 to tell
+
 
 @dataclass(frozen=True, eq=False)
 class Tally:
@@ -259,7 +261,8 @@ def tally_reports(
     """Add up one batch of reports: a pure function that a worker can call.
 
     Memory stays bounded whatever the number of reports: arrays are processed in pieces,
-    iterators and Arrow streams are read once.
+    iterators and Arrow streams are read once. Arrays that do not know their protocol are tested as
+    in the oracle's `aggregate`.
 
     Privacy: costs none.
 
@@ -321,6 +324,8 @@ def count_batch(
     try:
         for chunk in beginning.watch(as_chunks(reports, protocol)):
             if len(chunk):
+                if header is None and not counts.n_samples:
+                    refuse_unlikely(protocol, chunk)
                 counts = counts.added(
                     protocol.mechanism,
                     len(chunk),
@@ -350,7 +355,15 @@ def _at_random(n_shards: int, start: int, stop: int) -> np.ndarray:
 
 def _checked(protocol: Protocol | None, chunk: Any, start: int, stop: int) -> np.ndarray:
     piece = chunk[start:stop]
-    return piece if protocol is None else protocol.check(piece)
+    return piece if protocol is None else protocol.check(piece, in_any_round=False)
+
+
+def refuse_unlikely(protocol: Protocol, first: Any) -> None:
+    """Raise ValueError for plain reports that clients with another epsilon make, by their totals.
+
+    Files say what their reports are of. Of arrays the first ones are enough, as for `Beginning`.
+    """
+    protocol.check(first[:_N_TESTED], tests_totals=True, in_any_round=False)
 
 
 # -- digests, by which batches are known however they were stored and cut -------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -35,11 +36,12 @@ class Reports(np.ndarray):
     """Reports that know which protocol they are of, as `privatize` returns them.
 
     They are an array like any other. Rows, slices, copies and pickles know the protocol as well,
-    and so does what ``np.concatenate`` makes of reports of one protocol. Results of arithmetic,
-    arrays of another type, and what ``np.asarray`` returns are plain arrays again. So are arrays
-    that were stored as numbers alone, as by ``np.save``, or in a data frame. Whoever reads reports
-    (`fit` and `aggregate` with reports, files, tests) refuses those of another protocol. What they
-    say of themselves is no proof, so the reports themselves are checked all the same.
+    and so does what ``np.concatenate`` makes of reports; of several protocols it is refused by
+    whoever reads it. Results of arithmetic, arrays of another type, lists, and what ``np.asarray``
+    returns are plain arrays again. So are arrays that were stored as numbers alone, as by
+    ``np.save``, or in a data frame. Whoever reads reports (`fit` and `aggregate` with reports,
+    files, tests) refuses those of another protocol. What they say of themselves is no proof, so
+    the reports themselves are checked all the same.
 
     Parameters
     ----------
@@ -80,9 +82,8 @@ class Reports(np.ndarray):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         result = super().__array_function__(func, types, args, kwargs)
         if func is np.concatenate:
-            first, *others = {id(one): one for one in map(_source_of, args[0])}.values()
-            if first is not None and not any(_differs(first, other) for other in others):
-                return reports_of(result, first)
+            source = _common({id(one): one for one in map(_source_of, args[0])}.values())
+            return result if source is None else reports_of(result, source)
         return result
 
     def __reduce__(self) -> Any:
@@ -104,11 +105,33 @@ def _source_of(reports: Any) -> Any:
     return reports._source if isinstance(reports, Reports) else None
 
 
+def _common(sources: Iterable[Any]) -> Any:
+    """The source of reports of several; None if one is not known."""
+    first, *others = sources
+    if first is None or None in others:
+        return None
+    with suppress(TypeError):  # categories without a form that is the same everywhere
+        # Of two it may be the other that takes reports of both: it has a round, or a list.
+        wider = next((other for other in others if _differs(first, other)), first)
+        if not any(_differs(wider, other) for other in (first, *others)):
+            return wider
+        ours, theirs = (getattr(one, "configuration", one) for one in (first, wider))
+        pairs = {name: (ours.get(name), theirs.get(name)) for name in {**ours, **theirs}}
+        return {name: a if a == b else f"{a} and {b}" for name, (a, b) in pairs.items()}
+    return None
+
+
 def _differs(source: Any, other: Any) -> bool:
-    """Whether reports of two sources are not of one protocol."""
-    if isinstance(source, Protocol) and other is not None:
-        return bool(source.difference(other))
+    """Whether reports of another source are not of the protocol of this one."""
+    if isinstance(source, Protocol):
+        return bool(source.difference(other, in_any_round=not _round_of(other)))
     return bool(source != getattr(other, "configuration", other))
+
+
+def _round_of(source: Any) -> Any:
+    """The round of a protocol or of a configuration, which may be anybody's."""
+    of_dict = source.get("collection_round") if isinstance(source, dict) else None
+    return getattr(source, "collection_round", of_dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +234,7 @@ class Protocol(Uncached):
         other : Protocol or dict
             The protocol to compare with, or its configuration.
         in_any_round : bool, default=False
-            Whether one whose round has no name is taken to be of this round.
+            Whether the rounds need not be the same if one of them has no name.
 
         Returns
         -------
@@ -223,7 +246,7 @@ class Protocol(Uncached):
         ours = self._key if listed else self.configuration
         if theirs.get("domain_sha256") == "open" and ours.get("hash_family") == "mixing":
             theirs = {**theirs, **{name: ours[name] for name in _OF_LISTS if name in ours}}
-        if in_any_round and not theirs.get("collection_round"):
+        if in_any_round and not (self.collection_round and theirs.get("collection_round")):
             theirs = {**theirs, "collection_round": self.collection_round}
         what = configuration_difference(theirs, ours)
         if not what and listed and self.domain != listed.domain:
@@ -297,7 +320,9 @@ class Protocol(Uncached):
             )
         return array.astype(np.int64)
 
-    def check(self, reports: ArrayLike, *, tests_totals: bool = False) -> np.ndarray:
+    def check(
+        self, reports: ArrayLike, *, tests_totals: bool = False, in_any_round: bool = True
+    ) -> np.ndarray:
         """Return reports in canonical form.
 
         Parameters
@@ -310,6 +335,8 @@ class Protocol(Uncached):
             of this one would support so many categories, or so few, with a probability below 1e-9.
             They are refused if no 15 % of fake reports explain the difference; otherwise a
             UserWarning tells of it once.
+        in_any_round : bool, default=True
+            Whether a protocol whose round has no name takes reports of any round, as oracles do.
 
         Returns
         -------
@@ -323,7 +350,8 @@ class Protocol(Uncached):
         """
         source = _source_of(reports)
         try:
-            what = source is not None and self.difference(source, in_any_round=True)
+            is_any = in_any_round or not _round_of(source)
+            what = source is not None and self.difference(source, in_any_round=is_any)
             if what:
                 raise ValueError(f"they are of another collection: {what}")
             checked = self.mechanism.as_reports(reports)

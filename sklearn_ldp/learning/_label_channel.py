@@ -166,7 +166,10 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
             f"{name} requires y to be passed, but the target y is None: it needs the labels of "
             "the users."
         )
-    labels = column_or_1d(y if hasattr(y, "dtype") else np.asarray(y), warn=True)
+    given = y if hasattr(y, "dtype") else np.asarray(y)
+    if getattr(given.dtype, "kind", "") == "c":  # scikit-learn's error would show them
+        raise ValueError(f"Complex data not supported: {name} needs numbers or texts.")
+    labels = column_or_1d(given, warn=True)
     if labels.dtype.kind == "f":
         assert_all_finite(labels, input_name="y", estimator_name=name)
     _refuse_missing(y, labels, name, "in y")

@@ -226,6 +226,44 @@ def test_a_posted_file_that_grows_counts_once(oracle, is_cut, tmp_path):
         assert Aggregator.load(state, oracle).n_samples == 600
 
 
+@pytest.mark.parametrize("oracle", [YES_NO, SEEDS], ids=str)
+def test_tallies_of_a_posted_file_that_grows_count_once(oracle, tmp_path):
+    """Workers read it without the ledger: 100, 300 and 600 were counted for a truth of 300."""
+    lines, path = drawn(oracle, 300), tmp_path / "a.jsonl"
+    tallies = [tally_file(stored(path, lines[:n]), oracle) for n in (100, 200, 300)]
+    server = Aggregator(oracle).merge(tallies[0])
+    for other in tallies[1:]:
+        with pytest.raises(RepeatedBatchError, match="a tally does not tell whether it has grown"):
+            server.merge(other)
+        with pytest.raises(RepeatedBatchError, match="a tally does not tell whether it has grown"):
+            tallies[0] + other
+    with pytest.raises(RepeatedBatchError, match="has counted the first 100 of the lines"):
+        aggregate(path, server)
+    read = aggregate(stored(path, lines[:100]), Aggregator(oracle))
+    with pytest.raises(RepeatedBatchError, match="a tally does not tell whether it has grown"):
+        read.merge(tallies[2])
+    # The remedy; and what aggregate reads itself may be at the place of another file, as before.
+    server.merge(tally_file(stored(tmp_path / "b.jsonl", lines[100:]), oracle))
+    other = drawn(SEEDS, 50)
+    if oracle is SEEDS:
+        aggregate(stored(path, other), server)
+    assert (server.n_samples, read.n_samples) == (300 + 50 * (oracle is SEEDS), 100)
+
+
+@pytest.mark.parametrize("oracle", [YES_NO, SEEDS], ids=str)
+def test_lines_may_be_spelled_with_other_spaces(oracle, tmp_path):
+    """A relay that writes JSON anew makes no new batch: 100 lines counted 200."""
+    lines, path = drawn(oracle, 300), tmp_path / "a.jsonl"
+    server = aggregate(stored(path, lines[:100]), Aggregator(oracle, on_repeat="ignore"))
+    for spaces in ((",", ":"), (" ,", ":  "), (",\t", "\t:"), (", ", ": \r")):
+        texts = [json.dumps(json.loads(line), separators=spaces) for line in lines]
+        spelled = [f" {text} \r\n".encode() for text in texts]
+        aggregate(stored(path, spelled[:100]), server)
+        with pytest.raises(RepeatedBatchError, match="has counted the first 100 of the lines"):
+            aggregate(stored(path, spelled), server)
+    assert (server.n_samples, server.summary().n_repeats) == (100, 4)
+
+
 def test_honest_files_of_few_categories_all_count(tmp_path):
     """They share all their lines, and often even how many there are of each."""
     server = Aggregator(YES_NO, on_repeat="ignore")

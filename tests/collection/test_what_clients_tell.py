@@ -1,6 +1,8 @@
 """Clients show nothing of what came, and nobody tells a value by their absence."""
 
+import json
 import math
+import os
 import traceback
 import unicodedata
 from itertools import product
@@ -224,6 +226,44 @@ def test_the_forms_of_a_text_are_one_answer():
     ):
         OLH(1.0, categories=[composed, apart], hash_family="mixing").privatize([composed])
     assert GRR(1.0, categories=[composed, apart]).privatize([apart]).shape == (1,)
+
+
+# -- clocks ------------------------------------------------------------------------------------
+def least_bytes(ask, told, n, monkeypatch):
+    """The least number of secure bytes that a client drew for the truth, and for a lie."""
+    real, drawn, found = os.urandom, [], {True: [], False: []}
+    monkeypatch.setattr("os.urandom", lambda size: drawn.append(size) or real(size))
+    for _ in range(n):
+        drawn.clear()
+        found[told(ask())].append(sum(drawn))
+    monkeypatch.setattr("os.urandom", real)
+    return [min(one) for one in found.values()]  # more are drawn for ties and rejected words
+
+
+@pytest.mark.parametrize("oracle", [GRR(1.0, categories=4), OLH(1.0, **OPEN)], ids=repr)
+def test_a_lie_takes_as_many_bytes_as_the_truth(oracle, monkeypatch):
+    """As in JavaScript: a word was drawn for lies alone. The chance of no lie or truth is 1e-20."""
+    channel = type(oracle)(**{**oracle.get_params(), "categories": range(4)}).channel()
+
+    def told(report):
+        return bool(channel.count_support(np.asarray(report))[2])
+
+    truth, lie = least_bytes(lambda: oracle.privatize([2]), told, 200, monkeypatch)
+    assert truth == lie
+
+
+def test_a_permanent_report_takes_as_many_bytes_as_another(tmp_path, monkeypatch):
+    """Whoever knew which reports are permanent would learn of them what epsilon_forever lets."""
+    oracle, rounds = GRR(1.0, categories=2), iter(map(str, range(1000)))
+    client = RepeatedClient(oracle, tmp_path / "a", question="test", epsilon_forever=2.0)
+    client.report(1, collection_round="first")
+
+    def told(_):
+        return type(json.loads((tmp_path / "a").read_text())["sent"][-1]) is int
+
+    ask = lambda: client.report(1, collection_round=next(rounds))  # noqa: E731
+    permanent, uniform = least_bytes(ask, told, 100, monkeypatch)
+    assert permanent == uniform
 
 
 # -- links -------------------------------------------------------------------------------------

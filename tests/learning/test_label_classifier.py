@@ -918,6 +918,9 @@ def test_labels_that_are_refused_are_not_shown():
     with pytest.raises(ValueError, match="unknown class at position 1") as caught:
         client.privatize(["n", "SECRET", "y"])
     assert "SECRET" not in str(caught.value)
+    with pytest.raises(ValueError, match="Complex data not supported: Label") as caught:
+        client.privatize([7_777_777j, 0, 1])
+    assert "7777777" not in str(caught.value)
 
 
 @pytest.mark.parametrize("correction", ["probabilities", "likelihood"])

@@ -30,7 +30,16 @@ from sklearn_ldp import (
     SubsetSelection,
 )
 from sklearn_ldp._mechanisms import Reports
-from sklearn_ldp.collection import Aggregator, RefusedBatchError
+from sklearn_ldp.collection import (
+    Aggregator,
+    RefusedBatchError,
+    RepeatedClient,
+    SurveyClient,
+    aggregate,
+    read_reports,
+    tally_reports,
+    write_reports,
+)
 from sklearn_ldp.learning import PrivatizedColumns
 from sklearn_ldp.metrics import make_frequency_scorer, make_held_out_scorer
 from sklearn_ldp.oracles import estimate_by_group
@@ -106,10 +115,6 @@ DROPS = {
     "bincount": np.bincount,
     "with a plain array": lambda R: np.concatenate([R, np.arange(3)]),
     "to a plain array": lambda R: np.concatenate([np.arange(3), R]),
-    "another epsilon": lambda R: np.concatenate([R, made(GRR(2.0, categories=64))]),
-    "a pickle of another epsilon": lambda R: np.concatenate(
-        [pickle.loads(pickle.dumps(one)) for one in (R, made(GRR(2.0, categories=64)))]
-    ),
     "scalar": lambda R: R[0],
 }
 
@@ -125,6 +130,48 @@ def test_keeps_the_protocol(make):
 @pytest.mark.parametrize("make", DROPS.values(), ids=DROPS)
 def test_drops_the_protocol(make):
     assert getattr(make(R), "configuration", None) is None
+
+
+def joined(*reports):
+    """Joined as they are, pickled, and one after the other."""
+    pickled = [pickle.loads(pickle.dumps(one)) for one in reports]
+    yield from map(np.concatenate, (reports, reports[::-1], pickled, (pickled[0], *reports[1:])))
+    yield np.append(*reports[:2]) if reports[0].ndim == 1 else np.vstack(reports)
+
+
+def test_reports_of_two_protocols_are_of_neither():
+    """They were plain arrays again, and decoded in silence."""
+    four = made(GRR(4.0, categories=64))
+    for both in joined(R, four):
+        assert both.configuration["epsilon"] in ("1.0 and 4.0", "4.0 and 1.0")
+        for server in (reader(GRR(1.0, categories=64)), reader(GRR(4.0, categories=64))):
+            with pytest.raises(ValueError, match="epsilon '(1.0 and 4.0|4.0 and 1.0)' instead"):
+                server.fit(both[::2])
+        again = np.concatenate([both, R])  # whatever is added to it
+        assert again.configuration["oracle"] == "GRR"
+        with pytest.raises(ValueError, match="epsilon '.*' instead of 1"):
+            reader(GRR(1.0, categories=64)).fit(again)
+    sets = [frozenset("a"), frozenset("b")]  # which no configuration can name
+    own = [GRR(e, categories=sets, random_state=0).privatize(sets) for e in (1.0, 2.0)]
+    assert getattr(np.concatenate(own), "configuration", None) is None
+
+
+def test_joined_reports_are_of_the_protocol_that_takes_all_of_them():
+    """Whichever comes first: of a round beside those of none, of a list beside open ones."""
+    unlisted = OLH(1.0, categories="open", hash_family="mixing", random_state=0)
+    listed = clone(unlisted).set_params(categories=["a", "b"])
+    parts = [one.privatize(["a", "b"] * 50) for one in (unlisted, listed)]
+    for both in (np.concatenate(parts), np.concatenate(parts[::-1])):
+        assert reader(listed).fit(both).n_samples_seen_ == 200
+        other = OLH(1.0, categories=["a", "c"], hash_family="mixing")
+        with pytest.raises(ValueError, match="the categories, or their order, differ"):
+            reader(other).fit(both)
+    may, june = (GRR(categories=64).protocol(name).privatize(CODES, 0) for name in ("may", "june"))
+    for both in (np.concatenate([R, may]), np.concatenate([may, R])):
+        assert both.configuration["collection_round"] == "may"
+    for both in joined(may, june):
+        with pytest.raises(RefusedBatchError, match="round '(may|june) and .* of 'may'"):
+            Aggregator(GRR(categories=64), collection_round="may").add(both, "1")
 
 
 def test_is_an_array_that_costs_nothing_more():
@@ -225,6 +272,46 @@ def test_rounds_are_compared_where_both_have_a_name():
     for reports in (may, R):  # an oracle knows no rounds
         server = Aggregator(oracle, collection_round="may")
         assert server.add(reports, batch_id="1").n_samples == len(R)
+
+
+def test_an_oracle_takes_reports_of_any_round_and_a_collection_those_of_its_own():
+    may = GRR(1.0, categories=64).protocol("may").privatize(CODES, 0)
+    assert reader(GRR(1.0, categories=64)).fit(may).n_samples_seen_ == len(may)
+    assert support_size_test(may, GRR(1.0, categories=64)).statistic is not None
+    for refuses in (Aggregator(GRR(1.0, categories=64)).add, nothing_written):
+        with pytest.raises(RefusedBatchError, match="collection_round 'may' instead of ''"):
+            refuses(may, "1")
+
+
+def nothing_written(reports, batch_id):
+    file = io.BytesIO()
+    try:
+        write_reports(file, reports, GRR(1.0, categories=64), batch_id=batch_id, format="jsonl")
+    finally:
+        assert not file.getvalue()
+
+
+def test_what_files_and_clients_hand_out_knows_its_protocol(tmp_path):
+    """Reports that were read from a file, or came from a memo, were plain arrays."""
+    own, file = GRR(1.0, categories=64), io.BytesIO()
+    write_reports(file, R, own, collection_round="may", format="jsonl")
+    client = RepeatedClient(own, tmp_path / "a", question="test", epsilon_forever=2.0)
+    survey = ColumnOracle(1.0, domains=COLUMNS)
+    once = SurveyClient(survey, tmp_path / "b", question="test")
+    for reports, oracle in (
+        (read_reports(file.getvalue(), own, collection_round="may", format="jsonl"), own),
+        (client.report(3, collection_round="may"), own),
+        (client.report(5, collection_round="may"), own),
+        (once.report({"a": 1, "b": 1}), survey),
+        (once.renew({"a": 1, "b": 1}), survey),
+    ):
+        assert isinstance(reports, Reports)
+        assert reader(oracle).fit(reports).n_samples_seen_ == len(reports)
+        with pytest.raises(ValueError, match=r"epsilon 1\.0 instead of 4\.0"):
+            reader(oracle, epsilon=4.0).fit(reports)
+    june = client.report(3, collection_round="june")
+    with pytest.raises(RefusedBatchError, match="collection_round 'june' instead of 'may'"):
+        Aggregator(own, collection_round="may").add(june, "1")
 
 
 def test_reports_over_an_open_domain_are_of_every_list():
@@ -332,6 +419,26 @@ def test_plain_reports_of_another_epsilon_are_not_read_in_silence(oracle, epsilo
     for read in (reader(oracle, epsilon=epsilon).fit, reader(oracle, epsilon=epsilon).aggregate):
         with pytest.raises((ValueError, UserWarning), match=said):  # warnings are errors
             read(reports)
+
+
+def test_plain_reports_of_another_epsilon_get_into_no_collection(tmp_path):
+    """A file would say of them what they are not."""
+    wrong, four = np.asarray(made(OUE(1.0, categories=64))), OUE(4.0, categories=64)
+    server, path, said = Aggregator(four), tmp_path / "a.jsonl", r"that support 1\.633 categories"
+    for refuses in (
+        lambda: server.add(wrong, "1"),
+        lambda: aggregate(iter([wrong[:300], wrong[300:]]), server, batch_id="1"),
+        lambda: tally_reports(wrong, four, "1"),
+        lambda: write_reports(path, wrong, four),
+        lambda: write_reports(path, iter([wrong[:300], wrong[300:]]), four),
+    ):
+        with pytest.raises(RefusedBatchError, match=said):
+            refuses()
+    assert server.n_samples == 0
+    assert not path.exists()
+    own = OUE(1.0, categories=64)  # the negative control
+    assert write_reports(path, wrong, own, batch_id="1") == "1"
+    assert aggregate(path, Aggregator(own)).add(wrong[:300], "2").n_samples == 900
 
 
 def test_what_a_few_fake_users_explain_is_told_once_and_counted(monkeypatch):
