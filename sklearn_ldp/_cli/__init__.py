@@ -31,13 +31,15 @@ import argparse
 import errno
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from .._utils.text import printable
 from .._version import __version__
 from . import _aggregate, _client, _demo, _estimate, _plan, _privatize
 from ._aggregate import Terminated
+from ._arguments import say
 
 PROG = "sklearn-ldp"
 FAILED, MISUSED, SIGNALLED, INTERRUPTED, BROKEN_PIPE = 1, 2, 128, 130, 141
@@ -72,7 +74,9 @@ def run(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:  # --help and --version end with 0, a mistake with 2
         return int(stop.code or 0)
     try:
-        arguments.run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_once()
+            arguments.run(arguments)
         sys.stdout.flush()
     except Terminated as signal:
         return SIGNALLED + signal.number
@@ -87,6 +91,18 @@ def run(argv: Sequence[str] | None = None) -> int:
         _complain(_explain(error))
         return FAILED
     return 0
+
+
+def _show_once() -> Callable[..., None]:
+    """A way to show warnings: each text once, in a line of the command."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, *_: Any) -> None:
+        if str(message) not in shown:
+            shown.add(str(message))
+            say(f"warning: {' '.join(str(message).split())}")
+
+    return show
 
 
 def _forget_stdout() -> None:
