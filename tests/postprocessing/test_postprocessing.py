@@ -424,7 +424,7 @@ def test_users_values_are_no_estimates():
 
 @pytest.mark.parametrize("is_global", [False, True])
 def test_an_estimate_that_is_no_data_frame_is_told_of(monkeypatch, is_global):
-    """Before: only `set_output` of an oracle told, and not that of what follows, or of all."""
+    """Before: `set_output` of an oracle told it, and nothing else did."""
     oracle = OUE(1.0, categories=NAMES, n_shards=5, random_state=0)
     estimate = oracle.fit_transform(NAMES * 100)
     for one, X in ((NormSub(), estimate), (HeldOutSearch(), estimate), (oracle, NAMES * 100)):
