@@ -28,7 +28,7 @@ from ._mechanisms.mechanism import Mechanism
 from ._noise import Noise
 from ._utils.docs import Documented, fill_in
 from ._utils.privacy import PrivacyWarning as PrivacyWarning
-from ._utils.privacy import warn_of_epsilon, warn_of_learned, warn_once
+from ._utils.privacy import warn_of_epsilon, warn_of_learned, warn_of_output
 from ._utils.random import RandomState
 from ._utils.state import Uncached
 from ._utils.typing import Column, Values
@@ -651,6 +651,7 @@ class BaseCollector(  # type: ignore[call-arg]
         estimate
             The raw estimate.
         """
+        warn_of_output(self)
         return self.fit(X, y, sample_weight=sample_weight).estimate_
 
     def transform(self, X: Values) -> _Estimate:
@@ -671,6 +672,7 @@ class BaseCollector(  # type: ignore[call-arg]
             The raw estimate of these users.
         """
         self._fitted("estimate to transform like")
+        warn_of_output(self)
         state = self._continued().emptied()
         if self.input == "reports":
             return self._estimate_of(state.with_reports(X, None, self.n_jobs))
@@ -714,9 +716,7 @@ class BaseCollector(  # type: ignore[call-arg]
         self : object
             The oracle, unchanged.
         """
-        if transform not in (None, "default"):
-            text = f"{self._name} returns estimates, not data frames: call their to_frame()."
-            warn_once(text, UserWarning, "set_output")
+        warn_of_output(self, transform)
         return self
 
     def set_params(self, **params: Any) -> Self:

@@ -675,8 +675,8 @@ def mean(numbers: Column | Mapping[Any, Any] | None = None) -> QuerySet:
 
     Notes
     -----
-    A post-processed estimate answers with its own frequencies, whose mean may be biased;
-    ``estimate.mean()`` is that of the raw one.
+    A post-processed estimate answers with its own frequencies, whose mean may be biased, which a
+    warning says once if they are of bins; ``estimate.mean()`` is that of the raw one.
 
     The error of the sum of all frequencies counts as well, if an oracle's estimates do not sum to
     1: the farther the numbers are from 0, the more.

@@ -28,10 +28,12 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, gammaln, logsumexp
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.naive_bayes import CategoricalNB
+from sklearn.preprocessing import StandardScaler
 
 from sklearn_ldp import Domain, SubsetSelection
 from sklearn_ldp.learning import LabelDPClassifier, LDPNaiveBayes, label_dp_score
@@ -118,6 +120,7 @@ def table(rows: dict[str, Callable[[float, int], Any]], n_repeats: int) -> Itera
 def labels_table(n_repeats: int) -> Iterator[str]:
     """Yield the table of randomised labels."""
     X, y, X_test, y_test, sizes = adult(FINE_CUTS)
+    coarse = adult(CUTS)  # 127 indicators
     Z, Z_test = indicators(X, sizes), indicators(X_test, sizes)
     clean = LogisticRegression(max_iter=1000).fit(Z, y).predict_proba(Z_test)
     forest = HistGradientBoostingClassifier(max_leaf_nodes=8, learning_rate=0.05, random_state=0)
@@ -126,7 +129,11 @@ def labels_table(n_repeats: int) -> Iterator[str]:
         *judged(clean, y_test), *judged(of_forest, y_test)
     )
 
-    def linear(C: float, correction: str) -> Callable[[float, int], Any]:
+    few, few_test = (indicators(part, coarse[4]) for part in (coarse[0], coarse[2]))
+
+    def linear(
+        C: float, correction: str, Z: Any = Z, Z_test: Any = Z_test
+    ) -> Callable[[float, int], Any]:
         def row(epsilon: float, seed: int) -> Any:
             base = LogisticRegression(C=C, max_iter=1000)
             model = LabelDPClassifier(base, epsilon, correction=correction, random_state=seed)
@@ -150,6 +157,7 @@ def labels_table(n_repeats: int) -> Iterator[str]:
         "reports as if they were labels, C=0.02": uncorrected,
         "likelihood, C=0.02": linear(0.02, "likelihood"),
         "auto, C=0.02": linear(0.02, "auto"),
+        "auto, C=0.02, coarser cuts (127 columns)": linear(0.02, "auto", few, few_test),
         "likelihood, C=1": linear(1.0, "likelihood"),
         "auto, C=1": linear(1.0, "auto"),
         "probabilities, logistic, C=0.02": linear(0.02, "probabilities"),
@@ -384,7 +392,7 @@ def _probabilities(scores: np.ndarray) -> np.ndarray:
 
 
 def speeds(n_repeats: int) -> Iterator[str]:
-    """Yield the processor seconds of a million users: the least of some runs."""
+    """Yield the processor seconds of a million users, and of digits: the least of some runs."""
     rng = np.random.default_rng(0)
     X, decisions = rng.integers(0, 4, (10**6, 12)), rng.random(10**6)
     y = np.where(rng.random(10**6) < 0.2 + 0.1 * X[:, 0], "yes", "no")
@@ -392,6 +400,8 @@ def speeds(n_repeats: int) -> Iterator[str]:
     records = LDPNaiveBayes(1.0, domains=domains, classes=[0, 1], random_state=0)
     labels = LabelDPClassifier(epsilon=1.0, classes=["no", "yes"], random_state=0)
     users = np.column_stack([X, y == "yes"])
+    digits = load_digits(return_X_y=True)
+    digits = StandardScaler().fit_transform(digits[0]), digits[1]
     survey = records.oracle()
     of_records, of_labels = survey.privatize(users), labels.privatize(y)
     model = records.fit_tables(clone(survey).aggregate(of_records).estimate_)
@@ -403,6 +413,7 @@ def speeds(n_repeats: int) -> Iterator[str]:
         ),
         "naive Bayes: probabilities": lambda: model.predict_proba(X),
         "labels: reports": lambda: labels.privatize(y),
+        "labels: a fit to digits": lambda: LabelDPClassifier(random_state=0).fit(*digits),
         "labels: area under the ROC curve": lambda: label_dp_score(
             "roc_auc", of_labels, decisions, **known
         ),

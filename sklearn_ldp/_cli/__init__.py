@@ -31,7 +31,8 @@ import argparse
 import errno
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from signal import SIGINT
 from typing import Any, NoReturn
@@ -74,7 +75,9 @@ def run(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:  # --help and --version end with 0, a mistake with 2
         return int(stop.code or 0)
     try:
-        arguments.run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_once()
+            arguments.run(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt as stop:  # of Ctrl-C, or of a signal that is treated like it
         return SIGNALLED + getattr(stop, "number", SIGINT)
@@ -87,6 +90,19 @@ def run(argv: Sequence[str] | None = None) -> int:
         _complain(_explain(error))
         return FAILED
     return 0
+
+
+def _show_once() -> Callable[..., None]:
+    """A way to show warnings: each text once, in a line of the command."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, *_: Any) -> None:
+        if str(message) not in shown:
+            shown.add(str(message))
+            text = printable(" ".join(str(message).split()))
+            print(f"{PROG}: warning: {text}", file=sys.stderr)
+
+    return show
 
 
 def _forget_stdout() -> None:

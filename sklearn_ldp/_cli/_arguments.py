@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import model_selection, oracles, postprocessing
+from .._domains import Domain
 from .._utils.files import check_writable, read_regular
 from .._utils.lazy import exported_classes, is_concrete
 from .._utils.text import printable
@@ -112,7 +113,8 @@ def declared_oracle(arguments: Any) -> oracles.BaseOracle | ColumnOracle | oracl
         )
     if arguments.domains is not None:
         return make_survey(arguments, read_domains(arguments.domains))
-    return make_oracle(arguments, read_categories(arguments.categories))
+    domain = Domain.of(read_categories(arguments.categories), "--categories")
+    return make_oracle(arguments, domain)
 
 
 def default_postprocessors() -> dict[str, Any]:

@@ -380,6 +380,11 @@ class FrequencyEstimate:
         mammal  0.75
         """
         query_set = as_query_set(queries).aligned(self.categories, self.domain)
+        is_bins = self.domain is not None and self.domain.ends is not None
+        if is_bins and not self.is_raw and "mean" in (query_set.names or ()):
+            text = f"The mean after {', '.join(self.postprocessors)} may be biased far more than "
+            text += "any frequency, as users were moved between bins: estimate.mean() is unbiased."
+            warn_once(text, UserWarning, "mean after post-processing")
         answers = np.asarray((query_set.matrix(self.shape[1]) @ self.values.T).T)
         answers = np.maximum(answers, 0) if self.clip_answers else answers
         return answers if query_set.names is None else Answers(answers, query_set.names)

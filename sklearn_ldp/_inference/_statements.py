@@ -5,6 +5,7 @@ The rule of their defaults stands in the docstring of :mod:`sklearn_ldp.inferenc
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 OF = ("users", "population")
@@ -12,8 +13,9 @@ OF = ("users", "population")
 
 def check_level(level: Any) -> None:
     """Raise ValueError unless the level is a probability of at least 1/2, and less than 1."""
-    if not 0.5 <= level < 1:
-        raise ValueError(f"Argument level must fulfil 0.5 <= level < 1, got {level}: 95 % is 0.95.")
+    if not (isinstance(level, Real) and 0.5 <= float(level) < 1):
+        message = f"Argument level must fulfil 0.5 <= level < 1, got {level!r}: 95 % is 0.95."
+        raise ValueError(message)
 
 
 def at_level(level: float, is_raw: bool = True) -> str:

@@ -6,6 +6,8 @@ import warnings
 from typing import Any, Self
 from uuid import uuid4
 
+from sklearn.utils._set_output import _get_output_config
+
 _HARDLY_ANY = 20.0  # a budget above it protects nobody: exp(20) is 5e8
 _given: set[str] = set()  # what has been warned of in this process
 _fitted: set[str] = set()  # families of which a clone has been fitted
@@ -20,6 +22,15 @@ def warn_once(message: str, category: type[Warning], about: str) -> None:
     if about not in _given:
         warnings.warn(message, category, stacklevel=4)
         _given.add(about)  # not reached where warnings are errors
+
+
+def warn_of_output(transformer: Any, container: str | None = None) -> None:
+    """Tell once that estimates stay what they are where scikit-learn is asked for data frames."""
+    # container: what is asked for; None is what is configured, for the transformer or for all.
+    if (container or _get_output_config("transform", transformer)["dense"]) != "default":
+        name = type(transformer).__name__
+        text = f"{name} returns estimates, not data frames: call their to_frame()."
+        warn_once(text, UserWarning, "set_output")
 
 
 def warn_of_epsilon(name: str, epsilon: float, random_state: Any) -> None:

@@ -395,7 +395,7 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         Raises
         ------
         ValueError
-            If the level is not between 0 and 1.
+            If the level is not in [0.5, 1).
 
         Warns
         -----

@@ -313,7 +313,14 @@ class LabelDPScorer(BaseScorer):
                 )
             epsilon = model.epsilon
             if model.input == "values":
-                reports = model._privatize_held_out(y)
+                try:
+                    reports = model._privatize_held_out(y)
+                except ValueError as error:
+                    if model.classes is None:  # scikit-learn makes NaN of the error
+                        what = f"{type(model).__name__} has learnt its classes from some of the "
+                        what += f"users, not of all: {error} Declare classes=."
+                        self._warn_once(what, UserWarning)
+                    raise
         return label_dp_score(
             self.metric,
             reports,

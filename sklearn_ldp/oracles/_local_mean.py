@@ -79,7 +79,7 @@ class MeanEstimate:
         Raises
         ------
         ValueError
-            If the level is not in (0, 1), or `of` is something else.
+            If the level is not in [0.5, 1), or `of` is something else.
         """
         check_level(level)
         check_of(of)
@@ -229,7 +229,7 @@ class LocalMean(BaseCollector[MeanEstimate]):
         Raises
         ------
         ValueError
-            If the level is not in (0, 1), or `of` is something else.
+            If the level is not in [0.5, 1), or `of` is something else.
         """
         low, high = self.estimate_.confidence_interval(level, of=of)
         return float(low[0]), float(high[0])

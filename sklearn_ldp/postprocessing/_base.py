@@ -17,6 +17,7 @@ from .._estimates import EstimateSet, FrequencyEstimate
 from .._noise import NOISE_CONSTRAINT as NOISE_CONSTRAINT
 from .._noise import Noise
 from .._utils.docs import Documented, fill_in
+from .._utils.privacy import warn_of_output
 from .._utils.typing import Column
 
 _T = TypeVar("_T")
@@ -47,6 +48,9 @@ _NEEDS = {
     "null_variance": ("the noise level and its growth with the frequency", _MODEL),
 }
 
+# Estimates of a single category are hardly ever above it, most users' values are: chosen by hand.
+_MOST_OF_ONE = 2.0
+
 _FITTED = """estimate_ : FrequencyEstimate
     The same frequencies with their categories. Its `noise` and `shards` stay those of the raw
     estimate that it was made of.
@@ -66,6 +70,8 @@ def _estimates_stay_estimates(cls: type[_T]) -> type[_T]:
         @functools.wraps(wrapped)
         def method(self, X, *args, **kwargs):
             is_estimate = isinstance(X, FrequencyEstimate | EstimateSet)
+            if is_estimate:
+                warn_of_output(self)
             return (wrapped.__wrapped__ if is_estimate else wrapped)(self, X, *args, **kwargs)
 
         return method
@@ -298,8 +304,9 @@ class BasePostProcessor(
             values = check_array(values, dtype=np.float64, estimator=self)
         if isinstance(X, FrequencyEstimate):
             return X
-        if values.shape[1] == 1 < len(values) and np.asarray(X).dtype.kind in "iu":
-            what = "expects a distribution in each row, got a single whole number (n_features=1)"
+        is_column = values.shape[1] == 1 < len(values)
+        if is_column and (np.asarray(X).dtype.kind in "iu" or np.abs(values).max() > _MOST_OF_ONE):
+            what = "expects a distribution in each row, got a single number (n_features=1)"
             raise ValueError(f"{type(self).__name__} {what}: users' values are for an oracle.")
         names = getattr(self, "feature_names_in_", np.arange(values.shape[1]))
         return FrequencyEstimate(values, names)

@@ -277,7 +277,6 @@ class SmoothMLE(BasePostProcessor):
     _expected_failed_checks = dict.fromkeys(
         (
             *BasePostProcessor._checks_of_arrays,
-            "check_fit2d_1feature",
             "check_transformers_unfitted_stateless",
         ),
         "it needs the number of reports of each kind, which a plain array does not have",

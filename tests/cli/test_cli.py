@@ -1084,3 +1084,16 @@ def test_long_work_says_how_far_it_is(histogram, capsys, monkeypatch):
     long = capsys.readouterr()
     assert long.out == short.out
     assert "[10/20] 5,000 of 10,000 users" in long.err
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_of_the_library_are_lines_of_the_command(tmp_path, capsys):
+    """Before: with the path of a module, and that of blanks twice."""
+    values, domain = tmp_path / "values.csv", tmp_path / "domain.txt"
+    values.write_text("value\n" + "a\nb\n" * 50)
+    domain.write_text("a\nb\nb \n")
+    argv = ["estimate", str(values), "--categories", str(domain), "--post", "norm-sub"]
+    assert main([*argv, "--seed", "0"]) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "warning" in line.lower()]
+    assert len(told) == 1
+    assert told[0].startswith("sklearn-ldp: warning: --categories has 2 categories that differ in")

@@ -633,14 +633,15 @@ def test_wider_at_a_higher_level(one):
     assert (narrow.high < wide.high)[inside].all()
 
 
-@pytest.mark.parametrize("level", [0, 0.05, 1, -0.1, 95, float("nan"), float("inf")])
+@pytest.mark.parametrize("level", [0, 0.05, 1, -0.1, 95, float("nan"), float("inf"), "95 %"])
 def test_level_of_an_interval(one, level):
     """An error rate in the place of a level would make intervals that are wrong nearly always."""
-    refused = pytest.raises(ValueError, match=f"0.5 <= level < 1, got {level}: 95 % is 0.95")
+    refused = pytest.raises(ValueError, match=f"0.5 <= level < 1, got {level!r}: 95 % is 0.95")
     for ask in (
         one.confidence_interval,
         one.detected,
         one.summary,
+        lambda level: one.plot(level=level),
         (one - one).to_frame,
         (one - one).changed,
     ):

@@ -25,7 +25,7 @@ from sklearn.metrics import (
     recall_score,
     roc_auc_score,
 )
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -909,6 +909,23 @@ def test_the_default_score_of_reports_is_unbiased():
         fitted.score(X, fitted.predict(X))
     ones = np.ones(len(y))
     assert fitted.score(X, reports, ones) == pytest.approx(fitted.score(X, reports))
+
+
+def test_a_class_of_a_test_fold_alone_is_told_once():
+    """Before: NaN, with nothing but scikit-learn's warnings."""
+    rng = np.random.default_rng(0)
+    people, labels = rng.normal(size=(300, 2)), np.append(np.arange(299) % 2, 2)
+    model = LabelDPClassifier(GaussianNB(), 4.0, correction="probabilities", random_state=0)
+    given = {"cv": KFold(3), "scoring": make_label_dp_scorer("accuracy")}
+    found = []
+    told = warned_of(lambda: found.extend(cross_val_score(model, people, labels, **given)))
+    assert np.isnan(found).sum() == 1
+    begin = "LabelDPClassifier has learnt its classes from some of the users, not of all: "
+    ours = [message for _, message in told if message.startswith(begin)]
+    assert len(ours) == 1
+    assert ours[0].endswith("Declare classes=.")
+    model.set_params(classes=[0, 1, 2])
+    assert np.isfinite(cross_val_score(model, people, labels, **given)).all()
 
 
 def test_labels_that_are_refused_are_not_shown():

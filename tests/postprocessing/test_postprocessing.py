@@ -32,6 +32,7 @@ from sklearn_ldp import (
     EmpiricalBayes,
     ExactMLE,
     FrequencyEstimate,
+    HeldOutSearch,
     MLEApx,
     MonotoneCDF,
     NoiseModel,
@@ -159,6 +160,8 @@ def rows(draw, max_rows=4, kinds=("float", "counts", "negative", "one", "mixed",
     """Estimates of shape (1..4, 1..40) of the kinds that break formulas."""
     shape = draw(st.integers(1, max_rows)), draw(st.integers(1, 40))
     kind = draw(st.sampled_from(kinds))
+    if shape[1] == 1 and kind in ("mixed", "huge"):  # more rows of one look like users' values
+        shape = (1, 1)
     counts = draw(arrays(np.int64, shape, elements=st.integers(-8, 24)))
     if kind == "counts":  # many ties
         return counts / 48
@@ -408,14 +411,30 @@ def test_users_values_are_no_estimates():
     """Before: `NormSub` of a column of codes was all ones, as each row was made to sum to 1."""
     codes = np.arange(10)[:, None]
     for post in (NormSub(), Base(), PowerNS(noise=0.1)):
-        with pytest.raises(ValueError, match=r"in each row, got a single whole number \(n_feat"):
-            post.fit_transform(codes)
+        for values in (codes, codes + 0.5, -codes.astype(float)):
+            with pytest.raises(ValueError, match=r"in each row, got a single number \(n_feat"):
+                post.fit_transform(values)
     with pytest.raises(ValueError, match="users' values are for an oracle"):
         NormSub().transform(codes)
     for estimates in (codes[:1], codes / 10):  # which may be of a single category
         assert np.all(NormSub().fit_transform(estimates) == 1)
     one = FrequencyEstimate([[0.75]], ["the only string that was found"])
     assert NormSub().fit_transform(one).values.tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize("is_global", [False, True])
+def test_an_estimate_that_is_no_data_frame_is_told_of(monkeypatch, is_global):
+    """Before: `set_output` of an oracle told it, and nothing else did."""
+    oracle = OUE(1.0, categories=NAMES, n_shards=5, random_state=0)
+    estimate = oracle.fit_transform(NAMES * 100)
+    for one, X in ((NormSub(), estimate), (HeldOutSearch(), estimate), (oracle, NAMES * 100)):
+        monkeypatch.setattr("sklearn_ldp._utils.privacy._given", set())
+        told = pytest.warns(UserWarning, match=f"{type(one).__name__} returns estimates, not data")
+        with told, config_context(transform_output="pandas" if is_global else None):
+            if not is_global:
+                one.set_output(transform="pandas")
+            assert isinstance(one.fit_transform(X), FrequencyEstimate)
+        assert isinstance(one.fit_transform(X), FrequencyEstimate)  # told once
 
 
 @pytest.mark.filterwarnings("ignore:.*not data frames")
