@@ -264,3 +264,7 @@ class LocalMean(BaseCollector[MeanEstimate]):
             domain.bounds,
             None if state.groups is None else state.groups.names,
         )
+
+    def _score(self, estimate: MeanEstimate, held_out: MeanEstimate) -> float:
+        # The distance to an unbiased mean is the error plus the variance of that mean.
+        return float((held_out.standard_error**2 - (estimate.mean - held_out.mean) ** 2).mean())

@@ -11,9 +11,9 @@ from typing import Any, Self, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .._estimates import EstimateSet, FrequencyEstimate
+from .._estimates import EstimateSet, FrequencyEstimate, held_out_score, mean_of_parts
 from .._noise import NOISE_CONSTRAINT as NOISE_CONSTRAINT
 from .._noise import Noise
 from .._utils.docs import Documented, fill_in
@@ -221,6 +221,45 @@ class BasePostProcessor(
             If the noise is needed and not known.
         """
         return _as_given(X, self.fit(X).estimate_)
+
+    def score(self, X: FrequencyEstimate | EstimateSet | ArrayLike, y: object = None) -> float:
+        """Return minus the mean squared error of the fitted estimate, judged by other users.
+
+        This is the score of a Pipeline that ends here, which searches and cross-validations of
+        scikit-learn take if they are given no ``scoring``. Its oracle brings the raw estimate of
+        the users left out: in a Pipeline that reads values it collects anew, which is for
+        simulations; one that reads reports costs no privacy. Larger is better; see
+        :func:`~sklearn_ldp.metrics.held_out_score`.
+
+        Parameters
+        ----------
+        X : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, n_categories)
+            The raw estimate of other users; or, as an array, the true frequencies, for all rows or
+            for each.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            Minus the error, averaged over the categories, the rows, and the parts of a set.
+
+        Raises
+        ------
+        ValueError
+            If the estimate of other users is not raw, or the shape of the array does not fit.
+        """
+        check_is_fitted(self, "estimate_")
+        fitted: Any = self.estimate_
+        if isinstance(X, FrequencyEstimate | EstimateSet):
+            return mean_of_parts(held_out_score(fitted, X), {})
+        truth = self._check(X, reset=False).values
+        if len(truth) not in (1, len(fitted)):
+            raise ValueError(
+                f"{type(self).__name__}.score expects one row of frequencies, or one for each of "
+                f"the {len(fitted)} rows that were fitted, got {len(truth)}."
+            )
+        return -float(np.mean((fitted.values - truth) ** 2))
 
     def _forget(self) -> None:
         """Remove what an earlier fit has learnt, which may have been of another kind of input."""

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._domains.values import in_order
-from .._estimates import EstimateSet, FrequencyEstimate
 from .._noise import Noise
 from .._utils.typing import Frequencies, Metric
 from ..queries import Queries, as_query_set
+from ._estimate import FrequencyEstimate
+from ._set import EstimateSet
 
 METRICS = ("mse", "mae")
 
