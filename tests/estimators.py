@@ -13,7 +13,6 @@ from sklearn_ldp import (
     Base,
     BaseCut,
     BasePos,
-    BootstrapSearch,
     Calibrate,
     ColumnOracle,
     Consistent,
@@ -148,7 +147,7 @@ SEARCHES = [
         random_state=0,
     ),
     HeldOutSearch([Base(), NormSub()]),
-    BootstrapSearch([Base(), NormSub()], n_repeats=1, noise=NOISE),
+    HeldOutSearch([Base(), NormSub()], n_splits=1, noise=NOISE),
 ]
 
 

@@ -34,7 +34,6 @@ from ..oracles import BaseOracle
 from ..queries import Queries, QuerySet, as_query_set
 from ..surveys import BaseColumnSurvey
 from ._base import BaseSearch, Candidates, PostProcessor, as_candidates, candidate_name
-from ._held_out_search import HeldOutSearch
 from ._synthetic_search import apportion
 
 _SHOWN = 20
@@ -582,12 +581,6 @@ def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:
         given = [postprocessors] if hasattr(postprocessors, "fit") else postprocessors
         posts = as_candidates(given, "simulate_errors")
         named = _by_name(posts, "postprocessors", candidate_name)
-    for name, post in named.items():
-        if isinstance(post, HeldOutSearch):
-            raise TypeError(
-                f"simulate_errors simulates whole collections, but {name} needs the shards of a "
-                "real one: fit an oracle for it (its sample_weight= takes counts)."
-            )
     return named
 
 

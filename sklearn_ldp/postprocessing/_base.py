@@ -18,6 +18,7 @@ from .._noise import NOISE_CONSTRAINT as NOISE_CONSTRAINT
 from .._noise import Noise
 from .._utils.docs import Documented, fill_in
 from .._utils.typing import Column
+from ..queries import Queries
 
 _T = TypeVar("_T")
 _Estimates = TypeVar("_Estimates", bound=FrequencyEstimate | EstimateSet)
@@ -122,6 +123,42 @@ class BasePostProcessor(
         """Return the post-processed estimate, and set what was learnt as fitted attributes."""
         # `fit` calls it on the estimator itself, `transform` on a copy that is thrown away,
         # so that `transform` changes no attribute.
+
+    #: What it must be told of the noise, an attribute of :class:`~sklearn_ldp.NoiseModel`.
+    needs: str | None = None
+
+    def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
+        """Return whether it is made for what is asked: a search then adds it to its candidates.
+
+        Parameters
+        ----------
+        queries : query set, (sparse) matrix of shape (n_queries, d) or None
+            The queries.
+        estimate : FrequencyEstimate
+            The estimate to answer them.
+
+        Returns
+        -------
+        bool
+            True if it uses the queries, or their kind, and can process the estimate.
+        """
+        return False
+
+    def is_reference(self, queries: Queries | None) -> bool:
+        """Return whether a search takes it unless another candidate is surely better.
+
+        Parameters
+        ----------
+        queries : query set, (sparse) matrix of shape (n_queries, d) or None
+            The queries.
+
+        Returns
+        -------
+        bool
+            Of several such candidates the search takes the last one that `knows` the queries, or
+            else the first one.
+        """
+        return False
 
     def _sees_whole_sets(self) -> bool:
         """Whether it looks at all parts of a set at once, and not at each alone."""

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 
 from .._noise import Noise
 from .._numerics.simplex import norm, norm_sub
+from ..queries import as_query_set
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
 _LONG = 1024  # categories, beyond which a length with large prime factors takes notable time
@@ -431,3 +432,6 @@ class MonotoneCDF(BasePostProcessor):
 
     def _process(self, estimate):
         return estimate.with_values(monotone_cdf(estimate.values), by="MonotoneCDF")
+
+    def knows(self, queries, estimate):
+        return as_query_set(queries).ordered

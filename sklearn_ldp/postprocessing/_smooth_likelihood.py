@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ..oracles.channels import ReportLaw
+from ..queries import as_query_set
 from ._base import BasePostProcessor
 from ._likelihood import tally_of
 
@@ -215,10 +216,10 @@ class SmoothMLE(BasePostProcessor):
 
     Attributes
     ----------
-    penalty_ : float
+    penalty_ : float, or ndarray of shape (n_estimates,)
         The penalty of the curve with the greatest evidence; infinite if that is the uniform
         distribution.
-    curve_weight_ : float
+    curve_weight_ : float, or ndarray of shape (n_estimates,)
         Probability that the frequencies follow a smooth curve, given the reports.
     frequencies_ : ndarray of shape (d,)
         Non-negative estimates that sum to 1.
@@ -271,8 +272,8 @@ class SmoothMLE(BasePostProcessor):
     [160, 180)  0.66
     """
 
-    penalty_: float
-    curve_weight_: float
+    penalty_: float | np.ndarray
+    curve_weight_: float | np.ndarray
 
     _expected_failed_checks = dict.fromkeys(
         (
@@ -284,7 +285,18 @@ class SmoothMLE(BasePostProcessor):
     )
 
     def _process(self, estimate):
-        tally = tally_of(estimate, "SmoothMLE", "use MonotoneCDF, which takes any estimate")
-        fit = smooth_mle(*tally, estimate.shape[1])
-        self.penalty_, self.curve_weight_ = fit.penalty, fit.curve_weight
-        return estimate.with_values(fit.frequencies[None], by="SmoothMLE")
+        tallies, law = tally_of(estimate, "SmoothMLE", "use MonotoneCDF, which takes any estimate")
+        fits = [smooth_mle(tally, law, estimate.shape[1]) for tally in tallies]
+        one = len(fits) == 1
+        self.penalty_ = fits[0].penalty if one else np.array([fit.penalty for fit in fits])
+        self.curve_weight_ = (
+            fits[0].curve_weight if one else np.array([fit.curve_weight for fit in fits])
+        )
+        return estimate.with_values([fit.frequencies for fit in fits], by="SmoothMLE")
+
+    def knows(self, queries, estimate):
+        is_counted = estimate.shards is not None and estimate.shards.law is not None
+        return is_counted and self.is_reference(queries)
+
+    def is_reference(self, queries):
+        return as_query_set(queries).ordered

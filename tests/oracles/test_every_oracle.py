@@ -19,7 +19,6 @@ from sklearn_ldp import (
     OLH,
     Base,
     BaseCut,
-    BootstrapSearch,
     EmpiricalBayes,
     HadamardResponse,
     HeldOutSearch,
@@ -190,7 +189,7 @@ def test_searches(oracle):
     ).fit(estimate.values)
     assert plain.frequencies_.shape == (D,)
     noise = oracle.channel(D).noise(N)
-    coupled = BootstrapSearch(candidates, queries=QUERIES, noise=noise).fit(estimate.values)
+    coupled = HeldOutSearch(candidates, queries=QUERIES, noise=noise).fit(estimate.values)
     assert coupled.frequencies_.shape == (D,)
     SearchDisplay.from_estimator(held_out)
     study = simulate_errors(oracle, candidates, COUNTS, n_repeats=2, queries=QUERIES)

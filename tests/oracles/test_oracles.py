@@ -312,10 +312,10 @@ def test_a_fitted_oracle_remembers_what_it_was_fitted_with():
         SyntheticSearch([Base(), NormSub()], n_repeats=3, random_state=0).fit(e).results_
         for e in (before, after)
     ]
-    np.testing.assert_array_equal(*(pick["mean_error"] for pick in picks))
+    np.testing.assert_array_equal(*(-pick["mean_test_score"] for pick in picks))
     # The errors are those of epsilon 0.5, about ten thousand times those of 5.
     true_error = before.noise.variance(np.full(20, 0.05)).mean()
-    assert 0.3 < picks[1]["mean_error"][0] / true_error < 3
+    assert 0.3 < -picks[1]["mean_test_score"][0] / true_error < 3
     for spend in (oracle.partial_fit, oracle.transform):
         with pytest.raises(ValueError, match="have changed since it was fitted"):
             spend(values)
