@@ -349,18 +349,15 @@ class BaseSearch(BasePostProcessor):
     ) -> list[Judgement]:
         """Return what the cases, which were made from the estimate, say about each candidate."""
 
-    def _reference(
-        self, candidates: list, queries: Any, estimate: FrequencyEstimate | None = None
-    ) -> int | None:
+    def _reference(self, candidates: list, queries: Any, estimate: FrequencyEstimate) -> int | None:
         """Return which candidate the others have to be surely better than, if there is one."""
         found = [
             i
             for i, post in enumerate(candidates)
             if isinstance(post, BasePostProcessor) and post.is_reference(queries)
         ]
-        if estimate is not None:
-            found = [i for i in found if candidates[i].knows(queries, estimate)][-1:] or found
-        return next(iter(found), None)
+        knowing = [i for i in found if candidates[i].knows(queries, estimate)]
+        return next(iter(knowing[-1:] or found), None)
 
     def _of_each(self, what: Any, candidates: list, cases: Sequence[Any], *arguments: Any) -> list:
         """Return what a function gives for each candidate and all cases, through joblib."""
