@@ -23,7 +23,7 @@ from sklearn_ldp import (
     SyntheticSearch,
 )
 from sklearn_ldp.datasets import make_zipf
-from sklearn_ldp.inspection import ErrorCurveDisplay, FrequencyDisplay
+from sklearn_ldp.inspection import ErrorCurveDisplay
 from sklearn_ldp.metrics import bias_variance, equivalent_n_samples, query_errors
 from sklearn_ldp.postprocessing import base_cut
 from sklearn_ldp.queries import QuerySet, full_domain, groups, top_k
@@ -218,12 +218,10 @@ def _nine_panels(table: Table) -> Any:
 
 def _draw_means(table: Table) -> Any:
     for figure, ax, part in _nine_panels(table):  # noqa: B007
-        n = part["count"].sum()
-        estimate = FrequencyEstimate([part["mean"] / n], part["rank"])
-        FrequencyDisplay.from_estimate(
-            estimate, k=None, truth=part["count"] / n, by="rank", ax=ax, name="mean estimate"
-        )
-        ax.set(xscale="log", yscale="log", ylim=(1e-6, 1))
+        ax.plot(part["rank"], part["mean"], ".", markersize=3, color="#0072b2", label="mean")
+        ax.plot(part["rank"], part["count"], color="black", linewidth=1, label="truth")
+        ax.set(xscale="log", yscale="log", ylim=(1, 1e6), xlabel="rank", ylabel="count")
+        ax.legend()
     return figure
 
 
