@@ -146,7 +146,6 @@ SEARCHES = [
         synthesizer=NormSub(),
         random_state=0,
     ),
-    HeldOutSearch([Base(), NormSub()]),
     HeldOutSearch([Base(), NormSub()], n_splits=1, noise=NOISE),
 ]
 

@@ -95,20 +95,8 @@ class BasePostProcessor(
     #: Parameters that may be mappings by the names of the parts, if a set is post-processed.
     _of_each_part: tuple[str, ...] = ()
 
-    #: Checks of scikit-learn's that one which takes no plain arrays cannot pass.
-    _checks_of_arrays = tuple(
-        """check_dict_unchanged check_dont_overwrite_parameters check_dtype_object
-        check_estimators_dtypes check_estimators_fit_returns_self
-        check_estimators_nan_inf check_estimators_overwrite_params
-        check_estimators_pickle check_f_contiguous_array_estimator check_fit2d_1sample
-        check_fit2d_predict1d check_fit_check_is_fitted check_fit_idempotent
-        check_fit_score_takes_y check_methods_sample_order_invariance
-        check_methods_subset_invariance check_n_features_in
-        check_n_features_in_after_fitting check_pipeline_consistency
-        check_positive_only_tag_during_fit check_readonly_memmap_input
-        check_transformer_data_not_an_array check_transformer_general
-        check_transformer_preserve_dtypes""".split()  # noqa: SIM905
-    )
+    #: Whether it takes plain arrays, and not only what an oracle returns.
+    _takes_arrays = True
 
     estimate_: FrequencyEstimate  # or an EstimateSet, if the input is one
     estimators_: dict[Any, Any]
@@ -403,6 +391,7 @@ class BasePostProcessor(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
+        tags.input_tags.two_d_array = self._takes_arrays
         return tags
 
 

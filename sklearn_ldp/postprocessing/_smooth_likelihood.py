@@ -275,14 +275,7 @@ class SmoothMLE(BasePostProcessor):
     penalty_: float | np.ndarray
     curve_weight_: float | np.ndarray
 
-    _expected_failed_checks = dict.fromkeys(
-        (
-            *BasePostProcessor._checks_of_arrays,
-            "check_fit2d_1feature",
-            "check_transformers_unfitted_stateless",
-        ),
-        "it needs the number of reports of each kind, which a plain array does not have",
-    )
+    _takes_arrays = False  # which have no numbers of reports
 
     def _process(self, estimate):
         tallies, law = tally_of(estimate, "SmoothMLE", "use MonotoneCDF, which takes any estimate")
