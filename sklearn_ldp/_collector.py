@@ -22,7 +22,7 @@ from sklearn.utils.validation import validate_data
 
 from ._domains import Domain
 from ._domains.values import declares_levels, group_codes, read_once
-from ._estimates import held_out_score, mean_of_parts
+from ._estimates.errors import held_out_score, mean_of_parts
 from ._mechanisms import Counts, Protocol, Reports, check_counts, check_total, expand
 from ._mechanisms.coins import CoinStreams
 from ._mechanisms.mechanism import Mechanism, privatize
@@ -368,9 +368,8 @@ def check_weights(sample_weight: ArrayLike, n_rows: int, name: str) -> np.ndarra
 
 
 _OF_SEARCH = (
-    " In a search shuffle the users (cv=KFold(shuffle=True)), as sorted ones differ from fold to "
-    "fold, and choose epsilon by refit=least_epsilon(): no score knows what privacy costs, so that "
-    "the largest epsilon wins."
+    " In a search shuffle the users (cv=KFold(shuffle=True)), as sorted ones differ, and choose "
+    "epsilon by refit=least_epsilon(): no score knows what privacy costs, so the largest wins."
 )
 # Beside the oracles, so that neither copies nor pickles of one take it along.
 _KEPT: WeakKeyDictionary[BaseCollector[Any], Kept] = WeakKeyDictionary()
@@ -752,22 +751,14 @@ class BaseCollector(  # type: ignore[call-arg]
 
     def _score(self, estimate: Any, held_out: Any) -> float:
         """Minus the mean squared error of an estimate, by one of other users."""
-        scores = held_out_score(estimate, held_out)
-        return mean_of_parts(scores, column_weights(self))
+        return mean_of_parts(held_out_score(estimate, held_out), column_weights(self))
 
     def _other_users(self, X: Values, sample_weight: ArrayLike | None, needs: str) -> Collected:
         """Collect from other users than those in `fit`, without changing what is fitted."""
         self._fitted(needs)
         state = self._continued()
-        if state.is_weighted and sample_weight is None:
-            warnings.warn(
-                f"{self._name} was fitted with sample_weight, and here each row of X counts as one "
-                "user, as Pipelines and searches pass no weights on. Where the rows of X stand for "
-                "several users, repeat them, or score with make_held_out_scorer or "
-                "make_frequency_scorer, which say how to pass weights.",
-                UserWarning,
-                stacklevel=3,
-            )
+        if text := lost_weights(state, sample_weight):
+            warnings.warn(text, UserWarning, stacklevel=3)
         state = state.emptied()
         if self.input == "reports":
             return state.with_reports(X, sample_weight, self.n_jobs)
@@ -998,6 +989,18 @@ class PlannedEstimate(NamedTuple):
 def planned(collector: BaseCollector[Any]) -> dict[Any, PlannedEstimate]:
     """What to expect of each estimate, by its name; the only one of an oracle is called None."""
     return collector._planned_by(collector.protocol())
+
+
+def lost_weights(state: Collected, sample_weight: ArrayLike | None) -> str:
+    """A warning, if an oracle was fitted with weights, and none came with the users left out."""
+    text = (
+        f"The {state.protocol.name} was fitted with sample_weight, but no score was given any, so "
+        "each row of X counts as one user. In a search call sklearn.set_config("
+        "enable_metadata_routing=True), set_fit_request(sample_weight=True) of the oracle and "
+        "set_score_request(sample_weight=True) of a scorer, and pass sample_weight without a "
+        "prefix. If each row is one user, pass a sample_weight of ones."
+    )
+    return text * (state.is_weighted and sample_weight is None)
 
 
 def state_of(collector: BaseCollector[Any], attribute: str) -> Collected:

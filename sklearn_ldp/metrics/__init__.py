@@ -1,6 +1,6 @@
 """Errors of estimates, scorers for searches, and what a shuffle is worth."""
 
-from .._estimates import (
+from .._estimates.errors import (
     BiasVariance,
     HeavyHitterScores,
     bias_variance,

@@ -10,32 +10,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from .._collector import BaseCollector, column_weights, has_learned_domain, state_of
-from .._estimates import METRICS, EstimateSet, held_out_score, mean_of_parts, query_errors
+from .._collector import BaseCollector, column_weights, has_learned_domain, lost_weights, state_of
+from .._estimates import EstimateSet
+from .._estimates.errors import METRICS, held_out_score, mean_of_parts, query_errors
 from .._utils.fitted import estimate_of
 from .._utils.privacy import PrivacyWarning
 from .._utils.scorers import BaseScorer
 from .._utils.typing import Metric, Values
 from ..queries import Queries, QuerySet, as_query_set, query_matrix
-
-
-class _OracleScorer(BaseScorer):
-    """Base of the scorers of oracles."""
-
-    def _warn_of_lost_weights(
-        self, oracle: BaseCollector[Any], sample_weight: ArrayLike | None
-    ) -> None:
-        """Warn if the oracle was fitted with weights, and none came with the users left out."""
-        if sample_weight is None and state_of(oracle, "score").is_weighted:
-            self._warn_once(
-                f"The {type(oracle).__name__} was fitted with sample_weight, but its scorer was "
-                "given none and counts each row of X as one user. In a search or a "
-                "cross-validation, call sklearn.set_config(enable_metadata_routing=True), "
-                "set_fit_request(sample_weight=True) of the oracle and "
-                "set_score_request(sample_weight=True) of the scorer, and pass sample_weight "
-                "without a prefix. If each row is one user, pass a sample_weight of ones.",
-                UserWarning,
-            )
 
 
 def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Values]:
@@ -129,7 +111,7 @@ def make_frequency_scorer(
     return FrequencyScorer(metric, as_query_set(queries))
 
 
-class FrequencyScorer(_OracleScorer):
+class FrequencyScorer(BaseScorer):
     """The scorer that `make_frequency_scorer` returns; it is a class so that it can be pickled."""
 
     def __init__(self, metric: Metric, queries: QuerySet) -> None:
@@ -157,7 +139,8 @@ class FrequencyScorer(_OracleScorer):
                 "values."
             )
         estimate = estimate_of(estimator)
-        self._warn_of_lost_weights(oracle, sample_weight)
+        if text := lost_weights(state_of(oracle, "score"), sample_weight):
+            self._warn_once(text, UserWarning)
         if oracle.random_state is None:
             self._warn_once(
                 f"A frequency scorer reads users' raw values, and this {type(oracle).__name__} has "
@@ -234,7 +217,7 @@ def make_held_out_scorer(*, queries: Queries | None = None) -> HeldOutScorer:
     return HeldOutScorer(as_query_set(queries))
 
 
-class HeldOutScorer(_OracleScorer):
+class HeldOutScorer(BaseScorer):
     """The scorer that `make_held_out_scorer` returns; it is a class so that it can be pickled."""
 
     def __init__(self, queries: QuerySet) -> None:
@@ -259,7 +242,8 @@ class HeldOutScorer(_OracleScorer):
                 'with make_frequency_scorer (simulation), or give the oracle input="reports".'
             )
         estimate = estimate_of(estimator)
-        self._warn_of_lost_weights(oracle, sample_weight)
+        if text := lost_weights(state_of(oracle, "score"), sample_weight):
+            self._warn_once(text, UserWarning)
         # A separate estimate of these reports, which costs no privacy: transform takes no weights.
         held_out = copy(oracle).fit(X, sample_weight=sample_weight).estimate_
         if not isinstance(estimate, EstimateSet):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from numbers import Integral
 from typing import Any, NamedTuple, TypeAlias
 
@@ -305,12 +304,12 @@ class BaseSearch(BasePostProcessor):
 
     def _all(self, candidates: list, *estimates: FrequencyEstimate) -> list:
         """Return the candidates of "all" that can process all estimates, and know the queries."""
-
-        def is_told(post, estimate):
-            noise = estimate.noise
-            return not post.needs or noise is None or getattr(noise, post.needs) is not None
-
-        return [post for post in candidates if all(is_told(post, one) for one in estimates)] + [
+        noises = [one.noise for one in estimates if one.noise is not None]
+        return [
+            post
+            for post in candidates
+            if not post.needs or all(getattr(noise, post.needs) is not None for noise in noises)
+        ] + [
             post
             for post in candidates_knowing(self.queries)
             if all(post.knows(self.queries, one) for one in estimates)
@@ -370,11 +369,10 @@ class BaseSearch(BasePostProcessor):
             for i in range(n_tasks)
         ]
         results: dict[int, Any] = {}
-        with Progress(len(tasks)) if self.verbose else nullcontext() as bar:
+        with Progress(len(tasks), is_shown=bool(self.verbose)) as bar:
             for pairs in run(_of_some, tasks, self.n_jobs):
                 results |= pairs
-                if bar is not None:
-                    bar.finish(", ".join(candidate_name(candidates[j]) for j, _ in pairs))
+                bar.finish(", ".join(candidate_name(candidates[j]) for j, _ in pairs))
         return [results[j] for j in every]
 
     # -- whole sets ---------------------------------------------------------------------------

@@ -17,8 +17,13 @@ from .._utils.random import RandomState, as_generator
 from ..postprocessing import resolve_noise
 from ..queries import Queries, QuerySet, as_query_set
 from ._base import BaseSearch, Candidates, Case, Judgement, results_of
-from ._drawn_noise import drawn_noise
-from ._noisy_cases import SetCase, errors_and_answers, errors_and_answers_of_set, queries_of
+from ._noisy_cases import (
+    SetCase,
+    drawn_noise,
+    errors_and_answers,
+    errors_and_answers_of_set,
+    queries_of,
+)
 
 
 class HeldOutSearch(BaseSearch):
@@ -212,9 +217,7 @@ class HeldOutSearch(BaseSearch):
 
     @property
     def _n_splits(self):
-        if self.n_splits is not None:
-            return self.n_splits
-        return 10 if self.method_ == "shards" else 4
+        return self.n_splits or (10 if self.method_ == "shards" else 4)
 
     def _split(
         self, estimate: FrequencyEstimate, rng: np.random.Generator
@@ -226,8 +229,7 @@ class HeldOutSearch(BaseSearch):
 
     def _n_test(self, n_filled):
         """Number of shards that judge."""
-        share = 0.2 if self.test_size is None else self.test_size
-        return int(np.clip(round(share * n_filled), 1, n_filled - 1))
+        return int(np.clip(round((self.test_size or 0.2) * n_filled), 1, n_filled - 1))
 
     def _noisy_copies(self, estimate: FrequencyEstimate) -> list[Case]:
         """Add noise to the estimate for the candidates to see, and take it away to judge them."""
@@ -314,12 +316,7 @@ class HeldOutSearch(BaseSearch):
         self.method_ = "shards"
         asked = {name: part for name, part in estimates.items() if len(part)}
         for name, part in asked.items():
-            if not part.is_raw:
-                raise ValueError(
-                    f"HeldOutSearch needs raw tables, but {name!r} has been changed by "
-                    f"{' and '.join(part.postprocessors)}: put it directly behind the "
-                    "MarginalOracle, and make the first step a part of each candidate (a Pipeline)."
-                )
+            self._refuse_changed(part)
             if _n_filled(part) < 2:
                 raise ValueError(
                     "HeldOutSearch needs reports about each table itself in at least two shards, "

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -382,11 +381,10 @@ def simulate_errors(
     rows = [row for cell in cells for row in _rows(cell, posts, asked, judged)]
     ledger = StudyFile(checkpoint)
     tasks = _tasks([row for row in rows if row.key not in ledger])
-    with Progress(len(tasks)) if progress and tasks else nullcontext() as bar:
+    with Progress(len(tasks), is_shown=progress and bool(tasks)) as bar:
         for errors, name in run(_work, [(task,) for task in tasks], n_jobs):
             ledger.add(errors)
-            if bar is not None:
-                bar.finish(name)
+            bar.finish(name)
     return ErrorStudy(_columns(rows), np.array([ledger[row.key] for row in rows]))
 
 

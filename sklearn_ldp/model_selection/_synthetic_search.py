@@ -12,7 +12,6 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._estimates import FrequencyEstimate
-from .._mechanisms import Counts
 from .._noise import Noise
 from .._utils.random import RandomState, as_generator
 from .._utils.typing import Metric
@@ -163,7 +162,7 @@ class SyntheticSearch(BaseSearch):
         return self._of_each(_errors, candidates, cases, self.metric)
 
     def _splits(self, errors, n_rows):
-        n_populations = 1 if self.synthesizer is not None else 2
+        n_populations = 2 if self.synthesizer is None else 1
         each = errors.reshape(len(errors), n_populations, n_rows, -1).mean(axis=2)
         means = each.mean(axis=2, keepdims=True)
         if np.all(means > 0):  # which a metric of the user's may not be
@@ -173,11 +172,10 @@ class SyntheticSearch(BaseSearch):
     def _choice(self, candidates, judgements, estimate):
         errors = -self.results_["mean_test_score"]
         best, query_set = int(np.argmin(errors)), as_query_set(self.queries)
-        if self.synthesizer is not None:
-            return best
         kept = self._reference(candidates, query_set, self._completed(estimate))
         share = _SURE_OF_TOP if query_set.depends_on_truth else _SURE
-        return best if kept is None or errors[best] < share * errors[kept] else kept
+        is_sure = kept is None or errors[best] < share * errors[kept]
+        return best if is_sure or self.synthesizer is not None else kept
 
     def _cases(self, estimate):
         oracle = self.oracle if self.oracle is not None else estimate.oracle
@@ -248,11 +246,8 @@ def _simulated(
     asked = rng.multivariate_hypergeometric(counts, n_asked, size=n_repeats, method="marginals")
     rows = [oracle.simulate(of_one) for of_one in asked]
     values = np.concatenate([row.values for row in rows])
-    shards, noise = rows[0].shards, rows[0].noise.of_sample(int(counts.sum()))
-    if shards is not None:
-        of_each = ([getattr(row.shards.of, what) for row in rows] for what in ("tallies", "sizes"))
-        shards = replace(shards, of=Counts(*map(np.concatenate, of_each)))
-    return replace(rows[0], values=values, noise=noise, shards=shards)
+    noise = rows[0].noise.of_sample(int(counts.sum()))
+    return replace(rows[0], values=values, noise=noise, shards=None)
 
 
 def apportion(frequencies: np.ndarray, n_samples: int) -> np.ndarray:

@@ -129,14 +129,14 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         if not isinstance(n_repeats, Integral) or n_repeats < 1:
             raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
         channel: Any = self._protocol_over(domain).mechanism
-        rng, tallies, n_users = as_generator(self.random_state), None, users.sum(keepdims=True)
-        if channel.report_law is not None and Counts.most(channel, n_repeats) == n_repeats:
-            tallies = channel.simulate_tallies(users, int(n_repeats), rng)
+        rng, n, n_users = as_generator(self.random_state), int(n_repeats), users.sum(keepdims=True)
+        is_small = channel.report_law is not None and Counts.most(channel, n) == n
+        tallies, shards = channel.simulate_tallies(users, n, rng) if is_small else None, None
         if tallies is None:
-            support, shards = channel.simulate(users, int(n_repeats), rng), None
+            support = channel.simulate(users, n, rng)
         else:
-            counts_of_rows = Counts(tallies[:, None], np.tile(n_users, (int(n_repeats), 1)))
-            support, shards = channel.decode(tallies), Shards(channel, counts_of_rows)
+            support = channel.decode(tallies)
+            shards = Shards(channel, Counts(tallies[:, None], np.tile(n_users, (n, 1))))
         values, noise = channel.estimate_decoded(support, n_users)
         oracle = self._unfitted(self.get_params(deep=False), domain)
         return FrequencyEstimate(values, domain, noise, oracle, shards)

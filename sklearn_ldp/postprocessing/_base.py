@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .._estimates import EstimateSet, FrequencyEstimate, held_out_score, mean_of_parts
+from .._estimates import EstimateSet, FrequencyEstimate
+from .._estimates.errors import held_out_score, mean_of_parts
 from .._noise import NOISE_CONSTRAINT as NOISE_CONSTRAINT
 from .._noise import Noise
 from .._utils.docs import Documented, fill_in

@@ -367,14 +367,9 @@ class ExactMLE(BasePostProcessor):
     def _iterate(self, estimate):
         otherwise = "give epsilon= for plain estimates of GRR, or use MLEApx for other oracles"
         tallies, law = tally_of(estimate, "ExactMLE", otherwise)
-        starts = norm_sub(estimate.values)
-        results, gaps, steps = zip(
-            *(
-                exact_mle(tally, law, start, self.tol, self.max_iter)
-                for tally, start in zip(tallies, starts, strict=True)
-            ),
-            strict=True,
-        )
+        rows = zip(tallies, norm_sub(estimate.values), strict=True)
+        found = [exact_mle(tally, law, start, self.tol, self.max_iter) for tally, start in rows]
+        results, gaps, steps = zip(*found, strict=True)
         gap, n_iter = max(gaps), max(steps)
         if gap > self.tol:
             warnings.warn(

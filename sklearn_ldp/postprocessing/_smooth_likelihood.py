@@ -280,11 +280,8 @@ class SmoothMLE(BasePostProcessor):
     def _process(self, estimate):
         tallies, law = tally_of(estimate, "SmoothMLE", "use MonotoneCDF, which takes any estimate")
         fits = [smooth_mle(tally, law, estimate.shape[1]) for tally in tallies]
-        one = len(fits) == 1
-        self.penalty_ = fits[0].penalty if one else np.array([fit.penalty for fit in fits])
-        self.curve_weight_ = (
-            fits[0].curve_weight if one else np.array([fit.curve_weight for fit in fits])
-        )
+        self.penalty_ = np.squeeze([fit.penalty for fit in fits])[()]
+        self.curve_weight_ = np.squeeze([fit.curve_weight for fit in fits])[()]
         return estimate.with_values([fit.frequencies for fit in fits], by="SmoothMLE")
 
     def knows(self, queries, estimate):
