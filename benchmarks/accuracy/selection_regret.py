@@ -9,7 +9,8 @@ users' protocol.
 First on seven distributions at epsilon 1: every category, random sets of a tenth of the domain, and
 twenty random groups, for which EmpiricalBayes with these groups is a candidate, too. Then on emoji
 counts with Unicode's groups over epsilon, as in the 2020 paper's Figures 8 and 9. The synthesizer
-is the default, two populations; Norm-Sub, as there; or PowerNS, which tends to choose itself. The data are not part of the project: a file that is missing is skipped.
+is the default, two populations; Norm-Sub, as there; or PowerNS, which tends to choose itself. The
+data are not part of the project: a file that is missing is skipped.
 
 With ``--populations FILE``, what benchmarks/accuracy/_real_populations.py prints, the searches are
 compared on those that have groups instead, on the first half of them or on the second.

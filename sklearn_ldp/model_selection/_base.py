@@ -391,7 +391,7 @@ class BaseSearch(BasePostProcessor):
         name = candidate_name(seeing_whole_sets(candidates)[0])
         raise ValueError(
             f"{type(self).__name__} looks at each table alone, but its candidate {name} needs all "
-            "of them at once: use HeldOutSearch, which judges whole sets of tables."
+            "of them at once: use HeldOutSearch, which judges whole sets by their shards."
         )
 
     def _transform_set(self, estimates: EstimateSet) -> EstimateSet:

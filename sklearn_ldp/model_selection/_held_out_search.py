@@ -305,6 +305,8 @@ class HeldOutSearch(BaseSearch):
 
     # -- whole sets ---------------------------------------------------------------------------
     def _best_of_set(self, candidates, estimates):
+        if self.method == "bootstrap" or self.noise is not None:
+            super()._best_of_set(candidates, estimates)
         cases = self._set_cases(estimates)
         judgements = self._of_each(errors_and_answers_of_set, candidates, cases)
         self.results_ = results_of(candidates, np.array([one.errors for one in judgements]))

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from sklearn.utils._param_validation import Interval
 
 from .._noise import Noise
-from ..queries import as_query_set
+from ..queries import Queries, as_query_set
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
 _Level = TypeVar("_Level", float, np.ndarray)
@@ -181,7 +181,7 @@ class BasePos(BasePostProcessor):
     def _process(self, estimate):
         return estimate.with_values(base_pos(estimate.values), by="BasePos")
 
-    def is_reference(self, queries):
+    def is_reference(self, queries: Queries | None) -> bool:
         return as_query_set(queries).depends_on_truth
 
 

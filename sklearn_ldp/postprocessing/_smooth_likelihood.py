@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from .._estimates import FrequencyEstimate
 from ..oracles.channels import ReportLaw
-from ..queries import as_query_set
+from ..queries import Queries, as_query_set
 from ._base import BasePostProcessor
 from ._likelihood import tally_of
 
@@ -284,9 +285,9 @@ class SmoothMLE(BasePostProcessor):
         self.curve_weight_ = np.squeeze([fit.curve_weight for fit in fits])[()]
         return estimate.with_values([fit.frequencies for fit in fits], by="SmoothMLE")
 
-    def knows(self, queries, estimate):
+    def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
         is_counted = estimate.shards is not None and estimate.shards.law is not None
         return is_counted and self.is_reference(queries)
 
-    def is_reference(self, queries):
+    def is_reference(self, queries: Queries | None) -> bool:
         return as_query_set(queries).ordered

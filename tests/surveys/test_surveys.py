@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn_ldp import (
     GRR,
     OUE,
+    Base,
     EmpiricalBayes,
     EstimateSet,
     HeldOutSearch,
@@ -97,8 +98,11 @@ def test_a_search_on_the_shards_of_files(tmp_path):
     search = HeldOutSearch().fit(server.estimate_)
     assert list(search.estimators_) == list(DOMAINS)
     assert search.estimate_["state"].values.sum() == pytest.approx(1)
+    grouped = estimate_by_group(survey(), TABLE, WEEKS)
     with pytest.raises(ValueError, match="In the part 'sex': .* needs a single raw estimate"):
-        HeldOutSearch().fit(estimate_by_group(survey(), TABLE, WEEKS))
+        HeldOutSearch(method="shards").fit(grouped)
+    by_noise = HeldOutSearch([Base(), NormSub()], n_splits=1).fit(grouped)
+    assert {one.method_ for one in by_noise.estimators_.values()} == {"bootstrap"}
 
 
 # -- what is said of each part ----------------------------------------------------------------

@@ -269,7 +269,7 @@ def test_what_else_is_refused(raw):
     for search in (SyntheticSearch(candidates), HeldOutSearch(candidates, method="bootstrap")):
         with pytest.raises(ValueError, match="candidate Consistent needs all .* use HeldOutSearch"):
             search.fit(raw)
-    with pytest.raises(ValueError, match="changed by NormSub: put it directly behind"):
+    with pytest.raises(ValueError, match="raw estimate, but this one has been changed by NormSub"):
         HeldOutSearch([Consistent()]).fit(NormSub().fit_transform(raw))
     columns = ColumnOracle(1.0, domains=DOMAINS).fit_transform(people(DOMAINS))
     with pytest.raises(ValueError, match="needs the tables that a MarginalOracle returns"):

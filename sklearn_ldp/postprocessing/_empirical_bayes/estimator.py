@@ -206,10 +206,10 @@ class EmpiricalBayes(LearntPrior):
         values = np.array([row.values for row in rows])
         return estimate.with_values(values.reshape(estimate.shape), by=type(self).__name__)
 
-    def knows(self, queries, estimate):
+    def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
         return any(self._hints(estimate))
 
-    def is_reference(self, queries):
+    def is_reference(self, queries: Queries | None) -> bool:
         return not as_query_set(queries).depends_on_truth
 
     def _hints(self, estimate: FrequencyEstimate) -> QueryHints:
