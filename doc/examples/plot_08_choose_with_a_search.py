@@ -40,8 +40,8 @@ told = EmpiricalBayes(queries=firsts).fit(raw)
 
 # %%
 # The papers' way: make a synthetic data set from the estimate, simulate the collection on it many
-# times, and take the method with the least error there. The data sets are two, as each leans towards
-# the method that makes it.
+# times, and take the method with the least error there. Here there are two such data sets, as each
+# one leans towards the method that makes it.
 search = SyntheticSearch(queries=firsts, random_state=0).fit(raw)
 print(search.best_estimator_)
 _ = SearchDisplay.from_estimator(search)
