@@ -101,8 +101,12 @@ class LinearMechanism(Mechanism):
 
         Parameters
         ----------
-        counts, n_repeats, rng
-            As for `simulate`, which decodes the same draws.
+        counts : ndarray of shape (n_categories,)
+            True number of users of each category.
+        n_repeats : int
+            Number of collections.
+        rng : Generator
+            Source of randomness; `simulate` makes the same draws, and decodes them.
 
         Returns
         -------
