@@ -10,7 +10,7 @@ _HOMES = {
     "_domains": "Domain",
     "_estimates": "EstimateSet FrequencyEstimate",
     "_noise": "NoiseModel",
-    "model_selection": "BootstrapSearch HeldOutSearch SyntheticSearch",
+    "model_selection": "HeldOutSearch SyntheticSearch",
     "oracles": """
         BLH GRR OLH OUE SUE HadamardResponse LocalMean MatrixOracle PrivacyWarning
         ProjectiveGeometryResponse StringOracle SubsetSelection
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ._estimates import EstimateSet as EstimateSet
     from ._estimates import FrequencyEstimate as FrequencyEstimate
     from ._noise import NoiseModel as NoiseModel
-    from .model_selection import BootstrapSearch as BootstrapSearch
     from .model_selection import HeldOutSearch as HeldOutSearch
     from .model_selection import SyntheticSearch as SyntheticSearch
     from .oracles import BLH as BLH

@@ -22,13 +22,14 @@ from sklearn.utils.validation import validate_data
 
 from ._domains import Domain
 from ._domains.values import declares_levels, group_codes, read_once
+from ._estimates.errors import held_out_score, mean_of_parts
 from ._mechanisms import Counts, Protocol, Reports, Users, check_counts, check_total
 from ._mechanisms.coins import CoinStreams
 from ._mechanisms.mechanism import Mechanism
 from ._noise import Noise
 from ._utils.docs import Documented, fill_in
 from ._utils.privacy import PrivacyWarning as PrivacyWarning
-from ._utils.privacy import warn_of_epsilon, warn_of_learned, warn_of_output
+from ._utils.privacy import warn_of_epsilon, warn_of_learned, warn_of_output, warn_once
 from ._utils.random import RandomState
 from ._utils.state import Uncached
 from ._utils.typing import Column, Values
@@ -336,6 +337,10 @@ def check_weights(sample_weight: ArrayLike, n_rows: int, name: str) -> np.ndarra
     return weights
 
 
+_OF_SEARCH = (
+    " In a search shuffle the users (cv=KFold(shuffle=True)), as sorted ones differ, and choose "
+    "epsilon by refit=least_epsilon(): no score knows what privacy costs, so the largest wins."
+)
 # Beside the oracles, so that neither copies nor pickles of one take it along.
 _KEPT: WeakKeyDictionary[BaseCollector[Any], Kept] = WeakKeyDictionary()
 _ONE_ROW = "an estimate has one row per collection, not one per user"
@@ -381,6 +386,7 @@ class BaseCollector(  # type: ignore[call-arg]
     random_state: RandomState
     n_jobs: int | None
     _state: Collected | None = None
+    _is_searched = False  # whether epsilon was set, as a search does
     n_clipped_: int
 
     #: The parameter that declares the domain; its value "auto" learns the domain from the values.
@@ -673,21 +679,70 @@ class BaseCollector(  # type: ignore[call-arg]
         """
         self._fitted("estimate to transform like")
         warn_of_output(self)
-        state = self._continued().emptied()
+        return self._estimate_of(self._other_users(X, None, "estimate to transform like"))
+
+    def score(self, X: Values, y: object = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return minus the squared error of the estimate, judged by the reports of other users.
+
+        It is what searches and cross-validations of scikit-learn take if they are given no
+        ``scoring``, also where the oracle is the first step of a Pipeline. Larger is better. The
+        score is unbiased, but contains the noise of the reports that judge, and may be above 0: see
+        :func:`~sklearn_ldp.metrics.held_out_score`, which also takes queries.
+
+        Privacy: as for `transform`. Over values it is a new collection, from users who spend
+        epsilon for every candidate and every fold of a search, which is for simulations; with
+        ``input="reports"`` it is free.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_columns)
+            Other users than those in `fit`, as for `fit`.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As for `fit`.
+
+        Returns
+        -------
+        float
+            Minus the mean squared error over all categories; of a survey, the mean of those of its
+            columns, weighted by its `weights`.
+
+        See Also
+        --------
+        sklearn_ldp.metrics.make_frequency_scorer : Compares with the values themselves.
+        """
+        others = self._other_users(X, sample_weight, "estimate to score")
+        return self._score(self.estimate_, self._estimate_of(others))
+
+    def _score(self, estimate: Any, held_out: Any) -> float:
+        """Minus the mean squared error of an estimate, by one of other users."""
+        return mean_of_parts(held_out_score(estimate, held_out), column_weights(self))
+
+    def _other_users(self, X: Values, sample_weight: ArrayLike | None, needs: str) -> Collected:
+        """Collect from other users than those in `fit`, without changing what is fitted."""
+        self._fitted(needs)
+        state = self._continued()
+        if text := lost_weights(state, sample_weight):
+            warnings.warn(text, UserWarning, stacklevel=3)
+        state = state.emptied()
         if self.input == "reports":
-            return self._estimate_of(state.with_reports(X, None, self.n_jobs))
+            return state.with_reports(X, sample_weight, self.n_jobs)
         X = read_once(X)
         columns = state.protocol.domain.columns_of(X, self._name)
         self._check_features(X, len(columns), reset=False)
         codes = state.protocol.domain.encode_columns(columns, self._name)
-        warnings.warn(
-            f"{self._name}.transform randomises its users' values anew, which costs each of "
-            f"them epsilon={self.epsilon:g} (again, if they were in fit as well). For the "
-            "estimate that fit has made use estimate_; to add users use partial_fit.",
-            PrivacyWarning,
-            stacklevel=2,
+        text = (
+            f"{self._name} randomises its users' values anew in transform and score, which costs "
+            f"each of them epsilon={self.epsilon:g} (again, if they were in fit as well). For the "
+            "estimate that fit has made use estimate_ (of a Pipeline pipe[-1].estimate_); to add "
+            f"users use partial_fit.{_OF_SEARCH * self._is_searched}"
         )
-        return self._estimate_of(state.with_values(codes, None, self.n_jobs))
+        if self.random_state is None:
+            warnings.warn(text, PrivacyWarning, stacklevel=3)
+        else:  # a simulation, which may go on for long
+            warn_once(text, PrivacyWarning, f"{self._name} anew, searched: {self._is_searched}")
+        return state.with_values(codes, sample_weight, self.n_jobs)
 
     # -- what is known after fit --------------------------------------------------------------
     @property
@@ -751,6 +806,7 @@ class BaseCollector(  # type: ignore[call-arg]
                 what = f"{self._name} reads reports, which were made with {name}={given[name]!r}"
                 remedy = 'with input="values", a simulation, or make another oracle'
                 raise ValueError(f"{what}, not {value!r}: search over {name} {remedy}.")
+        self._is_searched = self._is_searched or "epsilon" in params
         return super().set_params(**params)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -898,6 +954,18 @@ class PlannedEstimate(NamedTuple):
 def planned(collector: BaseCollector[Any]) -> dict[Any, PlannedEstimate]:
     """What to expect of each estimate, by its name; the only one of an oracle is called None."""
     return collector._planned_by(collector.protocol())
+
+
+def lost_weights(state: Collected, sample_weight: ArrayLike | None) -> str:
+    """A warning, if an oracle was fitted with weights, and none came with the users left out."""
+    text = (
+        f"The {state.protocol.name} was fitted with sample_weight, but no score was given any, so "
+        "each row of X counts as one user. In a search call sklearn.set_config("
+        "enable_metadata_routing=True), set_fit_request(sample_weight=True) of the oracle and "
+        "set_score_request(sample_weight=True) of a scorer, and pass sample_weight without a "
+        "prefix. If each row is one user, pass a sample_weight of ones."
+    )
+    return text * (state.is_weighted and sample_weight is None)
 
 
 def state_of(collector: BaseCollector[Any], attribute: str) -> Collected:

@@ -13,7 +13,6 @@ from sklearn_ldp import (
     Base,
     BaseCut,
     BasePos,
-    BootstrapSearch,
     Calibrate,
     ColumnOracle,
     Consistent,
@@ -147,8 +146,7 @@ SEARCHES = [
         synthesizer=NormSub(),
         random_state=0,
     ),
-    HeldOutSearch([Base(), NormSub()]),
-    BootstrapSearch([Base(), NormSub()], n_repeats=1, noise=NOISE),
+    HeldOutSearch([Base(), NormSub()], n_splits=1, noise=NOISE),
 ]
 
 

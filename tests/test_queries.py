@@ -181,7 +181,7 @@ def test_labels_by_category_are_aligned(labels):
     search = SyntheticSearch(
         [Base(), NormSub()], queries=groups(labels), n_repeats=2, random_state=0
     ).fit(clone(oracle).set_params(random_state=0).fit_transform(["cat"] * 50 + ["dog"] * 30))
-    assert search.results_["mean_error"].shape == (2,)
+    assert search.results_["mean_test_score"].shape == (2,)
 
 
 def test_labels_of_other_categories_are_refused():

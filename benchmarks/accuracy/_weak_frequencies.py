@@ -29,9 +29,9 @@ from sklearn_ldp import (
     GRR,
     NPMLE,
     OLH,
-    BootstrapSearch,
     Calibrate,
     EmpiricalBayes,
+    HeldOutSearch,
     NormSub,
     Power,
     PowerNS,
@@ -55,7 +55,7 @@ OTHERS = {
     "Smooth": Smooth(),
     "NPMLE": NPMLE(),
     "EmpiricalBayes": EmpiricalBayes(),
-    "BootstrapSearch": BootstrapSearch(random_state=0),
+    "HeldOutSearch, bootstrap": HeldOutSearch(method="bootstrap"),
     "SyntheticSearch": SyntheticSearch(random_state=0),
 }
 OTHER_CELLS = ((0.5, 2), (0.5, 40), (1, 10), (2, 2), (2, 95), (4, 10))  # epsilon, support

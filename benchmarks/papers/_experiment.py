@@ -193,5 +193,11 @@ class Experiment:
             f"{self.paper}-fig{number}",
             f"Figure {number}: MSE of the k most frequent values",
             self.keys,
-            draw=self.draw("queries", "k"),
+            # As the papers do: with Base, and without MLE-Apx, which does what Norm-Sub does.
+            draw=lambda study: error_panels(
+                study,
+                ["Base", *(name for name in self.right if name != "MLE-Apx")],
+                x="queries",
+                x_label="k",
+            ),
         )(compute)

@@ -96,6 +96,14 @@ def _with_expected_base(study: ErrorStudy, oracles: Any, asked: dict[str, Any]) 
     return ErrorStudy(study.columns | {"expected_base": of_base}, study.errors)
 
 
+def joined(studies: list[ErrorStudy]) -> ErrorStudy:
+    names = studies[0].columns
+    return ErrorStudy(
+        {name: np.concatenate([study[name] for study in studies]) for name in names},
+        np.concatenate([study.errors for study in studies]),
+    )
+
+
 class Table(dict):
     """A tidy table: arrays of the same length by column."""
 
@@ -130,6 +138,8 @@ class Figure:
         Table to matplotlib Figure; None for a table.
     note : str
         What to know besides the data.
+    summary : callable or None
+        Table to a short one, which the report prints below the picture.
     """
 
     name: str
@@ -138,6 +148,7 @@ class Figure:
     compute: Callable[[Settings], Any]
     draw: Callable[[Any], Any] | None = None
     note: str = ""
+    summary: Callable[[Any], Table] | None = None
 
     def missing(self, settings: Settings) -> list[str]:
         """Keys of the populations that are not there."""
@@ -150,11 +161,11 @@ class Registry:
 
     figures: dict[str, Figure] = field(default_factory=dict)
 
-    def add(self, name: str, title: str, data: tuple[str, ...], draw: Any = None, note: str = ""):
+    def add(self, name: str, title: str, data: tuple[str, ...], draw: Any = None, **more: Any):
         """Register the function below as a figure's `compute`."""
 
         def register(compute):
-            self.figures[name] = Figure(name, title, data, compute, draw, note)
+            self.figures[name] = Figure(name, title, data, compute, draw, **more)
             return compute
 
         return register

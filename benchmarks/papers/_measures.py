@@ -421,12 +421,6 @@ def mean_sum(table: Any) -> list[Measured]:
     return [Measured("", table["mean_sum"][0], table["mean_sum_error"][0])]
 
 
-def times_slower(table: Any) -> list[Measured]:
-    """Seconds of Power over the most of any other method."""
-    rest = table["seconds"][table["postprocessor"] != "Power"]
-    return [Measured("", table.select(postprocessor="Power")["seconds"][0] / rest.max())]
-
-
 def norm_variance(table: Any) -> list[Measured]:
     """How much smaller Norm's variances are in total, times d: 1 if their ratio is (d - 1) / d."""
     base, norm = (table.select(postprocessor=name) for name in ("Base", "Norm"))

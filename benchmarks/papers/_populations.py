@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import pydoc_data.topics
+import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from string import ascii_lowercase
 
 import numpy as np
 from scipy.stats import poisson
 
-from sklearn_ldp.datasets import make_beta, make_zipf, read_histogram
+from sklearn_ldp.datasets import load_us_states, make_beta, make_zipf, read_histogram
 
 _POPULATION_SEED = 0  # the users are the same in every run; --seed draws their reports
 
@@ -199,21 +203,11 @@ def _emoji_at_full_size(data: Path) -> Population:
     found = read_histogram(data / "EMOJI_TRACKER2019_N884427.csv.gz")
     d, known = 1573, len(found.counts)
     rest = np.round(np.geomspace(_RAREST, 0.3, d - known)).astype(np.int64)
-    rng = np.random.default_rng(_POPULATION_SEED)
-    labels = np.asarray(found.groups["subcategory"]).astype(str)
-    labels = np.concatenate([labels, rng.choice(labels, size=d - known)])
-    names, sizes = np.unique(labels, return_counts=True)
-    candidates = np.flatnonzero(np.isin(labels, names[np.argsort(-sizes, kind="stable")[:68]]))
-    covered = np.zeros(d, dtype=bool)
-    covered[rng.choice(candidates, size=707, replace=False)] = True
     return Population(
         "Emoji",
         scaled(np.concatenate([found.counts, rest]), 884_427),
-        "emoji keyboard statistics, n = 884,427, d = 1,573, 68 categories of 10.4 emojis (707 of "
-        "them are in one)",
-        "emoji use on Twitter (845 emojis) and 728 rarer ones whose counts fall from 6 to 0; 707 "
-        "emojis at random are in 68 sets by their subcategory on Twitter, a rarer one by chance",
-        groups={"set": np.where(covered, labels, "")},
+        "emoji keyboard statistics, n = 884,427, d = 1,573",
+        "emoji use on Twitter (845 emojis) and 728 rarer ones whose counts fall from 6 to 0",
     )
 
 
@@ -252,6 +246,31 @@ def _fire(data: Path) -> Population:
         "units of the San Francisco fire calls of 2016, n = 305,132, d = 742",
         "the calls of one week of January 2017 (7,704 calls of 178 units), completed to the "
         "paper's n and d by a Poisson mixture",
+    )
+
+
+def _states(data: Path) -> Population:
+    found = load_us_states(n_samples=1_000_000, random_state=_POPULATION_SEED)
+    return Population(
+        "US states",
+        found.counts,
+        "not in it",
+        "1,000,000 residents of the 50 states and the capital, 2020, in the nine census divisions",
+        groups=dict(found.groups),
+    )
+
+
+def _letters(data: Path) -> Population:
+    text = " ".join(pydoc_data.topics.topics.values()).lower()
+    typed = Counter(re.findall("(?=([a-z][a-z]))", text))
+    pairs = [first + second for first in ascii_lowercase for second in ascii_lowercase]
+    return Population(
+        "Letters",
+        scaled(np.array([typed[pair] for pair in pairs]), 1_000_000),
+        "not in it",
+        "the 676 pairs of letters in the documentation that comes with Python, scaled to n = "
+        "1,000,000, in 26 groups by the first letter",
+        groups={"first letter": np.array([pair[0] for pair in pairs])},
     )
 
 
@@ -329,6 +348,8 @@ _MAKERS: dict[str, Callable[[Path], Population]] = {
     "emoji-twitter": _emoji,
     "emoji": _emoji_at_full_size,
     "census": _census,
+    "states": _states,
+    "letters": _letters,
     "pos": _pos,
     "fire": _fire,
     "kosarak": _kosarak,

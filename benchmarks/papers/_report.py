@@ -173,7 +173,12 @@ def _is_exact(finding: Finding, figures: dict[str, Figure], settings: Settings) 
     """Whether the finding is on the paper's own data, or on the law that it states."""
     found = [settings.population(key) for key in figures[finding.figure].data]
     kinds = {p.name: p.is_exact for p in found if p is not None}
-    return all(kinds[name] for name in kinds if finding.data in ("", name))
+    return all(kinds[name] for name in kinds if not finding.data or _is_of(finding.data, name))
+
+
+def _is_of(data: str, name: str) -> bool:
+    """Whether what was measured is on a population, maybe by one of its groupings."""
+    return data == name or data.startswith(f"{name}, ")
 
 
 def _by_data(findings: list[Finding], figures: dict[str, Figure], settings: Settings) -> str:
@@ -196,7 +201,7 @@ def _verdicts(findings, figures, settings) -> Rows:
         kinds = {p.name: "exact" if p.is_exact else "stand-in" for p in found if p is not None}
         name = finding.data or next(iter(kinds), "")
         text = claim.text + (f" ({claim.note})" if claim.note else "")
-        data = f"{name}, {kinds[name]}" if name in kinds else name
+        data = ", ".join([name, *(kind for one, kind in kinds.items() if _is_of(name, one))])
         rows.append([finding.figure, text, data, claim.band.text, finding.ours, finding.verdict])
     header = ["figure", "the paper says", "data", "band", "ours ± standard error", "verdict"]
     return Rows(header, rows)
@@ -331,8 +336,8 @@ def figure_blocks(name, figure, table, settings, seconds) -> list[Block]:
     blocks.append(f"{text} {figure.note} ({name}.csv, {seconds[name]:.1f} s)".replace("  ", " "))
     if figure.draw is not None:
         blocks.append(Picture(f"{name}.png", figure.title))
-    else:
-        found = columns(table)
+    if figure.draw is None or figure.summary is not None:
+        found = columns(table if figure.summary is None else figure.summary(table))
         rows = list(zip(*(values.tolist() for values in found.values()), strict=True))
         if len(rows) <= _MOST_ROWS:
             blocks.append(Rows(list(found), [[_cell(cell) for cell in row] for row in rows]))

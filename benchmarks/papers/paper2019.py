@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import timeit
 from functools import cache
 from typing import Any
 
@@ -80,30 +79,6 @@ def _(settings: Settings) -> Table:
                     {"oracle": name, "epsilon": epsilon, "side": side, "d": d, "noise": value}
                 )
     return Table.of(rows)
-
-
-_SLOW = 5  # timed runs, of which the fastest counts
-
-
-@FIGURES.add(
-    "2019-seconds",
-    "Section 3.2: seconds of each method for one estimate",
-    ("zipf",),
-    note=f"The least of {_SLOW} runs, epsilon 1; on the machine that made this report.",
-)
-def _(settings: Settings) -> Table:
-    counts = settings.population("zipf").counts
-    raw = OUE(1.0, categories=len(counts), random_state=settings.seed).simulate(counts)
-
-    def seconds(method: Any) -> float:
-        return min(timeit.repeat(lambda: method.fit_transform(raw), number=1, repeat=_SLOW))
-
-    return Table.of(
-        [
-            {"postprocessor": name, "seconds": seconds(method)}
-            for name, method in METHODS_2019.items()
-        ]
-    )
 
 
 @FIGURES.add("2019-fig1", "Figure 1: full-domain MSE", ("zipf", "census"), draw=_PAPER.draw())

@@ -23,13 +23,14 @@ from sklearn_ldp import (
     SyntheticSearch,
 )
 from sklearn_ldp.datasets import make_zipf
-from sklearn_ldp.inspection import ErrorCurveDisplay, FrequencyDisplay
+from sklearn_ldp.inspection import ErrorCurveDisplay
 from sklearn_ldp.metrics import bias_variance, equivalent_n_samples, query_errors
 from sklearn_ldp.postprocessing import base_cut
-from sklearn_ldp.queries import QuerySet, full_domain, groups, query_matrix, top_k
+from sklearn_ldp.queries import QuerySet, full_domain, groups, top_k
 
 from ._experiment import Experiment, error_panels, rows_of_panels
-from ._figure import Registry, Settings, Table
+from ._figure import Registry, Settings, Table, joined
+from ._measures import best_constant
 from ._methods import LEFT, METHODS_2020, PAPER_OLH, RIGHT_2020, paper_olh
 from ._populations import Population
 
@@ -217,12 +218,10 @@ def _nine_panels(table: Table) -> Any:
 
 def _draw_means(table: Table) -> Any:
     for figure, ax, part in _nine_panels(table):  # noqa: B007
-        n = part["count"].sum()
-        estimate = FrequencyEstimate([part["mean"] / n], part["rank"])
-        FrequencyDisplay.from_estimate(
-            estimate, k=None, truth=part["count"] / n, by="rank", ax=ax, name="mean estimate"
-        )
-        ax.set(xscale="log", yscale="log", ylim=(1e-6, 1))
+        ax.plot(part["rank"], part["mean"], ".", markersize=3, color="#0072b2", label="mean")
+        ax.plot(part["rank"], part["count"], color="black", linewidth=1, label="truth")
+        ax.set(xscale="log", yscale="log", ylim=(1, 1e6), xlabel="rank", ylabel="count")
+        ax.legend()
     return figure
 
 
@@ -305,11 +304,36 @@ _PAPER.add_sets(6, range(10, 91, 10), [10, 50, 90])
 _PAPER.add_sets(7, range(1, 11), [1, 5, 10], n_repeats=90)
 
 
-def emoji_sets(population: Population) -> QuerySet:
-    """The sets of emojis; most emojis are in none."""
-    labels = population.groups["set"]
-    names = [name for name in np.unique(labels) if name != ""]
-    return query_matrix(np.array([labels == name for name in names], dtype=float))
+#: Groups that nobody drew: of a population, by a column, as the report calls them.
+_GROUPED = (
+    ("emoji-twitter", "subcategory", "subcategories"),
+    ("emoji-twitter", "category", "categories"),
+    ("census", "category", "states"),
+    ("census", "division", "divisions"),
+    ("states", "division", "divisions"),
+    ("letters", "first letter", "first letters"),
+)
+_WITH_GROUPS = tuple(dict.fromkeys(key for key, *_ in _GROUPED))
+
+
+def grouped(settings: Settings) -> dict[str, tuple[Population, QuerySet]]:
+    """Populations, each with groups of its categories, by the names of both."""
+    return {
+        f"{population.name}, {name}": (population, groups(population.groups[column]))
+        for key, column, name in _GROUPED
+        if (population := settings.population(key)) is not None
+    }
+
+
+def _on_groups(settings: Settings, epsilons: Any) -> Any:
+    return joined(
+        [
+            _PAPER.errors(
+                settings, epsilons=epsilons, queries=queries, frequencies={name: one.counts}
+            )
+            for name, (one, queries) in grouped(settings).items()
+        ]
+    )
 
 
 _PAPER.add_small_sets()
@@ -320,21 +344,25 @@ _PAPER.add_small_sets()
     "Section IV-B: Norm-Mul on smooth and on skewed data, single values",
     ("zipf",),
     draw=_PAPER.draw(),
-    note="1,024 categories: uniform, falling in a line to 0, and Zipf's.",
+    note="1,024 categories: uniform, falling in a line to 0, two normal peaks, four steps, falling "
+    "by 1 % from one to the next, and Zipf's.",
 )
 def _(settings: Settings) -> Any:
     zipf = settings.population("zipf")
     n, d = zipf.n_samples, len(zipf.counts)
-    slope = np.arange(d, 0, -1.0)
-    counts = {
-        "Uniform": np.full(d, n / d),
-        "Slope": n * slope / slope.sum(),
-        zipf.name: zipf.counts,
+    place = np.arange(d) / d
+    shapes = {
+        "Uniform": np.ones(d),
+        "Slope": 1 - place,
+        "Two peaks": np.exp(-(((place - 0.3) / 0.05) ** 2)) + np.exp(-(((place - 0.7) / 0.1) ** 2)),
+        "Steps": 4.0 ** -np.floor(4 * place),
+        "Geometric": 0.99 ** np.arange(d),
     }
+    counts = {name: np.round(n * f / f.sum()).astype(int) for name, f in shapes.items()}
     return _PAPER.errors(
         settings,
-        epsilons=settings.grid(_EPSILONS, _QUICK_EPSILONS),
-        frequencies={name: np.round(values).astype(int) for name, values in counts.items()},
+        epsilons=settings.grid(_EPSILONS[::2], _QUICK_EPSILONS),
+        frequencies=counts | {zipf.name: zipf.counts},
     )
 
 
@@ -357,39 +385,40 @@ def _(settings: Settings) -> Any:
 
 
 @FIGURES.add(
-    "2020-fig8", "Figure 8: MSE on the categories of emojis", ("emoji",), draw=_PAPER.draw()
+    "2020-fig8",
+    "Figure 8: MSE on the categories of emojis, and on other groups that nobody drew",
+    _WITH_GROUPS,
+    draw=_PAPER.draw(),
 )
 def _(settings: Settings) -> Any:
-    epsilons = settings.grid(_EPSILONS, _QUICK_EPSILONS)
-    queries = emoji_sets(settings.population("emoji"))
-    return _PAPER.errors(settings, ["emoji"], epsilons=epsilons, queries=queries)
+    return _on_groups(settings, settings.grid(_EPSILONS[::2], _QUICK_EPSILONS))
 
 
 # -- Figure 9 -------------------------------------------------------------------------------------
-_CHOICE_EPSILONS = [0.2, 0.4, 0.6, 0.8, 1, 1.5, 2, 2.5, 3, 4]
+_CHOICE_EPSILONS = [0.2, 0.6, 1, 2, 3, 4]
 
 
 def synthetic_choice(settings: Settings) -> Table:
     """Errors on synthetic data fitted by Norm-Sub and by PowerNS, beside the true errors."""
-    population = settings.population("emoji")
-    queries = emoji_sets(population)
     epsilons = settings.grid(_CHOICE_EPSILONS, _QUICK_EPSILONS)
-    study = _PAPER.errors(settings, ["emoji"], epsilons=epsilons, queries=queries)
+    study = _on_groups(settings, epsilons)
     tasks = []
-    for epsilon in epsilons:
-        oracle = paper_olh(epsilon, len(population.counts), settings.seed + 1)
-        collections = oracle.simulate(population.counts, 1 if settings.quick else 4)
-        true_error = study.select(epsilon=epsilon).error
-        tasks += [
-            delayed(_choice)(settings, estimate, synthesizer, queries, true_error, i)
-            for i, estimate in enumerate(collections)
-            for synthesizer in (NormSub(), PowerNS())
-        ]
+    for name, (population, queries) in grouped(settings).items():
+        for epsilon in epsilons:
+            oracle = paper_olh(epsilon, len(population.counts), settings.seed + 1)
+            collections = oracle.simulate(population.counts, 1 if settings.quick else 3)
+            true_error = study.select(population=name, epsilon=epsilon).error
+            tasks += [
+                delayed(_choice)(settings, name, estimate, synthesizer, queries, true_error, i)
+                for i, estimate in enumerate(collections)
+                for synthesizer in (NormSub(), PowerNS())
+            ]
     return Table.of([row for rows in Parallel(n_jobs=settings.n_jobs)(tasks) for row in rows])
 
 
 def _choice(
     settings: Settings,
+    name: str,
     estimate: FrequencyEstimate,
     synthesizer: Any,
     queries: Any,
@@ -403,39 +432,63 @@ def _choice(
         n_repeats=settings.n_repeats,
         random_state=settings.seed + i,
     ).fit(estimate)
+    results = search.results_
     return [
         {
+            "population": name,
             "synthesizer": type(synthesizer).__name__,
             "epsilon": estimate.oracle.epsilon,
             "collection": i,
-            "postprocessor": name,
-            "error": search.results_["mean_error"][j],
-            "standard_error": search.results_["standard_error"][j],
+            "postprocessor": method,
+            "error": -results["mean_test_score"][j],
+            "standard_error": results["std_test_score"][j] / np.sqrt(settings.n_repeats - 1),
             "true_error": true_error[j],
             "is_chosen": j == search.best_index_,
             "regret": true_error[search.best_index_] / true_error.min() - 1,
         }
-        for j, name in enumerate(METHODS_2020)
+        for j, method in enumerate(METHODS_2020)
     ]
 
 
 def _draw_choice(table: Table) -> Any:
-    figure, (axes,) = rows_of_panels(1)
-    names = {"NormSub": "synthetic data by Norm-Sub", "PowerNS": "synthetic data by PowerNS"}
-    for ax, (synthesizer, title) in zip(axes, names.items(), strict=True):
-        part = table.select(synthesizer=synthesizer, collection=0)
-        ErrorCurveDisplay.from_results(part, ax=ax)
-        ax.set(title=title, ylabel="MSE on synthetic data")
-    return figure
+    first = table.select(population=table["population"][0], collection=0)
+    names = np.array([f"synthetic data by {one}" for one in first["synthesizer"].tolist()])
+    return error_panels(
+        Table(first | {"synthesizer": names}),
+        RIGHT_2020,
+        row="synthesizer",
+        x="epsilon",
+        x_label="epsilon",
+        y_label="MSE on synthetic data",
+    )
+
+
+def _choices(table: Table) -> Table:
+    """What was chosen most often, and how much worse it is than the best method."""
+    rows = []
+    for name in dict.fromkeys(table["population"].tolist()):
+        for epsilon in np.unique(table["epsilon"]):
+            cell = table.select(population=name, epsilon=epsilon)
+            best = cell["postprocessor"][np.argmin(cell["true_error"])]
+            row = {"groups": name, "epsilon": float(epsilon), "best": str(best)}
+            for synthesizer in dict.fromkeys(table["synthesizer"].tolist()):
+                chosen = cell.select(synthesizer=synthesizer, is_chosen=True)
+                picks = chosen["postprocessor"].tolist()
+                row[f"by {synthesizer}"] = max(picks, key=picks.count)
+                row[f"regret by {synthesizer}"] = float(chosen["regret"].mean())
+            rows.append(row)
+    return Table.of(rows)
 
 
 FIGURES.add(
     "2020-fig9",
     "Figure 9: choosing the method on a synthetic data set",
-    ("emoji",),
+    _WITH_GROUPS,
     draw=_draw_choice,
-    note="Drawn for one collection at each epsilon; the table holds four, with the true error of "
-    "what each would choose (`regret`: that error over the least one, less 1).",
+    note="Drawn for one collection of the first groups at each epsilon; the table is of three "
+    "collections, with the choice made most often, and the mean of `regret`: the true error of "
+    "what each would choose over the least one, less 1.",
+    summary=_choices,
 )(synthetic_choice)
 
 _PAPER.add_top(10)
@@ -451,6 +504,22 @@ _WIDER = {
     "pos": "",
     "fire": "",
 }
+
+
+def _wider_choices(table: Table) -> Table:
+    rows = []
+    for data in dict.fromkeys(table["data"].tolist()):
+        for kind in dict.fromkeys(table.select(data=data)["queries"].tolist()):
+            cell = table.select(data=data, queries=kind)
+            chosen, single = (cell.select(is_choice=one) for one in (True, False))
+            best = best_constant(single)
+            means = [
+                float(np.exp(np.log(part["over_least"]).mean()))
+                for part in (chosen, single.select(postprocessor=best))
+            ]
+            names = ("data", "queries", "choice", "best single method", "its error")
+            rows.append(dict(zip(names, (data, kind, means[0], best, means[1]), strict=True)))
+    return Table.of(rows)
 
 
 def _questions(population: Population, column: str) -> dict[str, Any]:
@@ -494,7 +563,9 @@ def _chosen(population: Population, column: str, epsilon: float, i: int, n_repea
     "Choosing on synthetic data, on data, epsilons and questions where the best method differs",
     tuple(_WIDER),
     note="`over_least` is the error on a collection over the least of all methods on it: of each "
-    "method, and of the choice on synthetic data fitted by Norm-Sub. OLH with ideal hashing.",
+    "method, and of the choice on synthetic data fitted by Norm-Sub. OLH with ideal hashing. The "
+    "table has the geometric means of the choice and of the best single method in hindsight.",
+    summary=_wider_choices,
 )
 def _(settings: Settings) -> Table:
     tasks = [

@@ -37,7 +37,7 @@ from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
 from .__main__ import main
 from ._blocks import Heading, Rows, as_markdown
 from ._experiment import error_panels, rows_of_panels
-from ._figure import Figure, Registry, Settings, Table
+from ._figure import Figure, Registry, Settings, Table, joined
 from ._measures import paired_ratio
 from ._methods import METHODS_2020, PAPER_OLH
 from ._report import figure_blocks
@@ -90,7 +90,7 @@ def _by_epsilon(settings: Settings) -> ErrorStudy:
             studies.append(
                 settings.errors([key], PAPER_OLH, METHODS, epsilons=epsilons, queries=queries)
             )
-        _simulated["epsilon", settings] = _joined(studies)
+        _simulated["epsilon", settings] = joined(studies)
     return _simulated["epsilon", settings]
 
 
@@ -107,14 +107,6 @@ def _by_size(settings: Settings, kind: str) -> ErrorStudy:
     found = study.select(queries=[q for q in study["queries"] if q.startswith(kind)])
     names = np.array([name.split()[1] for name in found["queries"]], dtype=object)
     return ErrorStudy(found.columns | {"queries": names}, found.errors)
-
-
-def _joined(studies: list[ErrorStudy]) -> ErrorStudy:
-    names = studies[0].columns
-    return ErrorStudy(
-        {name: np.concatenate([study[name] for study in studies]) for name in names},
-        np.concatenate([study.errors for study in studies]),
-    )
 
 
 @FIGURES.add(
@@ -153,7 +145,7 @@ def _(settings: Settings) -> Any:
         epsilons=settings.grid(_EPSILONS, _QUICK_EPSILONS),
         queries={"every value": None},
     )
-    return _joined([others, smooth])
+    return joined([others, smooth])
 
 
 @FIGURES.add(

@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_limits
 from sklearn_ldp import (
     NPMLE,
     OLH,
-    BootstrapSearch,
     EmpiricalBayes,
     HeldOutSearch,
     SyntheticSearch,
@@ -77,9 +76,9 @@ def main() -> None:
         oracle = OLH(categories=d, random_state=0)
         estimate = oracle.fit_transform(np.arange(d), sample_weight=counts)
         print(f"\nsearch over {len(default_candidates())} candidates, d = {d:,}: s")
-        for search in (SyntheticSearch(random_state=0), HeldOutSearch(), BootstrapSearch()):
+        for search in (SyntheticSearch(), HeldOutSearch(), HeldOutSearch(method="bootstrap")):
             took = seconds(lambda search=search, raw=estimate: search.fit(raw))
-            print(f"  {type(search).__name__:15} {took:.3f}  picks {search.best_estimator_}")
+            print(f"  {search!r:36} {took:.3f}  picks {search.best_estimator_}")
 
 
 if __name__ == "__main__":

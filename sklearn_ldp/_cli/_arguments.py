@@ -133,11 +133,7 @@ def all_postprocessors() -> dict[str, Any]:
 
 def all_searches() -> dict[str, type]:
     """Return every search over post-processors, ``{"synthetic-search": SyntheticSearch, ..}``."""
-    searches = (
-        model_selection.SyntheticSearch,
-        model_selection.HeldOutSearch,
-        model_selection.BootstrapSearch,
-    )
+    searches = (model_selection.SyntheticSearch, model_selection.HeldOutSearch)
     return {kebab(search.__name__): search for search in searches}
 
 

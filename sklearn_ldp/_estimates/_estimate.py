@@ -267,8 +267,9 @@ class FrequencyEstimate:
         noise = None if self.noise is None else self.noise.of_rows(rows)
         names = None if self.row_names is None else self.row_names[rows]
         raw = None if self.raw_values is None else self.raw_values[rows]
+        shards = None if self.shards is None else self.shards.of_rows(rows)
         return replace(
-            self, values=values, noise=noise, shards=None, row_names=names, raw_values=raw
+            self, values=values, noise=noise, shards=shards, row_names=names, raw_values=raw
         )
 
     def with_values(

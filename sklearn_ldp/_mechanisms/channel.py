@@ -94,6 +94,27 @@ class LinearMechanism(Mechanism):
             int64, as `decode` returns them.
         """
 
+    def simulate_tallies(
+        self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator
+    ) -> np.ndarray | None:
+        """Draw the number of reports of each kind, if a tally counts these (`report_law`).
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_categories,)
+            True number of users of each category.
+        n_repeats : int
+            Number of collections.
+        rng : Generator
+            Source of randomness; `simulate` makes the same draws, and decodes them.
+
+        Returns
+        -------
+        ndarray of shape (n_repeats, tally_size) or None
+            int64; None if only supports can be drawn.
+        """
+        return None
+
     def noise(self, n_samples: ArrayLike) -> Noise:
         """Return the noise of estimates from a given number of users.
 
@@ -625,6 +646,9 @@ class IndexChannel(NumberReports, Channel):
         return self.decode(self.tally(reports)[None])[0]
 
     def simulate(self, counts, n_repeats, rng):
+        return self.decode(self.simulate_tallies(counts, n_repeats, rng))
+
+    def simulate_tallies(self, counts, n_repeats, rng):
         # A user either ignores her category and draws any number, or draws one from its set.
         share, n_inside = float(self.inside - self.against), self.n_inside
         uniform, inside = (np.full(n, 1 / n) for n in (self.n_reports, n_inside))
@@ -640,7 +664,7 @@ class IndexChannel(NumberReports, Channel):
             for code in np.flatnonzero(is_frequent):
                 whole_set = self._inside(np.full(n_inside, code), np.arange(n_inside))
                 np.add.at(total, whole_set, rng.multinomial(structured[code], inside))
-        return self.decode(numbers)
+        return numbers
 
 
 def randomised_response(

@@ -369,7 +369,7 @@ class Shards(Uncached):
     mechanism : Mechanism
         The mechanism of the reports.
     of : Counts
-        The counts of one group.
+        The counts, of a group for each row of the estimate; several rows are not divided.
     n_users : int, default=None
         Number of users of whom a random part made these reports, if the estimate is of all.
     """
@@ -397,6 +397,21 @@ class Shards(Uncached):
     def counts(self) -> np.ndarray:
         """Support counts of each shard, int64 of shape (n_shards, d), decoded on first use."""
         return self.mechanism.decode(self.tallies)
+
+    def of_rows(self, rows: Any) -> Shards:
+        """Return what belongs to some of the rows of the estimate.
+
+        Parameters
+        ----------
+        rows : slice, list or ndarray
+            The rows.
+
+        Returns
+        -------
+        Shards
+            Of these rows alone.
+        """
+        return replace(self, of=Counts(self.of.tallies[rows], self.of.sizes[rows]))
 
     def some(self, shards: np.ndarray) -> Shards:
         """Return some of the shards.

@@ -89,6 +89,8 @@ class MatrixChannel(NumberReports, LinearMechanism):
             tallies += rng.multinomial(counts[code], laws[:, code], size=n_repeats)
         return tallies
 
+    simulate_tallies = simulate
+
     def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Tell under which categories a report is likelier than on average, for an audit.
 

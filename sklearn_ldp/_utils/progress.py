@@ -11,12 +11,14 @@ class Progress:
 
     # n_steps: number of times that `step`, or `finish`, will be called.
     # stream: where to show the progress; None is stderr.
+    # is_shown: False shows nothing.
 
-    def __init__(self, n_steps: int, stream: TextIO | None = None):
+    def __init__(self, n_steps: int, stream: TextIO | None = None, is_shown: bool = True):
         self._n_steps = n_steps
         self._n_begun = 0
         self._stream = sys.stderr if stream is None else stream
-        self._bar = self._make_bar() if self._stream.isatty() else None
+        self._is_shown = is_shown
+        self._bar = self._make_bar() if is_shown and self._stream.isatty() else None
 
     def _make_bar(self) -> Any:
         try:
@@ -48,9 +50,9 @@ class Progress:
             self._bar.update()
 
     def _show(self, text: str) -> None:
-        if self._bar is None:
+        if self._bar is None and self._is_shown:
             print(f"[{self._n_begun}/{self._n_steps}] {text}", file=self._stream, flush=True)
-        else:
+        elif self._bar is not None:
             self._bar.set_description_str(text, refresh=False)
 
     def __enter__(self) -> Progress:

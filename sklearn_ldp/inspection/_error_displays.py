@@ -474,7 +474,7 @@ class SearchDisplay(BaseDisplay):
         Parameters
         ----------
         estimator : search or Pipeline that ends with one
-            A fitted SyntheticSearch, HeldOutSearch or BootstrapSearch.
+            A fitted SyntheticSearch or HeldOutSearch.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a new figure.
         **kwargs : dict
@@ -506,14 +506,14 @@ class SearchDisplay(BaseDisplay):
             if hasattr(search, "candidates") and hasattr(search, "fit"):
                 check_is_fitted(search, "results_")
             raise TypeError(
-                "SearchDisplay.from_estimator needs a fitted SyntheticSearch, HeldOutSearch or "
-                f"BootstrapSearch, or a Pipeline that ends with one, got {type(search).__name__}."
+                "SearchDisplay.from_estimator needs a fitted SyntheticSearch or "
+                f"HeldOutSearch, or a Pipeline that ends with one, got {type(search).__name__}."
             )
         results = search.results_
         return cls(
             results["candidate"],
-            results["mean_error"],
-            standard_error=results["standard_error"],
+            mean_errors(results, "score"),
+            standard_error=standard_errors(results, "score")[0],
             best_index=search.best_index_,
             error_name=search._error_name,
         ).plot(ax, **kwargs)
@@ -626,8 +626,8 @@ def _check_grid_search(search: Any) -> None:
         check_is_fitted(search, "cv_results_")
     raise TypeError(
         "ErrorCurveDisplay.from_grid_search needs a fitted GridSearchCV or a similar search of "
-        f"scikit-learn, got {type(search).__name__}; SearchDisplay draws a SyntheticSearch, "
-        "a HeldOutSearch or a BootstrapSearch."
+        f"scikit-learn, got {type(search).__name__}; SearchDisplay draws a SyntheticSearch "
+        "or a HeldOutSearch."
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 from numbers import Integral
 from typing import Any, Self
@@ -667,10 +666,9 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         paths: list[Any] = [[]] * len(folds)
         for n in range(_UP_TO_C, len(_SHARES_OF_C) + 1):
             likelihoods = np.zeros((len(codes), 1 + n))
-            with Progress(len(folds)) if self.model.verbose else nullcontext() as bar:
+            with Progress(len(folds), is_shown=bool(self.model.verbose)) as bar:
                 for k, (some, others) in enumerate(folds):
-                    if bar:
-                        bar.step(f"C up to {self.model.C * _SHARES_OF_C[n - 1]:g}")
+                    bar.step(f"C up to {self.model.C * _SHARES_OF_C[n - 1]:g}")
                     paths[k] = self._path(paths[k], n, X[some], codes[some], weights[some])
                     judge = _likelihood(self.channel, codes[others])
                     for column, (coef, intercept, _) in enumerate(paths[k]):

@@ -1,6 +1,6 @@
 """Errors of estimates, scorers for searches, and what a shuffle is worth."""
 
-from ._errors import (
+from .._estimates.errors import (
     BiasVariance,
     HeavyHitterScores,
     bias_variance,
@@ -8,10 +8,11 @@ from ._errors import (
     frequency_mae,
     frequency_mse,
     heavy_hitter_scores,
+    held_out_score,
     query_errors,
 )
 from ._repetition import repeated_collection_risk
-from ._scorer import held_out_score, make_frequency_scorer, make_held_out_scorer
+from ._scorer import make_frequency_scorer, make_held_out_scorer
 from ._shuffling import local_epsilon, shuffled_epsilon
 
 __all__ = [

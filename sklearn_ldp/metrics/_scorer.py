@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import copy
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from .._collector import BaseCollector, column_weights, has_learned_domain, state_of
-from .._estimates import EstimateSet, FrequencyEstimate
+from .._collector import BaseCollector, column_weights, has_learned_domain, lost_weights, state_of
+from .._estimates import EstimateSet
+from .._estimates.errors import METRICS, held_out_score, mean_of_parts, query_errors
 from .._utils.fitted import estimate_of
 from .._utils.privacy import PrivacyWarning
 from .._utils.scorers import BaseScorer
 from .._utils.typing import Metric, Values
 from ..queries import Queries, QuerySet, as_query_set, query_matrix
-from ._errors import METRICS, as_truth_and_estimate, query_errors
-
-
-class _OracleScorer(BaseScorer):
-    """Base of the scorers of oracles."""
-
-    def _warn_of_lost_weights(
-        self, oracle: BaseCollector[Any], sample_weight: ArrayLike | None
-    ) -> None:
-        """Warn if the oracle was fitted with weights, and none came with the users left out."""
-        if sample_weight is None and state_of(oracle, "score").is_weighted:
-            self._warn_once(
-                f"The {type(oracle).__name__} was fitted with sample_weight, but its scorer was "
-                "given none and counts each row of X as one user. In a search or a "
-                "cross-validation, call sklearn.set_config(enable_metadata_routing=True), "
-                "set_fit_request(sample_weight=True) of the oracle and "
-                "set_score_request(sample_weight=True) of the scorer, and pass sample_weight "
-                "without a prefix. If each row is one user, pass a sample_weight of ones.",
-                UserWarning,
-            )
 
 
 def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Values]:
@@ -54,15 +34,6 @@ def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Valu
         "Scoring frequencies needs an oracle, or a Pipeline with an oracle among its steps, got "
         f"{type(estimator).__name__}."
     )
-
-
-def _mean(results: Any, oracle: Any) -> float:
-    """The mean of numbers, or of those of each column of a survey, weighted by its `weights`."""
-    if not isinstance(results, Mapping):
-        return float(np.mean(results))
-    weights = column_weights(oracle)
-    means = [float(np.mean(numbers)) for numbers in results.values()]
-    return float(np.average(means, weights=[weights.get(name, 1.0) for name in results]))
 
 
 # -- by raw values ----------------------------------------------------------------------------
@@ -140,7 +111,7 @@ def make_frequency_scorer(
     return FrequencyScorer(metric, as_query_set(queries))
 
 
-class FrequencyScorer(_OracleScorer):
+class FrequencyScorer(BaseScorer):
     """The scorer that `make_frequency_scorer` returns; it is a class so that it can be pickled."""
 
     def __init__(self, metric: Metric, queries: QuerySet) -> None:
@@ -168,7 +139,8 @@ class FrequencyScorer(_OracleScorer):
                 "values."
             )
         estimate = estimate_of(estimator)
-        self._warn_of_lost_weights(oracle, sample_weight)
+        if text := lost_weights(state_of(oracle, "score"), sample_weight):
+            self._warn_once(text, UserWarning)
         if oracle.random_state is None:
             self._warn_once(
                 f"A frequency scorer reads users' raw values, and this {type(oracle).__name__} has "
@@ -186,118 +158,13 @@ class FrequencyScorer(_OracleScorer):
                 self._warn_once(f"{what}, not of all: {error} Declare categories=.", UserWarning)
             raise
         errors: Any = query_errors(truth, estimate, queries=self.queries, metric=self.metric)
-        return -_mean(errors, oracle)
+        return -mean_of_parts(errors, column_weights(oracle))
 
     def __repr__(self) -> str:
         return f"make_frequency_scorer({self.metric!r}, queries={self.queries!r})"
 
 
 # -- by reports -------------------------------------------------------------------------------
-@overload
-def held_out_score(
-    estimate: FrequencyEstimate | ArrayLike,
-    held_out: FrequencyEstimate,
-    *,
-    queries: Queries | None = None,
-) -> float: ...
-@overload
-def held_out_score(
-    estimate: EstimateSet, held_out: EstimateSet, *, queries: Queries | None = None
-) -> dict[Any, float]: ...
-def held_out_score(
-    estimate: FrequencyEstimate | EstimateSet | ArrayLike,
-    held_out: FrequencyEstimate | EstimateSet,
-    *,
-    queries: Queries | None = None,
-) -> float | dict[Any, float]:
-    """Return an unbiased estimate of minus the mean squared error, without the truth.
-
-    The squared distance to the raw estimate of other users is, in expectation, the squared error
-    with respect to their frequencies plus the variance of that raw estimate. This variance is
-    subtracted. It is linear in the frequencies, so the same raw estimate gives it without bias.
-    The score is unbiased, but not precise: if there are few held-out users, it may be above 0.
-
-    Privacy: no cost, because both estimates are made from reports.
-
-    Parameters
-    ----------
-    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
-        The estimate to judge; it must be independent of the held-out reports.
-    held_out : FrequencyEstimate of shape (1, d), or EstimateSet
-        The raw estimate of an oracle, made from reports that were not used for `estimate`; a set of
-        the same parts if `estimate` is one.
-    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
-        ``top_k`` depends on the truth and is refused.
-
-    Returns
-    -------
-    float, or dict of float
-        Minus the error, averaged over the rows of `estimate`; greater is better. By name for a set;
-        parts without users are left out.
-
-    Raises
-    ------
-    ValueError
-        If the held-out estimate is not raw, has several rows, or has no noise model.
-
-    See Also
-    --------
-    make_held_out_scorer : The same score for GridSearchCV and similar tools.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_ldp import OUE, NormSub
-    >>> from sklearn_ldp.metrics import held_out_score
-    >>> oracle = OUE(epsilon=1.0, random_state=np.random.default_rng(0))
-    >>> counts = np.repeat([5000, 0], [2, 98])
-    >>> ours, theirs = oracle.simulate(counts), oracle.simulate(counts)
-    >>> held_out_score(NormSub().fit_transform(ours), theirs) > held_out_score(ours, theirs)
-    True
-    """
-    if isinstance(held_out, EstimateSet) or isinstance(estimate, EstimateSet):
-        return _of_parts(estimate, held_out, queries)
-    if not (isinstance(held_out, FrequencyEstimate) and held_out.is_raw and len(held_out) == 1):
-        raise ValueError(
-            "held_out_score compares with one raw estimate of held-out reports, got "
-            f"{held_out!r}: pass oracle.estimate_ of an oracle that has read these reports."
-        )
-    if held_out.noise is None:
-        raise ValueError(
-            "held_out_score needs the noise of the held-out estimate for its variance: pass "
-            "oracle.estimate_ itself, or FrequencyEstimate(..., noise=oracle.noise_)."
-        )
-    query_set = as_query_set(queries).aligned(held_out.categories, held_out.domain)
-    if query_set.depends_on_truth:
-        raise ValueError(
-            f"held_out_score cannot ask {query_set!r}, which depends on the truth: choose the "
-            "categories without the held-out reports and pass their query_matrix."
-        )
-    truth, estimate = as_truth_and_estimate(held_out.values[0], estimate)
-    if estimate.clip_answers:
-        # Clipped answers have no closed form, so the error and its variance need the same sets.
-        query_set = query_matrix(query_set.matrix(len(truth)))
-    errors = query_errors(truth, estimate, queries=query_set, metric="mse")
-    variance = query_set.mean_variance(held_out.noise.of_rows(0), truth)
-    return float(variance - errors.mean())
-
-
-def _of_parts(estimate: Any, held_out: Any, queries: Queries | None) -> dict[Any, float]:
-    given = (estimate, held_out)
-    first, second = (one.names if isinstance(one, EstimateSet) else repr(one) for one in given)
-    if first != second:
-        raise ValueError(
-            "held_out_score compares a set of estimates with another one of the same parts, got "
-            f"{first} and {second}."
-        )
-    return {
-        name: held_out_score(part, held_out[name], queries=queries)
-        for name, part in estimate.items()
-        if len(part) and len(held_out[name])
-    }
-
-
 def make_held_out_scorer(*, queries: Queries | None = None) -> HeldOutScorer:
     """Make a scorer for pipelines that read reports; it needs no raw values, costs no privacy.
 
@@ -350,7 +217,7 @@ def make_held_out_scorer(*, queries: Queries | None = None) -> HeldOutScorer:
     return HeldOutScorer(as_query_set(queries))
 
 
-class HeldOutScorer(_OracleScorer):
+class HeldOutScorer(BaseScorer):
     """The scorer that `make_held_out_scorer` returns; it is a class so that it can be pickled."""
 
     def __init__(self, queries: QuerySet) -> None:
@@ -375,7 +242,8 @@ class HeldOutScorer(_OracleScorer):
                 'with make_frequency_scorer (simulation), or give the oracle input="reports".'
             )
         estimate = estimate_of(estimator)
-        self._warn_of_lost_weights(oracle, sample_weight)
+        if text := lost_weights(state_of(oracle, "score"), sample_weight):
+            self._warn_once(text, UserWarning)
         # A separate estimate of these reports, which costs no privacy: transform takes no weights.
         held_out = copy(oracle).fit(X, sample_weight=sample_weight).estimate_
         if not isinstance(estimate, EstimateSet):
@@ -385,7 +253,7 @@ class HeldOutScorer(_OracleScorer):
             for name, one in estimate.items()
             if len(one) and len(held_out[name])
         }
-        return _mean(scores, oracle)
+        return mean_of_parts(scores, column_weights(oracle))
 
     def _score(self, estimate: Any, held_out: Any, raw: np.ndarray) -> float:
         queries = self.queries

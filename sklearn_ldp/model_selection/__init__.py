@@ -1,14 +1,12 @@
 """Searches for a post-processor, studies on known frequencies, and the choice of an epsilon."""
 
 from ._base import candidate_name, default_candidates
-from ._bootstrap_search import BootstrapSearch
 from ._held_out_search import HeldOutSearch
 from ._least_epsilon import least_epsilon
 from ._simulation import ErrorStudy, simulate_errors
 from ._synthetic_search import SyntheticSearch
 
 __all__ = [
-    "BootstrapSearch",
     "ErrorStudy",
     "HeldOutSearch",
     "SyntheticSearch",

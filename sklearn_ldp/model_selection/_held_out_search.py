@@ -1,62 +1,32 @@
-"""Search on the reports themselves: some shards make the estimate, the others judge it."""
+"""Search without the truth: candidates are compared with reports that they have not seen."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._estimates import EstimateSet, FrequencyEstimate
-from .._numerics.simplex import norm
+from .._noise import NOISE_CONSTRAINT, Noise, as_rows, variances_after_norm
+from .._numerics.simplex import norm, norm_sub
 from .._utils.random import RandomState, as_generator
-from ..postprocessing import SmoothMLE
+from ..postprocessing import resolve_noise
 from ..queries import Queries, QuerySet, as_query_set
-from ._base import (
-    Candidates,
-    Case,
-    Judgement,
-    NoisySearch,
-    judged_case,
+from ._base import BaseSearch, Candidates, Case, Judgement, results_of
+from ._noisy_cases import (
+    SetCase,
+    drawn_noise,
+    errors_and_answers,
+    errors_and_answers_of_set,
     queries_of,
-    reference_among,
-    results_of,
 )
 
 
-class SetCase(NamedTuple):
-    """A set of estimates to post-process, and what each of its parts is compared with.
-
-    Parameters
-    ----------
-    estimates : EstimateSet
-        The set.
-    parts : dict of Case
-        Its parts that have users, by name.
-    """
-
-    estimates: EstimateSet
-    parts: dict[Any, Case]
-
-    @property
-    def size(self) -> int:
-        """Number of values to post-process."""
-        return sum(case.size for case in self.parts.values())
-
-    @property
-    def shares(self) -> dict[Any, float]:
-        """The share of each part in the mean error over all answers."""
-        n_answers = {}
-        for name, (part, truth, queries) in self.parts.items():
-            asked = as_query_set(queries).aligned(part.categories, part.domain)
-            n_answers[name] = asked.matrix(len(truth), truth).shape[0]
-        total = sum(n_answers.values())
-        return {name: n / total for name, n in n_answers.items()}
-
-
-class HeldOutSearch(NoisySearch):
+class HeldOutSearch(BaseSearch):
     """Choose the post-processor that does best on held-out reports.
 
     The shards of an estimate's reports are split in two, several times. The candidates post-process
@@ -67,7 +37,21 @@ class HeldOutSearch(NoisySearch):
     ranked correctly, without the truth, without a second collection and at no privacy cost.
     Without the shift, the noise of the sum would hide the differences for large sets.
 
-    %(evidence)s
+    Other estimates, and plain arrays with their `noise`, have no shards. Of such an estimate x two
+    others are made: ``x + sqrt(alpha) w`` and ``x - w / sqrt(alpha)``, where the noise w is drawn
+    with the covariances of x (the coupled bootstrap [1]_). If the noise of x is normal, the two
+    are independent, as those of disjoint reports are. The candidates post-process the first one,
+    which is as noisy as an estimate of ``n / (1 + alpha)`` users, and are compared with the second.
+
+    This holds in expectation. If few queries are asked (a handful of groups), the
+    noise of the comparison can exceed the differences between candidates. So
+    :class:`EmpiricalBayes`, if it is among the candidates, is left for another one only if that
+    one's error is less by `min_z_score` standard deviations of the difference. If groups or ranges
+    are asked for, the candidates of "all" include an EmpiricalBayes that knows these queries, and
+    takes that place. For ranges and prefixes they include :class:`MonotoneCDF` too, and
+    :class:`SmoothMLE`, which takes that place, if the shards count the reports of each kind. For
+    ``top_k`` noisy estimates cannot judge, as they do not tell who is among the k largest: "all"
+    takes the EmpiricalBayes that knows the query, whatever the scores in `results_` are.
 
     Each part of a set is judged alone, and may get another post-processor. But if one of the
     candidates looks at all tables of a set at once (:class:`~sklearn_ldp.Consistent`,
@@ -76,50 +60,81 @@ class HeldOutSearch(NoisySearch):
     tables from the first shards, and their error is the mean over all answers of all tables. That
     needs tables that users were asked about themselves, as with ``MarginalOracle(method="split")``.
 
-    To our knowledge the method is unpublished for frequency oracles. It is the hold-out method of
-    regression, with the raw estimate as the response.
+    To our knowledge the method is unpublished for frequency oracles. With shards it is the hold-out
+    method of regression, with the raw estimate as the response.
 
     Parameters
     ----------
     %(candidates)s
         ``top_k`` takes the largest categories of the estimate that the candidates see.
-    test_size : float, default=0.2
-        Share of the shards that judge, in (0, 1); either side has at least one shard.
-    %(min_z_score)s
-    n_splits : int, default=10
-        How many times the shards are split.
+    method : {"auto", "shards", "bootstrap"}, default="auto"
+        What judges: "shards" are for a single raw estimate of an oracle that kept them
+        (``n_shards > 1``, as by default), "bootstrap" for all others. "auto" takes shards if there
+        are two with reports, and no `noise` is given.
+    test_size : float, default=None
+        Share of the reports that judge, in (0, 1); of shards either side has at least one. For a
+        bootstrap it is ``alpha / (1 + alpha)``: the smaller, the closer candidates are judged to
+        how they work on the estimate itself, and the more noise there is in the comparison. None is
+        0.2 of the shards, and an alpha of 0.15.
+    min_z_score : float, default=2.0
+        By how many standard deviations of the difference another candidate must be better than
+        EmpiricalBayes (or what takes its place). 0 takes the least error.
+    n_splits : int, default=None
+        How many times the shards are split, or noise is drawn for each row, where each draw is
+        used with both signs. None is 10, and 4 draws.
+    noise : float or NoiseModel, default=None
+        The noise of the estimate, for a bootstrap. None takes the noise that the estimate carries.
+        For a plain array give a :class:`~sklearn_ldp.NoiseModel`, such as ``oracle.noise_``, or the
+        noise level: the standard deviation of the estimate of a category that nobody has. With a
+        level alone, "all" leaves out MLEApx, Power and PowerNS, which need more. Unless the noise
+        knows covariances, as that of an oracle does, errors of different categories are taken as
+        independent.
     %(n_jobs)s
+    %(verbose)s
     random_state : int, RandomState, Generator or None, default=0
-        Seed of the splits.
+        Seed of the splits, or of the noise.
 
     Attributes
     ----------
     %(results)s
+        The errors are squared distances to the noisy estimates that judge, and include their
+        variance. "difference_std" is the standard deviation of the difference from the mean error
+        of EmpiricalBayes, or of what takes its place; NaN without one.
     %(best)s
-    frequencies_ : ndarray of shape (d,)
+    method_ : {"shards", "bootstrap"}
+        What has judged.
+    frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         The estimate, post-processed by the best candidate; of a set, a dict of these by name.
     %(fitted)s
 
     See Also
     --------
-    BootstrapSearch : The same without shards, for other estimates and arrays.
     SyntheticSearch : Judges the candidates on a synthetic data set, as the papers do.
 
     Notes
     -----
     With as few reports as in the notes of :class:`~sklearn_ldp.Calibrate`, the chosen candidate's
     error in every category exceeds that of NormSub by over 5 % in 1 of 72 cells, by a factor of
-    1.66. Four fifths of few reports are fewer still, and judge for a smaller collection.
+    1.66 with shards and of 1.23 with a bootstrap. Four fifths of few reports are fewer still, and
+    the noise of few is skewed, so that the two copies are not independent.
+
+    References
+    ----------
+    .. [1] N. L. Oliveira, J. Lei, R. J. Tibshirani, "Unbiased risk estimation in the normal means
+       problem via coupled bootstrap techniques" (2021), :doi:`10.48550/arXiv.2111.09447`.
 
     Examples
     --------
-    >>> from sklearn_ldp import HeldOutSearch, OLH
+    >>> from sklearn_ldp import HeldOutSearch, NoiseModel, OLH
     >>> from sklearn_ldp.datasets import load_us_states
     >>> states = load_us_states(n_samples=100_000, random_state=0)
     >>> oracle = OLH(categories=states.categories, random_state=0)
     >>> estimate = oracle.fit_transform(states.categories, sample_weight=states.counts)
-    >>> HeldOutSearch().fit(estimate).results_["rank_error"].shape
+    >>> HeldOutSearch().fit(estimate).results_["rank_test_score"].shape
     (13,)
+    >>> old = estimate.values  # all that was kept of an old collection
+    >>> HeldOutSearch(noise=NoiseModel(p=0.5, q=0.25, n_samples=100_000)).fit(old).best_index_
+    12
 
     Tables of several columns, among post-processors that look at all of them:
 
@@ -131,66 +146,78 @@ class HeldOutSearch(NoisySearch):
     Consistent()
     """
 
-    #: Checks of scikit-learn's that it cannot pass, as they fit plain arrays.
-    _expected_failed_checks = dict.fromkeys(
-        NoisySearch._checks_of_arrays,
-        "it needs the shards of an oracle's own estimate, and a plain array has none",
-    )
-
     _parameter_constraints: dict = {
-        **NoisySearch._parameter_constraints,
-        "test_size": [Interval(Real, 0, 1, closed="neither")],
-        "n_splits": [Interval(Integral, 1, None, closed="left")],
+        **BaseSearch._parameter_constraints,
+        "method": [StrOptions({"auto", "shards", "bootstrap"})],
+        "test_size": [None, Interval(Real, 0, 1, closed="neither")],
+        "min_z_score": [Interval(Real, 0, None, closed="left")],
+        "n_splits": [None, Interval(Integral, 1, None, closed="left")],
+        "noise": NOISE_CONSTRAINT,
+        "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
 
-    _error_name = "squared error to held-out estimates, their noise included"
+    method_: str
 
     def __init__(
         self,
         candidates: Candidates = "all",
         *,
         queries: Queries | Mapping[Any, Queries] | None = None,
-        test_size: float = 0.2,
+        method: str = "auto",
+        test_size: float | None = None,
         min_z_score: float = 2.0,
-        n_splits: int = 10,
+        n_splits: int | None = None,
+        noise: float | Noise | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: RandomState = 0,
     ) -> None:
         self.candidates = candidates
         self.queries = queries
+        self.method = method
         self.test_size = test_size
         self.min_z_score = min_z_score
         self.n_splits = n_splits
+        self.noise = noise
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
-    # -- one estimate -------------------------------------------------------------------------
-    def _knowing_queries(self, estimate):
-        others = super()._knowing_queries(estimate)
-        has_tally = estimate.shards is not None and estimate.shards.law is not None
-        is_asked = bool(others) and as_query_set(self.queries).ordered
-        return [SmoothMLE(), *others] if is_asked and has_tally else others
+    @property
+    def _error_name(self):
+        judges = "held-out estimates" if self.method_ == "shards" else "noisy copies"
+        return f"squared error to {judges}, their noise included"
 
+    def _completed(self, estimate):
+        if self.noise is None:
+            return estimate
+        return replace(estimate, noise=resolve_noise(estimate, self.noise, type(self).__name__))
+
+    # -- one estimate -------------------------------------------------------------------------
     def _cases(self, estimate):
-        if estimate.shards is None or not estimate.is_raw or len(estimate) != 1:
+        is_split = self.method == "auto" and self.noise is None and _n_filled(estimate) > 1
+        self.method_ = "shards" if is_split else self.method.replace("auto", "bootstrap")
+        self._refuse_changed(estimate)
+        if self.method_ == "bootstrap":
+            return self._noisy_copies(estimate)
+        if _n_filled(estimate) < 2:
             raise ValueError(
-                "HeldOutSearch needs a single raw estimate of an oracle that kept shards of its "
-                "reports (n_shards > 1, as by default): pass oracle.estimate_ itself. For other "
-                "estimates use BootstrapSearch or SyntheticSearch."
-            )
-        if np.count_nonzero(estimate.shards.sizes) < 2:
-            raise ValueError(
-                "HeldOutSearch needs reports in at least two shards, got sizes "
-                f"{estimate.shards.sizes.tolist()}: collect more reports, or use BootstrapSearch."
+                'HeldOutSearch(method="shards") needs a single raw estimate of an oracle that kept '
+                "at least two shards of reports (n_shards > 1, as by default): pass "
+                'oracle.estimate_ itself, or take method="auto".'
             )
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)
         cases = []
-        for _ in range(self.n_splits):
+        for _ in range(self._n_splits):
             training, held_out = self._split(estimate, rng)
             train = estimate.of_shards(training)
             cases.append(_case(train, estimate.of_shards(held_out), query_set))
         return cases
+
+    @property
+    def _n_splits(self):
+        return self.n_splits or (10 if self.method_ == "shards" else 4)
 
     def _split(
         self, estimate: FrequencyEstimate, rng: np.random.Generator
@@ -200,34 +227,99 @@ class HeldOutSearch(NoisySearch):
         order, n_test = rng.permutation(filled), self._n_test(len(filled))
         return order[n_test:], order[:n_test]
 
-    def _response_variance(self, estimate):
-        # It is a mean over splits that each leave most of the reports out.
-        n_filled = np.count_nonzero(estimate.shards.sizes)
-        return 1 + (n_filled / self._n_test(n_filled) - 1) / self.n_splits
-
     def _n_test(self, n_filled):
         """Number of shards that judge."""
-        return int(np.clip(round(self.test_size * n_filled), 1, n_filled - 1))
+        return int(np.clip(round((self.test_size or 0.2) * n_filled), 1, n_filled - 1))
+
+    def _noisy_copies(self, estimate: FrequencyEstimate) -> list[Case]:
+        """Add noise to the estimate for the candidates to see, and take it away to judge them."""
+        noise = resolve_noise(estimate, self.noise, type(self).__name__)
+        query_set = as_query_set(self.queries)
+        rng = as_generator(self.random_state)
+        alpha = 0.15 if self.test_size is None else self.test_size / (1 - self.test_size)
+        cases = []
+        for i, values in enumerate(estimate.values):
+            of_row = noise.of_rows(i)
+            row = replace(estimate[i], noise=of_row.scaled(1 + alpha), shards=None)
+            for _ in range(self._n_splits):
+                drawn = drawn_noise(of_row, norm_sub(values), rng)
+                for signed in (drawn, -drawn):
+                    seen = row.with_values(values + np.sqrt(alpha) * signed)
+                    response = norm(values - signed / np.sqrt(alpha))
+                    cases.append(Case(seen, response, queries_of(query_set, seen.values[0])))
+        return cases
+
+    def _judgements(self, candidates, cases, estimate):
+        return self._of_each(errors_and_answers, candidates, cases, len(estimate))
+
+    # -- the choice ---------------------------------------------------------------------------
+    def _choice(self, candidates, judgements, estimate):
+        completed = self._completed(estimate)
+        if isinstance(self.candidates, str) and as_query_set(self.queries).depends_on_truth:
+            # Only the truth could judge answers about the truly most frequent, so no one is judged.
+            self._surely_best(None)
+            return next(i for i, c in enumerate(candidates) if c.knows(self.queries, completed))
+        reference, noise = self._reference(candidates, self.queries, completed), completed.noise
+        if reference is None or noise is None:
+            return self._surely_best(None)
+        answers = np.array([judgement.answers for judgement in judgements])
+        return self._surely_best(self._error_spread(answers - answers[reference], estimate, noise))
+
+    def _surely_best(self, spread: np.ndarray | None) -> int:
+        """Return the candidate to take, from how sure its difference from EmpiricalBayes is."""
+        scores = self.results_["mean_test_score"]
+        unknown = np.full(len(scores), np.nan)
+        self.results_["difference_std"] = unknown if spread is None else spread
+        needed = 0 if spread is None else self.min_z_score * spread
+        return int(np.argmax(scores - needed))
+
+    def _error_spread(
+        self, differences: np.ndarray, estimate: FrequencyEstimate, noise: Noise
+    ) -> np.ndarray:
+        """Standard deviations of differences of errors, from the differences of the answers.
+
+        The squared distance to a noisy response changes with the noise in proportion to how far
+        the answers differ: by a linear answer of its own.
+        """
+        query_set = as_query_set(self.queries).aligned(estimate.categories, estimate.domain)
+        d = estimate.shape[1]
+        weights = query_set.square_weights(d)
+        variances = np.zeros(len(differences))
+        for i, values in enumerate(estimate.values):
+            if weights is not None:
+                rows = (weights[0] - weights[1]) * differences[:, i]
+            else:
+                matrix = query_set.matrix(d, values)
+                rows = differences[:, i] @ matrix / matrix.shape[0]
+            variances += variances_after_norm(noise.of_rows(i), as_rows(rows), norm_sub(values))
+        more = self._response_variance(estimate)
+        return 2 * np.sqrt(variances * more) / len(estimate)
+
+    def _response_variance(self, estimate: FrequencyEstimate) -> float:
+        """Variance of what the candidates are compared with, over that of the estimate itself."""
+        if self.method_ == "bootstrap":
+            return 1.0  # the drawn noise cancels, as it has both signs
+        # It is a mean over splits that each leave most of the reports out.
+        n_filled = _n_filled(estimate)
+        return 1 + (n_filled / self._n_test(n_filled) - 1) / self._n_splits
 
     # -- whole sets ---------------------------------------------------------------------------
     def _best_of_set(self, candidates, estimates):
+        if self.method == "bootstrap" or self.noise is not None:
+            super()._best_of_set(candidates, estimates)
         cases = self._set_cases(estimates)
-        judgements = self._of_each(_errors_and_answers_of_set, candidates, cases)
-        self.results_ = results_of(candidates, judgements)
+        judgements = self._of_each(errors_and_answers_of_set, candidates, cases)
+        self.results_ = results_of(candidates, np.array([one.errors for one in judgements]))
         self._keep(candidates, self._choice_for_set(candidates, judgements, estimates, cases[0]))
         return self.best_estimator_.fit_transform(estimates)
 
     def _set_cases(self, estimates: EstimateSet) -> list[SetCase]:
         """Split the shards of each part, and make a set of the parts for either side."""
+        self.method_ = "shards"
         asked = {name: part for name, part in estimates.items() if len(part)}
         for name, part in asked.items():
-            if not part.is_raw:
-                raise ValueError(
-                    f"HeldOutSearch needs raw tables, but {name!r} has been changed by "
-                    f"{' and '.join(part.postprocessors)}: put it directly behind the "
-                    "MarginalOracle, and make the first step a part of each candidate (a Pipeline)."
-                )
-            if part.shards is None or np.count_nonzero(part.shards.sizes) < 2:
+            self._refuse_changed(part)
+            if _n_filled(part) < 2:
                 raise ValueError(
                     "HeldOutSearch needs reports about each table itself in at least two shards, "
                     f"which {name!r} does not have: collect with MarginalOracle("
@@ -238,7 +330,7 @@ class HeldOutSearch(NoisySearch):
         asks = {name: as_query_set(one.queries) for name, one in copies}
         rng = as_generator(self.random_state)
         cases = []
-        for _ in range(self.n_splits):
+        for _ in range(self._n_splits):
             splits = {name: self._split(part, rng) for name, part in asked.items()}
             train = estimates.of_shards({name: training for name, (training, _) in splits.items()})
             parts = {
@@ -251,7 +343,7 @@ class HeldOutSearch(NoisySearch):
     def _choice_for_set(
         self, candidates: list, judgements: list[Judgement], estimates: EstimateSet, case: SetCase
     ) -> int:
-        reference = reference_among(candidates)
+        reference = self._reference(candidates, None, next(iter(case.parts.values())).estimate)
         if reference is None:
             return self._surely_best(None)
         searches = self._copies(estimates.names)  # each of which knows what is asked of its part
@@ -265,33 +357,12 @@ class HeldOutSearch(NoisySearch):
         return self._surely_best(np.sqrt(variances))
 
 
+def _n_filled(estimate: FrequencyEstimate) -> int:
+    """Number of shards that have reports, of a single estimate."""
+    if estimate.shards is None or not estimate.is_raw or len(estimate) != 1:
+        return 0
+    return int(np.count_nonzero(estimate.shards.sizes))
+
+
 def _case(train: FrequencyEstimate, test: FrequencyEstimate, query_set: QuerySet) -> Case:
     return Case(train, norm(test.values)[0], queries_of(query_set, train.values[0]))
-
-
-def _errors_and_answers_of_set(candidate: Any, cases: list[SetCase]) -> Judgement:
-    """Return the errors of a candidate on whole sets, and its mean answers.
-
-    Parameters
-    ----------
-    candidate : post-processor
-        The candidate.
-    cases : list of SetCase
-        All of the same parts.
-
-    Returns
-    -------
-    Judgement
-        One error for each case, the mean over all answers of all parts; and the answers by name.
-    """
-    errors = []
-    answers: dict[Any, list[np.ndarray]] = {name: [] for name in cases[0].parts}
-    for case in cases:
-        made, shares, error = candidate.fit_transform(case.estimates), case.shares, 0.0
-        for name, part in case.parts.items():
-            of_part, answer = judged_case(part, made[name])
-            error += shares[name] * of_part
-            answers[name].append(answer)
-        errors.append(error)
-    means = {name: np.mean(rows, axis=0) for name, rows in answers.items()}
-    return Judgement(np.array(errors), means)

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -34,7 +33,6 @@ from ..oracles import BaseOracle
 from ..queries import Queries, QuerySet, as_query_set
 from ..surveys import BaseColumnSurvey
 from ._base import BaseSearch, Candidates, PostProcessor, as_candidates, candidate_name
-from ._held_out_search import HeldOutSearch
 from ._synthetic_search import apportion
 
 _SHOWN = 20
@@ -383,11 +381,10 @@ def simulate_errors(
     rows = [row for cell in cells for row in _rows(cell, posts, asked, judged)]
     ledger = StudyFile(checkpoint)
     tasks = _tasks([row for row in rows if row.key not in ledger])
-    with Progress(len(tasks)) if progress and tasks else nullcontext() as bar:
+    with Progress(len(tasks), is_shown=progress and bool(tasks)) as bar:
         for errors, name in run(_work, [(task,) for task in tasks], n_jobs):
             ledger.add(errors)
-            if bar is not None:
-                bar.finish(name)
+            bar.finish(name)
     return ErrorStudy(_columns(rows), np.array([ledger[row.key] for row in rows]))
 
 
@@ -582,12 +579,6 @@ def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:
         given = [postprocessors] if hasattr(postprocessors, "fit") else postprocessors
         posts = as_candidates(given, "simulate_errors")
         named = _by_name(posts, "postprocessors", candidate_name)
-    for name, post in named.items():
-        if isinstance(post, HeldOutSearch):
-            raise TypeError(
-                f"simulate_errors simulates whole collections, but {name} needs the shards of a "
-                "real one: fit an oracle for it (its sample_weight= takes counts)."
-            )
     return named
 
 

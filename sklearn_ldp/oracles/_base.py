@@ -19,7 +19,7 @@ from .._collector import PrivacyWarning as PrivacyWarning
 from .._domains import Categories, Domain
 from .._domains.values import in_order, own_categories
 from .._estimates import FrequencyEstimate
-from .._mechanisms import Shards, check_counts
+from .._mechanisms import Counts, Shards, check_counts
 from .._noise import Noise
 from .._utils.random import RandomState, as_generator
 from .._utils.typing import Frequencies, Values
@@ -129,10 +129,17 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         if not isinstance(n_repeats, Integral) or n_repeats < 1:
             raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
         channel: Any = self._protocol_over(domain).mechanism
-        support = channel.simulate(users, int(n_repeats), as_generator(self.random_state))
-        values, noise = channel.estimate_decoded(support, users.sum(keepdims=True))
+        rng, n, n_users = as_generator(self.random_state), int(n_repeats), users.sum(keepdims=True)
+        is_small = channel.report_law is not None and Counts.most(channel, n) == n
+        tallies, shards = channel.simulate_tallies(users, n, rng) if is_small else None, None
+        if tallies is None:
+            support = channel.simulate(users, n, rng)
+        else:
+            support = channel.decode(tallies)
+            shards = Shards(channel, Counts(tallies[:, None], np.tile(n_users, (n, 1))))
+        values, noise = channel.estimate_decoded(support, n_users)
         oracle = self._unfitted(self.get_params(deep=False), domain)
-        return FrequencyEstimate(values, domain, noise, oracle)
+        return FrequencyEstimate(values, domain, noise, oracle, shards)
 
     def true_frequencies(self, X: Values, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Return the raw frequencies of users' values, to judge estimates in simulations.

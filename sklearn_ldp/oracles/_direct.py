@@ -111,3 +111,5 @@ class DirectChannel(NumberReports, Channel):
         kept = rng.binomial(counts, float(self.p - self.q), (n_repeats, d))
         uniform = np.full(d, 1 / d)
         return kept + rng.multinomial(counts.sum() - kept.sum(axis=1), uniform)
+
+    simulate_tallies = simulate

@@ -494,6 +494,11 @@ class LinearHashChannel(HashReports, Channel):
             support[i : i + 2] = self.decode(np.array(drawn))
         return support
 
+    def simulate_tallies(self, counts, n_repeats, rng):
+        if self.report_law is None:
+            return None
+        return np.array([self._draw_tally(counts, rng) for _ in range(n_repeats)])
+
     def _draw_tally(self, counts, rng):
         """Draw the tally of a collection from its exact law, in at most O(n)."""
         if self.n_tried:  # there is no table of the reports

@@ -163,23 +163,6 @@ class LocalMean(BaseCollector[MeanEstimate]):
         "missing": [StrOptions({"error", "report"})],
     }
     _domain_parameter = "bounds"
-    _expected_failed_checks = {
-        **BaseCollector._expected_failed_checks,
-        **dict.fromkeys(
-            """check_all_zero_sample_weights_error check_dict_unchanged
-            check_dont_overwrite_parameters check_dtype_object check_estimators_dtypes
-            check_estimators_fit_returns_self check_estimators_nan_inf
-            check_estimators_overwrite_params check_estimators_pickle
-            check_f_contiguous_array_estimator check_fit2d_1sample check_fit2d_predict1d
-            check_fit_check_is_fitted check_fit_score_takes_y check_n_features_in
-            check_n_features_in_after_fitting check_pipeline_consistency
-            check_positive_only_tag_during_fit check_readonly_memmap_input
-            check_sample_weights_list check_sample_weights_not_an_array
-            check_sample_weights_not_overwritten check_sample_weights_pandas_series
-            check_sample_weights_shape check_transformer_preserve_dtypes""".split(),  # noqa: SIM905
-            "it takes one number per user, and the check has several columns",
-        ),
-    }
 
     def __init__(
         self,
@@ -264,3 +247,12 @@ class LocalMean(BaseCollector[MeanEstimate]):
             domain.bounds,
             None if state.groups is None else state.groups.names,
         )
+
+    def _score(self, estimate: MeanEstimate, held_out: MeanEstimate) -> float:
+        # The distance to an unbiased mean is the error plus the variance of that mean.
+        return float((held_out.standard_error**2 - (estimate.mean - held_out.mean) ** 2).mean())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
+        return tags

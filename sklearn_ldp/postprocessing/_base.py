@@ -11,14 +11,16 @@ from typing import Any, Self, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .._estimates import EstimateSet, FrequencyEstimate
+from .._estimates.errors import held_out_score, mean_of_parts
 from .._noise import NOISE_CONSTRAINT as NOISE_CONSTRAINT
 from .._noise import Noise
 from .._utils.docs import Documented, fill_in
 from .._utils.privacy import warn_of_output
 from .._utils.typing import Column
+from ..queries import Queries
 
 _T = TypeVar("_T")
 _Estimates = TypeVar("_Estimates", bound=FrequencyEstimate | EstimateSet)
@@ -100,20 +102,8 @@ class BasePostProcessor(
     #: Parameters that may be mappings by the names of the parts, if a set is post-processed.
     _of_each_part: tuple[str, ...] = ()
 
-    #: Checks of scikit-learn's that one which takes no plain arrays cannot pass.
-    _checks_of_arrays = tuple(
-        """check_dict_unchanged check_dont_overwrite_parameters check_dtype_object
-        check_estimators_dtypes check_estimators_fit_returns_self
-        check_estimators_nan_inf check_estimators_overwrite_params
-        check_estimators_pickle check_f_contiguous_array_estimator check_fit2d_1sample
-        check_fit2d_predict1d check_fit_check_is_fitted check_fit_idempotent
-        check_fit_score_takes_y check_methods_sample_order_invariance
-        check_methods_subset_invariance check_n_features_in
-        check_n_features_in_after_fitting check_pipeline_consistency
-        check_positive_only_tag_during_fit check_readonly_memmap_input
-        check_transformer_data_not_an_array check_transformer_general
-        check_transformer_preserve_dtypes""".split()  # noqa: SIM905
-    )
+    #: Whether it takes plain arrays, and not only what an oracle returns.
+    _takes_arrays = True
 
     estimate_: FrequencyEstimate  # or an EstimateSet, if the input is one
     estimators_: dict[Any, Any]
@@ -128,6 +118,42 @@ class BasePostProcessor(
         """Return the post-processed estimate, and set what was learnt as fitted attributes."""
         # `fit` calls it on the estimator itself, `transform` on a copy that is thrown away,
         # so that `transform` changes no attribute.
+
+    #: What it must be told of the noise, an attribute of :class:`~sklearn_ldp.NoiseModel`.
+    needs: str | None = None
+
+    def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
+        """Return whether it is made for what is asked: a search then adds it to its candidates.
+
+        Parameters
+        ----------
+        queries : query set, (sparse) matrix of shape (n_queries, d) or None
+            The queries.
+        estimate : FrequencyEstimate
+            The estimate to answer them.
+
+        Returns
+        -------
+        bool
+            True if it uses the queries, or their kind, and can process the estimate.
+        """
+        return False
+
+    def is_reference(self, queries: Queries | None) -> bool:
+        """Return whether a search takes it unless another candidate is surely better.
+
+        Parameters
+        ----------
+        queries : query set, (sparse) matrix of shape (n_queries, d) or None
+            The queries.
+
+        Returns
+        -------
+        bool
+            Of several such candidates the search takes the last one that `knows` the queries, or
+            else the first one.
+        """
+        return False
 
     def _sees_whole_sets(self) -> bool:
         """Whether it looks at all parts of a set at once, and not at each alone."""
@@ -227,6 +253,45 @@ class BasePostProcessor(
             If the noise is needed and not known.
         """
         return _as_given(X, self.fit(X).estimate_)
+
+    def score(self, X: FrequencyEstimate | EstimateSet | ArrayLike, y: object = None) -> float:
+        """Return minus the mean squared error of the fitted estimate, judged by other users.
+
+        This is the score of a Pipeline that ends here, which searches and cross-validations of
+        scikit-learn take if they are given no ``scoring``. Its oracle brings the raw estimate of
+        the users left out: in a Pipeline that reads values it collects anew, which is for
+        simulations; one that reads reports costs no privacy. Larger is better; see
+        :func:`~sklearn_ldp.metrics.held_out_score`.
+
+        Parameters
+        ----------
+        X : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, n_categories)
+            The raw estimate of other users; or, as an array, the true frequencies, for all rows or
+            for each.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            Minus the error, averaged over the categories, the rows, and the parts of a set.
+
+        Raises
+        ------
+        ValueError
+            If the estimate of other users is not raw, or the shape of the array does not fit.
+        """
+        check_is_fitted(self, "estimate_")
+        fitted: Any = self.estimate_
+        if isinstance(X, FrequencyEstimate | EstimateSet):
+            return mean_of_parts(held_out_score(fitted, X), {})
+        truth = self._check(X, reset=False).values
+        if len(truth) not in (1, len(fitted)):
+            raise ValueError(
+                f"{type(self).__name__}.score expects one row of frequencies, or one for each of "
+                f"the {len(fitted)} rows that were fitted, got {len(truth)}."
+            )
+        return -float(np.mean((fitted.values - truth) ** 2))
 
     def _forget(self) -> None:
         """Remove what an earlier fit has learnt, which may have been of another kind of input."""
@@ -334,6 +399,7 @@ class BasePostProcessor(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
+        tags.input_tags.two_d_array = self._takes_arrays
         return tags
 
 

@@ -96,29 +96,30 @@ class MLEApx(BasePostProcessor):
     """
 
     _parameter_constraints: dict = {"noise": NOISE_CONSTRAINT}
+    needs = "null_variance"
 
     def __init__(self, *, noise: float | Noise | None = None) -> None:
         self.noise = noise
 
     def _process(self, estimate):
-        noise: Any = resolve_noise(estimate, self.noise, "MLEApx", needs="null_variance")
+        noise: Any = resolve_noise(estimate, self.noise, "MLEApx", needs=self.needs)
         values = mle_apx(estimate.values, noise.null_variance, noise.slope)
         return estimate.with_values(values, by="MLEApx")
 
 
 # -- exact ------------------------------------------------------------------------------------
 def tally_of(estimate: FrequencyEstimate, name: str, remedy: str) -> tuple[np.ndarray, ReportLaw]:
-    """Return the number of reports of each kind, and their law, which an estimate has kept."""
-    # Shapes: -> (n_kinds,).
+    """Return the numbers of reports of each kind, and their law, which an estimate has kept."""
+    # Shapes: -> (n_estimates, n_kinds).
     shards = estimate.shards
     if shards is not None and shards.law is not None and estimate.is_raw:
-        return shards.tallies.sum(axis=0), shards.law
+        return shards.of.by_group[0], shards.law
     changed = " and ".join(estimate.postprocessors)
     got = f", got one after {changed}" if changed else ""
     raise ValueError(
         f"{name} needs the raw estimate of an oracle that has kept the number of reports of each "
         "kind (GRR, MatrixOracle, HadamardResponse, ProjectiveGeometryResponse, or OLH and BLH on "
-        f"few categories; n_shards > 1; not simulated){got}: pass oracle.estimate_ itself, or "
+        f"few categories; n_shards > 1){got}: pass oracle.estimate_ itself, or "
         f"{remedy}."
     )
 
@@ -270,7 +271,9 @@ class ExactMLE(BasePostProcessor):
     is also available for :class:`MatrixOracle`, :class:`HadamardResponse`,
     :class:`ProjectiveGeometryResponse`, and :class:`OLH` and :class:`BLH` over domains of moderate
     size, because there are few kinds of reports. There it is computed from the number of reports of
-    each kind, which the estimate carries in its shards.
+    each kind, which the estimate carries in its shards. For :class:`SUE`, :class:`OUE` and
+    :class:`SubsetSelection` it would need every single report, and from them it would be at most
+    5 % more accurate than :class:`NormSub` (doc/notes/papers_mentioned.md).
 
     If there are more kinds of reports than categories, the likelihood uses more information than
     the support counts, but with many categories it follows their noise too. On Zipf data (exponent
@@ -291,9 +294,10 @@ class ExactMLE(BasePostProcessor):
     Attributes
     ----------
     n_iter_ : int
-        Number of steps; 1 for the closed form.
+        Number of steps, the most of all rows; 1 for the closed form.
     gap_ : float
-        Bound on how far the log-likelihood is below its maximum, per report; 0 for the closed form.
+        Bound on how far the log-likelihood is below its maximum, per report, the largest of all
+        rows; 0 for the closed form.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
     %(fitted)s
@@ -362,9 +366,11 @@ class ExactMLE(BasePostProcessor):
 
     def _iterate(self, estimate):
         otherwise = "give epsilon= for plain estimates of GRR, or use MLEApx for other oracles"
-        tally = tally_of(estimate, "ExactMLE", otherwise)
-        start = norm_sub(estimate.values[0])
-        result, gap, n_iter = exact_mle(*tally, start, self.tol, self.max_iter)
+        tallies, law = tally_of(estimate, "ExactMLE", otherwise)
+        rows = zip(tallies, norm_sub(estimate.values), strict=True)
+        found = [exact_mle(tally, law, start, self.tol, self.max_iter) for tally, start in rows]
+        results, gaps, steps = zip(*found, strict=True)
+        gap, n_iter = max(gaps), max(steps)
         if gap > self.tol:
             warnings.warn(
                 f"ExactMLE has not converged after max_iter={self.max_iter} steps: the "
@@ -373,4 +379,4 @@ class ExactMLE(BasePostProcessor):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        return result[None], gap, n_iter
+        return np.array(results), gap, n_iter

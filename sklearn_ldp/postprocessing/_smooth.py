@@ -11,8 +11,10 @@ from scipy.fft import dct, idct, irfft, next_fast_len, rfft
 from scipy.optimize import isotonic_regression
 from sklearn.utils._param_validation import Interval
 
+from .._estimates import FrequencyEstimate
 from .._noise import Noise
 from .._numerics.simplex import norm, norm_sub
+from ..queries import Queries, as_query_set
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
 _LONG = 1024  # categories, beyond which a length with large prime factors takes notable time
@@ -431,3 +433,20 @@ class MonotoneCDF(BasePostProcessor):
 
     def _process(self, estimate):
         return estimate.with_values(monotone_cdf(estimate.values), by="MonotoneCDF")
+
+    def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
+        """Return whether ranges or prefixes are asked for.
+
+        Parameters
+        ----------
+        queries : query set, (sparse) matrix of shape (n_queries, d) or None
+            The queries.
+        estimate : FrequencyEstimate
+            The estimate to answer them.
+
+        Returns
+        -------
+        bool
+            True for queries that follow the order of the categories.
+        """
+        return as_query_set(queries).ordered

@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from .._estimates import FrequencyEstimate
 from ..oracles.channels import ReportLaw
+from ..queries import Queries, as_query_set
 from ._base import BasePostProcessor
 from ._likelihood import tally_of
 
@@ -215,10 +217,10 @@ class SmoothMLE(BasePostProcessor):
 
     Attributes
     ----------
-    penalty_ : float
+    penalty_ : float, or ndarray of shape (n_estimates,)
         The penalty of the curve with the greatest evidence; infinite if that is the uniform
         distribution.
-    curve_weight_ : float
+    curve_weight_ : float, or ndarray of shape (n_estimates,)
         Probability that the frequencies follow a smooth curve, given the reports.
     frequencies_ : ndarray of shape (d,)
         Non-negative estimates that sum to 1.
@@ -271,19 +273,47 @@ class SmoothMLE(BasePostProcessor):
     [160, 180)  0.66
     """
 
-    penalty_: float
-    curve_weight_: float
+    penalty_: float | np.ndarray
+    curve_weight_: float | np.ndarray
 
-    _expected_failed_checks = dict.fromkeys(
-        (
-            *BasePostProcessor._checks_of_arrays,
-            "check_transformers_unfitted_stateless",
-        ),
-        "it needs the number of reports of each kind, which a plain array does not have",
-    )
+    _takes_arrays = False  # which have no numbers of reports
 
     def _process(self, estimate):
-        tally = tally_of(estimate, "SmoothMLE", "use MonotoneCDF, which takes any estimate")
-        fit = smooth_mle(*tally, estimate.shape[1])
-        self.penalty_, self.curve_weight_ = fit.penalty, fit.curve_weight
-        return estimate.with_values(fit.frequencies[None], by="SmoothMLE")
+        tallies, law = tally_of(estimate, "SmoothMLE", "use MonotoneCDF, which takes any estimate")
+        fits = [smooth_mle(tally, law, estimate.shape[1]) for tally in tallies]
+        self.penalty_ = np.squeeze([fit.penalty for fit in fits])[()]
+        self.curve_weight_ = np.squeeze([fit.curve_weight for fit in fits])[()]
+        return estimate.with_values([fit.frequencies for fit in fits], by="SmoothMLE")
+
+    def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
+        """Return whether ranges are asked for, and the estimate has kept the tally of its reports.
+
+        Parameters
+        ----------
+        queries : query set, (sparse) matrix of shape (n_queries, d) or None
+            The queries.
+        estimate : FrequencyEstimate
+            The estimate to answer them.
+
+        Returns
+        -------
+        bool
+            True if it can answer, and is made for it.
+        """
+        is_counted = estimate.shards is not None and estimate.shards.law is not None
+        return is_counted and self.is_reference(queries)
+
+    def is_reference(self, queries: Queries | None) -> bool:
+        """Return whether ranges or prefixes are asked for.
+
+        Parameters
+        ----------
+        queries : query set, (sparse) matrix of shape (n_queries, d) or None
+            The queries.
+
+        Returns
+        -------
+        bool
+            True for queries that follow the order of the categories.
+        """
+        return as_query_set(queries).ordered

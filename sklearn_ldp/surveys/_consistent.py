@@ -27,20 +27,7 @@ class BaseTableProcessor(BasePostProcessor):
     # :class:`~sklearn_ldp.NormSub` does it. A plain array is refused, as it may hold people's
     # rows.
 
-    #: Checks of scikit-learn's that it cannot pass, as they fit plain arrays.
-    _expected_failed_checks = dict.fromkeys(
-        (
-            *BasePostProcessor._checks_of_arrays,
-            "check_complex_data",
-            "check_estimator_sparse_array",
-            "check_estimator_sparse_matrix",
-            "check_estimator_sparse_tag",
-            "check_estimators_empty_data_messages",
-            "check_fit2d_1feature",
-            "check_transformers_unfitted_stateless",
-        ),
-        "a plain array, such as the rows of people, is no table of estimates",
-    )
+    _takes_arrays = False
 
     @abstractmethod
     def _process_tables(self, tables: TableSet) -> TableSet:
@@ -204,11 +191,6 @@ class Consistent(BaseTableProcessor):
     >>> np.allclose(of_ab.sum(axis=0), of_bc.sum(axis=1))
     True
     """
-
-    _expected_failed_checks = {
-        **BaseTableProcessor._expected_failed_checks,
-        "check_transformer_n_iter": "a plain array is no table of estimates",
-    }
 
     _parameter_constraints: dict = {
         "non_negative": ["boolean"],

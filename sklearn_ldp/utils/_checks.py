@@ -99,9 +99,11 @@ def expected_failed_checks(estimator: BaseEstimator) -> dict[str, str]:
     """Return the checks of scikit-learn's that an estimator cannot pass, and why.
 
     For the argument of this name of :func:`sklearn.utils.estimator_checks.check_estimator`.
-    A post-processor passes all of them. An oracle does not, as it makes one row of many users'
-    values; nor do :class:`~sklearn_ldp.HeldOutSearch`, as a plain array has no shards, and
-    :class:`~sklearn_ldp.Consistent` and :class:`~sklearn_ldp.LatentClasses`, which take tables.
+    A post-processor passes all of them, if noise is given to one that needs it. An oracle does not,
+    as it makes one row of many users' values. What takes no 2D array says so by its tags, and
+    scikit-learn then checks nothing: :class:`~sklearn_ldp.LocalMean`,
+    :class:`~sklearn_ldp.SmoothMLE`, :class:`~sklearn_ldp.Consistent` and
+    :class:`~sklearn_ldp.LatentClasses`.
 
     Parameters
     ----------

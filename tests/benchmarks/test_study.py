@@ -51,7 +51,6 @@ COLUMNS = {
     "stand-ins": {"data", "epsilon", "gain", "gain_error", "change"},
     "2020-choice": {"data", "queries", "postprocessor", "over_least", "is_choice"},
     "2019-oracles": {"oracle", "epsilon", "side", "d", "noise"},
-    "2019-seconds": {"postprocessor", "seconds"},
     "2019-cut-sum": {"population", "mean_sum", "mean_sum_error"},
 }
 
@@ -74,9 +73,8 @@ def tiny(monkeypatch, tmp_path):
         exponent = 1.0 + len(key) / 10
         counts = make_zipf(2000, 40, exponent=exponent, return_counts=True, random_state=0)
         labels = np.arange(40) % 5
-        names = ("subcategory", "category", "division")
+        names = ("subcategory", "category", "division", "first letter")
         groups = dict.fromkeys(names, labels)
-        groups["set"] = np.where(labels == 0, "", labels.astype(str))
         return populations.Population(key, counts, "", "", groups=groups)
 
     monkeypatch.setattr(figure, "load", load)
@@ -445,12 +443,32 @@ def test_the_head_of_kosarak_is_exact_and_every_page_has_a_click(shared_data):
     assert np.count_nonzero(prefix) == 17_034
 
 
-def test_the_emoji_sets_are_as_many_and_as_large_as_the_papers(shared_data):
+def test_groups_are_real_and_as_many_as_the_report_says(shared_data):
+    """Nobody has drawn a label: they are those of the files, of the package or of letters."""
     folder = shared_data("EMOJI_TRACKER2019_N884427.csv.gz").parent
-    matrix = paper2020.emoji_sets(populations.load("emoji", folder)).matrix(1573)
-    assert matrix.shape == (68, 1573)
-    assert matrix.sum() == 707
-    assert matrix.sum(axis=0).max() == 1
+    found = paper2020.grouped(figure.Settings(folder))
+    sizes = {name: queries.matrix(len(one.counts)).shape for name, (one, queries) in found.items()}
+    assert sizes == {
+        "Emoji, subcategories": (93, 845),
+        "Emoji, categories": (9, 845),
+        "IPUMS, states": (48, 915),
+        "IPUMS, divisions": (9, 915),
+        "US states, divisions": (9, 51),
+        "Letters, first letters": (26, 676),
+    }
+    again = paper2020.grouped(figure.Settings(folder, seed=1))
+    for name, (one, queries) in found.items():
+        other = again[name][1].matrix(len(one.counts))
+        assert (queries.matrix(len(one.counts)) != other).nnz == 0
+
+
+def test_the_choice_is_printed_in_the_report(tiny, tmp_path):
+    made = main.FIGURES["2020-fig9"]
+    table = made.compute(tiny)
+    found = figure.columns(made.summary(table))
+    assert len(found["best"]) == 2 * len(np.unique(table["population"]))
+    blocks = report.figure_blocks("2020-fig9", made, table, tiny, {"2020-fig9": 1.0})
+    assert "regret by NormSub" in "".join(map(str, blocks))
 
 
 def test_a_part_is_completed_to_the_law_of_the_whole():
@@ -481,9 +499,9 @@ def test_scaled_keeps_the_sum_and_the_frequencies():
 
 def test_what_is_not_there_is_left_out(tmp_path, capsys):
     assert populations.load("emoji", tmp_path) is None
-    arguments = ["2020-fig8", "--output", str(tmp_path), "--data", str(tmp_path)]
+    arguments = ["since-fig8", "--output", str(tmp_path), "--data", str(tmp_path)]
     assert main.main(arguments) == 1
-    assert "left out, no data (emoji)" in capsys.readouterr().out
+    assert "left out, no data (emoji-twitter, census)" in capsys.readouterr().out
 
 
 # -- the command ----------------------------------------------------------------------------------
@@ -755,7 +773,6 @@ ONE = _table(
     distance=[0.01],
     std=[7.0],
 )
-SECONDS = _table(postprocessor=["Power", "M", "A"], seconds=[8.0, 2.0, 4.0])
 
 
 @pytest.mark.parametrize(
@@ -816,7 +833,6 @@ SECONDS = _table(postprocessor=["Power", "M", "A"], seconds=[8.0, 2.0, 4.0])
         ("metrics_agree", RANKS, [["M", "A", "B"]], [0.5]),
         ("mean_sum", ONE, [], [0.5]),
         ("distance_from_normal", ONE, [], [0.01]),
-        ("times_slower", SECONDS, [], [2.0]),
     ],
 )
 def test_a_helper_on_values_known_by_hand(name, table, arguments, expected):

@@ -12,7 +12,6 @@ from sklearn_ldp import (
     OUE,
     Base,
     BaseCut,
-    BootstrapSearch,
     FrequencyEstimate,
     HeldOutSearch,
     Norm,
@@ -103,7 +102,7 @@ def test_4_reports_cost_no_privacy():
     np.testing.assert_array_equal(pipe[0].frequencies_, server.frequencies_)
 
 
-@pytest.mark.parametrize("search", [SyntheticSearch, HeldOutSearch, BootstrapSearch])
+@pytest.mark.parametrize("search", [SyntheticSearch, HeldOutSearch])
 def test_5_choose_from_the_estimate(search):
     candidates = [Base(), Norm(), BaseCut(), NormSub(), PostPos()]
     options = {"n_repeats": 30, "n_jobs": 2} if search is SyntheticSearch else {}

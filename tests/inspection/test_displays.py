@@ -20,7 +20,6 @@ from sklearn_ldp import (
     OLH,
     OUE,
     Base,
-    BootstrapSearch,
     EmpiricalBayes,
     FrequencyEstimate,
     HeldOutSearch,
@@ -446,7 +445,7 @@ def searches():
     return {
         "synthetic": synthetic,
         "held out": HeldOutSearch().fit(estimate),
-        "coupled": BootstrapSearch().fit(estimate),
+        "coupled": HeldOutSearch(method="bootstrap").fit(estimate),
     }
 
 
@@ -455,16 +454,18 @@ def test_candidates_of_a_search(searches, name):
     search = searches[name]
     display = SearchDisplay.from_estimator(search)
     names = [label.get_text() for label in display.ax_.get_yticklabels()]
-    order = np.argsort(search.results_["mean_error"], kind="stable")
+    order = np.argsort(-search.results_["mean_test_score"], kind="stable")
     assert names == search.results_["candidate"][order].tolist()
     (line, _, (bars,)) = display.errorbar_.lines
-    np.testing.assert_array_equal(line.get_xdata(), search.results_["mean_error"][order])
+    np.testing.assert_array_equal(line.get_xdata(), -search.results_["mean_test_score"][order])
     half = np.array([s[1, 0] - s[0, 0] for s in bars.get_segments()]) / 2
-    np.testing.assert_allclose(half, search.results_["standard_error"][order])
+    n_splits = sum(key.startswith("split") for key in search.results_)
+    expected = search.results_["std_test_score"][order] / np.sqrt(n_splits - 1)
+    np.testing.assert_allclose(half, expected)
     chosen = display.chosen_
     assert chosen.get_label() == "chosen"
     assert chosen in display.ax_.lines
-    assert chosen.get_xdata()[0] == search.results_["mean_error"][search.best_index_]
+    assert chosen.get_xdata()[0] == -search.results_["mean_test_score"][search.best_index_]
     best = search.results_["candidate"][search.best_index_]
     assert names[int(chosen.get_ydata()[0])] == best
     assert display.ax_.yaxis_inverted()
@@ -483,7 +484,7 @@ def test_a_search_at_the_end_of_a_pipeline():
 def test_what_is_no_fitted_search():
     with pytest.raises(NotFittedError):
         SearchDisplay.from_estimator(SyntheticSearch())
-    with pytest.raises(TypeError, match="BootstrapSearch.*NormSub"):
+    with pytest.raises(TypeError, match="HeldOutSearch.*NormSub"):
         SearchDisplay.from_estimator(NormSub())
 
 

@@ -17,21 +17,22 @@ from sklearn_ldp import (
     Base,
     BaseCut,
     BasePos,
-    BootstrapSearch,
     EmpiricalBayes,
     FrequencyEstimate,
     HeldOutSearch,
+    MatrixOracle,
     NoiseModel,
     NormMul,
     NormSub,
     PostPos,
+    SmoothMLE,
     SyntheticSearch,
 )
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.metrics import frequency_mse, query_errors
 from sklearn_ldp.model_selection import default_candidates
 from sklearn_ldp.model_selection._synthetic_search import apportion
-from sklearn_ldp.queries import full_domain, groups, random_sets, ranges, top_k
+from sklearn_ldp.queries import full_domain, groups, prefixes, random_sets, ranges, top_k
 
 COUNTS = make_zipf(n_samples=200_000, n_categories=128, return_counts=True, random_state=0)
 TRUTH = COUNTS / COUNTS.sum()
@@ -43,7 +44,7 @@ def an_estimate(oracle=None, seed=0, counts=COUNTS):
     return oracle.fit_transform(np.arange(128), sample_weight=counts)
 
 
-SEARCHES = [SyntheticSearch(random_state=0), HeldOutSearch(), BootstrapSearch()]
+SEARCHES = [SyntheticSearch(random_state=0), HeldOutSearch(), HeldOutSearch(method="bootstrap")]
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=repr)
@@ -58,10 +59,10 @@ def test_results_are_complete_and_consistent(search):
         repr(c).removesuffix("()") for c in default_candidates()
     ]
     best = search.best_index_
-    guarded = results["mean_error"] + 2 * results.get("difference_std", 0)
+    guarded = -results["mean_test_score"] + 2 * results.get("difference_std", 0)
     assert best == np.argmin(guarded)
-    assert results["mean_error"][best] == -search.best_score_
-    assert results["rank_error"][np.argmin(results["mean_error"])] == 1
+    assert results["mean_test_score"][best] == search.best_score_
+    assert results["rank_test_score"][np.argmax(results["mean_test_score"])] == 1
     assert results["params"][best] == search.best_params_
     assert type(search.best_estimator_) is type(default_candidates()[best])
     expected = clone(default_candidates()[best]).fit(estimate).frequencies_
@@ -80,7 +81,9 @@ def test_results_do_not_depend_on_workers(search, backend):
     alone = clone(search).fit(estimate)
     with parallel_config(backend=backend):
         other = clone(search).set_params(n_jobs=2).fit(estimate)
-    np.testing.assert_array_equal(other.results_["mean_error"], alone.results_["mean_error"])
+    np.testing.assert_array_equal(
+        other.results_["mean_test_score"], alone.results_["mean_test_score"]
+    )
     np.testing.assert_array_equal(other.frequencies_, alone.frequencies_)
 
 
@@ -101,7 +104,7 @@ def test_searches_close_a_pipeline(search):
 def test_any_queries(search, queries):
     candidates = [Base(), PostPos(), NormSub()]
     search = clone(search).set_params(queries=queries, candidates=candidates).fit(an_estimate())
-    assert np.all(np.isfinite(search.results_["mean_error"]))
+    assert np.all(np.isfinite(search.results_["mean_test_score"]))
 
 
 def test_the_queries_decide():
@@ -109,9 +112,12 @@ def test_the_queries_decide():
     estimate = an_estimate()
     names = [repr(c) for c in default_candidates()]
     for search in SEARCHES:
-        full = clone(search).fit(estimate).results_["mean_error"]
+        full = -clone(search).fit(estimate).results_["mean_test_score"]
         sets = (
-            clone(search).set_params(queries=random_sets(0.9)).fit(estimate).results_["mean_error"]
+            -clone(search)
+            .set_params(queries=random_sets(0.9))
+            .fit(estimate)
+            .results_["mean_test_score"]
         )
         assert full[names.index("BasePos()")] < full[names.index("Norm()")]
         assert sets[names.index("BasePos()")] > sets[names.index("Norm()")]
@@ -121,7 +127,7 @@ def test_synthetic_search_simulates_the_same_oracle():
     estimate = an_estimate(GRR())
     search = SyntheticSearch([Base()], n_repeats=200, random_state=0).fit(estimate)
     variance = estimate.noise.variance(TRUTH).mean()
-    assert search.results_["mean_error"][0] == pytest.approx(variance, rel=0.1)
+    assert -search.results_["mean_test_score"][0] == pytest.approx(variance, rel=0.1)
 
 
 def test_synthetic_search_takes_plain_arrays_with_an_oracle():
@@ -144,27 +150,28 @@ def test_synthetic_search_of_many_rows():
 
 def test_metric_and_synthesizer_are_used():
     estimate = an_estimate()
-    mse = SyntheticSearch(random_state=0).fit(estimate).results_["mean_error"]
-    mae = SyntheticSearch(random_state=0, metric="mae").fit(estimate).results_["mean_error"]
+    mse = -SyntheticSearch(random_state=0).fit(estimate).results_["mean_test_score"]
+    mae = -SyntheticSearch(random_state=0, metric="mae").fit(estimate).results_["mean_test_score"]
     other = SyntheticSearch(random_state=0, synthesizer=NormMul()).fit(estimate)
     assert np.all(mae > mse)
-    assert not np.array_equal(mse, other.results_["mean_error"])
+    assert not np.array_equal(mse, -other.results_["mean_test_score"])
 
 
 @pytest.mark.parametrize(("d", "expected"), [(128, 30), (20_000, 25), (100_000, 10)])
 def test_large_domains_need_fewer_simulated_collections(d, expected):
     estimate = FrequencyEstimate(np.full(d, 1 / d), range(d))
     options = {"oracle": GRR(), "n_samples": 1000, "random_state": 0}
-    (case,) = SyntheticSearch(**options)._cases(estimate)
+    papers = {"synthesizer": NormSub(), **options}
+    (case,) = SyntheticSearch(**papers)._cases(estimate)
     assert case.estimate.shape == (expected, d)
-    (case,) = SyntheticSearch(n_repeats=3, **options)._cases(estimate)
+    (case,) = SyntheticSearch(n_repeats=3, **papers)._cases(estimate)
     assert case.estimate.shape == (3, d)
 
 
 def test_ties_go_to_the_simpler_candidate():
     search = SyntheticSearch([Base(), Base()], random_state=0).fit(an_estimate())
     assert search.best_index_ == 0
-    assert search.results_["rank_error"].tolist() == [1, 1]
+    assert search.results_["rank_test_score"].tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=repr)
@@ -199,11 +206,15 @@ def test_held_out_search_refuses_what_has_no_shards():
     few = OLH(categories=3).fit_transform([0])
     processed = NormSub().fit_transform(estimate)
     simulated = OLH(categories=128).simulate(COUNTS)
-    for bad in (processed, simulated, estimate.values, estimate[[0, 0]]):
-        with pytest.raises(ValueError, match="kept shards"):
-            HeldOutSearch().fit(bad)
-    with pytest.raises(ValueError, match="at least two shards"):
-        HeldOutSearch().fit(few)
+    search = HeldOutSearch(method="shards")
+    for bad in (simulated, estimate.values, estimate[[0, 0]], few):
+        with pytest.raises(ValueError, match="at least two shards"):
+            search.fit(bad)
+    for method in ("auto", "shards"):
+        with pytest.raises(ValueError, match="raw estimate, but this one .* by NormSub"):
+            HeldOutSearch(method=method).fit(processed)
+    fitted = [HeldOutSearch([Base(), NormSub()]).fit(one) for one in (estimate, simulated)]
+    assert [one.method_ for one in fitted] == ["shards", "bootstrap"]
 
 
 def test_held_out_error_is_unbiased_for_the_risk(seed):
@@ -218,7 +229,7 @@ def test_held_out_error_is_unbiased_for_the_risk(seed):
         estimate = an_estimate(OUE(), 1000 * seed + i, counts)
         search = HeldOutSearch([candidate], n_splits=1, random_state=i)
         case = search._cases(estimate)[0]
-        held_out = search.fit(estimate).results_["mean_error"][0]
+        held_out = -search.fit(estimate).results_["mean_test_score"][0]
         true_error = frequency_mse(truth, clone(candidate).fit_transform(case.estimate))
         test_size = estimate.noise.n_samples - case.estimate.noise.n_samples
         noise = NoiseModel(estimate.noise.p, estimate.noise.q, test_size).variance(truth).mean()
@@ -282,7 +293,7 @@ def test_post_pos_is_judged_by_its_answers():
     estimate = an_estimate()
     labels = groups(np.arange(128) // 2)
     search = SyntheticSearch([PostPos(), Base(), BasePos()], queries=labels, random_state=0)
-    errors = search.fit(estimate).results_["mean_error"]
+    errors = -search.fit(estimate).results_["mean_test_score"]
     assert errors[0] < errors[1]
     answers = PostPos().fit_transform(estimate)
     assert query_errors(TRUTH, answers, queries=labels)[0] < frequency_mse(
@@ -330,7 +341,7 @@ def test_the_difference_varies_as_much_as_is_said(queries, seed):
             [Told(one), ToldOther(other)], queries=queries, n_splits=2, random_state=rng
         )
         results = search.fit(estimate).results_
-        differences.append(np.subtract(*results["mean_error"]))
+        differences.append(np.subtract(*-results["mean_test_score"]))
         said.append(results["difference_std"][1])
     ratio = np.mean(said) / np.std(differences)
     assert ratio == pytest.approx(1, abs=0.14)
@@ -344,7 +355,7 @@ def test_empirical_bayes_is_left_only_with_evidence():
     estimate = oracle.fit(np.repeat(np.arange(20), (200_000 * truth).astype(int))).estimate_
     candidates = [Told(np.full(20, 0.05)), ToldOther(truth)]
     far = HeldOutSearch(candidates).fit(estimate)
-    mean, spread = far.results_["mean_error"], far.results_["difference_std"]
+    mean, spread = -far.results_["mean_test_score"], far.results_["difference_std"]
     assert spread[0] == 0
     evidence = (mean[0] - mean[1]) / spread[1]
     assert evidence > 2
@@ -353,7 +364,7 @@ def test_empirical_bayes_is_left_only_with_evidence():
     assert HeldOutSearch(candidates, min_z_score=evidence - 0.1).fit(estimate).best_index_ == 1
 
 
-@pytest.mark.parametrize("search", [HeldOutSearch(), BootstrapSearch()], ids=repr)
+@pytest.mark.parametrize("search", [HeldOutSearch(), HeldOutSearch(method="bootstrap")], ids=repr)
 def test_clipping_that_changes_nothing_makes_no_error(search):
     """Sets are drawn for PostPos alone, and their noise must not make a difference.
 
@@ -361,15 +372,15 @@ def test_clipping_that_changes_nothing_makes_no_error(search):
     """
     counts = np.full(128, 20_000)
     search = clone(search).set_params(candidates=[PostPos(), Base()], queries=random_sets(0.1))
-    errors = search.fit(an_estimate(counts=counts)).results_["mean_error"]
+    errors = -search.fit(an_estimate(counts=counts)).results_["mean_test_score"]
     assert errors[0] == pytest.approx(errors[1], rel=1e-9)
-    errors = search.fit(an_estimate()).results_["mean_error"]
+    errors = -search.fit(an_estimate()).results_["mean_test_score"]
     assert errors[0] < errors[1] * (1 - 1e-6)
 
 
 def test_without_empirical_bayes_the_least_error_is_taken():
     search = HeldOutSearch([Base(), NormSub()]).fit(an_estimate())
-    assert search.best_index_ == np.argmin(search.results_["mean_error"])
+    assert search.best_index_ == np.argmax(search.results_["mean_test_score"])
     assert np.isnan(search.results_["difference_std"]).all()
 
 
@@ -381,15 +392,15 @@ def test_groups_that_are_asked_for_are_a_candidate(search):
     results = search.set_params(queries=groups(labels)).fit(an_estimate()).results_
     assert len(results["candidate"]) == n_default + 1
     assert results["candidate"][-1].startswith("EmpiricalBayes(queries=")
-    if "difference_std" in results:
+    if not isinstance(search, SyntheticSearch):
         assert results["difference_std"][-1] == 0
     for queries in (None, random_sets(0.5), random_sets(5), [[1.0] * len(labels)]):
         results = search.set_params(queries=queries).fit(an_estimate()).results_
         assert len(results["candidate"]) == n_default
-    assert (
-        "ranges(4)"
-        in search.set_params(queries=ranges(4)).fit(an_estimate()).results_["candidate"][-1]
-    )
+    found = search.set_params(queries=ranges(4)).fit(an_estimate()).results_["candidate"]
+    *names, curve = found[n_default:].tolist()
+    assert names == ["MonotoneCDF", "EmpiricalBayes(queries=ranges(4))"]
+    assert curve == "SmoothMLE"  # the tally of this oracle counts the reports of each kind
     # Which categories are truly the most frequent, only simulated users tell: no one else judges.
     found = search.set_params(queries=top_k(2)).fit(an_estimate())
     assert len(found.results_["candidate"]) == n_default + 1
@@ -422,23 +433,87 @@ def test_the_most_frequent_are_answered_by_the_model_that_knows_the_question(sea
 
 def test_a_candidate_with_groups_takes_fewer_simulated_collections():
     search = SyntheticSearch(queries=groups(np.arange(128) % 3), random_state=0)
-    assert [len(case.estimate) for case in search._cases(an_estimate())] == [10]
+    assert [len(case.estimate) for case in search._cases(an_estimate())] == [5, 5]
     search.set_params(candidates=[Base()])
-    assert [len(case.estimate) for case in search._cases(an_estimate())] == [30]
+    assert [len(case.estimate) for case in search._cases(an_estimate())] == [15, 15]
 
 
-def test_the_default_synthesizer_knows_the_groups():
-    """Norm-Sub, which is that of the papers, keeps the head for top_k, and makes other data."""
+def test_the_default_takes_two_populations():
+    """Norm-Sub's, and that of EmpiricalBayes, which knows groups but not who is most frequent."""
     estimate, labels = an_estimate(), np.arange(128) < 20
-    for queries, same, other in (
-        (None, EmpiricalBayes(), NormSub()),
-        (top_k(5), NormSub(), EmpiricalBayes()),
-        (groups(labels), EmpiricalBayes(groups=groups(labels)), NormSub()),
+    for queries, second in (
+        (None, EmpiricalBayes()),
+        (top_k(5), EmpiricalBayes()),
+        (groups(labels), EmpiricalBayes(groups=groups(labels))),
     ):
-        search = SyntheticSearch([Base()], queries=queries, n_repeats=2, random_state=0)
-        made = [
-            clone(search).set_params(synthesizer=one)._cases(estimate)[0].frequencies
-            for one in (None, same, other)
-        ]
-        np.testing.assert_array_equal(made[0], made[1])
-        assert np.abs(made[0] - made[2]).max() > 1e-4
+        search = SyntheticSearch([Base()], queries=queries, n_repeats=4, random_state=0)
+        made = [case.frequencies for case in search._cases(estimate)]
+        for frequencies, synthesizer in zip(made, (NormSub(), second), strict=True):
+            one = clone(search).set_params(synthesizer=synthesizer)._cases(estimate)[0]
+            np.testing.assert_array_equal(frequencies, one.frequencies)
+        assert np.abs(made[0] - made[1]).max() > 1e-4
+
+
+def test_the_score_is_the_geometric_mean_over_both_populations():
+    """Also of several rows; a score that may be negative is averaged as it is."""
+    estimate = OLH(categories=128, random_state=0).simulate(COUNTS, 2)
+    search = SyntheticSearch([Base(), NormSub()], n_repeats=6, random_state=0).fit(estimate)
+    alone = [
+        SyntheticSearch([NormSub()], synthesizer=one, n_repeats=3, random_state=0).fit(estimate)
+        for one in (NormSub(), EmpiricalBayes())
+    ]
+    # The same cases but for the seeds of the second population: within 6 standard errors.
+    expected = -np.sqrt(np.prod([one.best_score_ for one in alone]))
+    found = search.results_["mean_test_score"][1]
+    error = search.results_["std_test_score"][1] / np.sqrt(6)
+    assert abs(found - expected) < 6 * np.sqrt(2) * error < 0.5 * abs(found)
+    splits = [search.results_[f"split{i}_test_score"] for i in range(6)]
+    np.testing.assert_allclose(np.mean(splits, axis=0), search.results_["mean_test_score"])
+    np.testing.assert_allclose(np.mean(splits[:3], axis=0), np.mean(splits[3:], axis=0))
+
+    def gain(truth, estimated):
+        return -np.mean((truth - estimated) ** 2)
+
+    other = clone(search).set_params(metric=gain).fit(estimate)
+    assert other.best_index_ == 0  # it takes the least "error"
+    assert np.all(other.results_["mean_test_score"] > 0)
+
+
+def test_base_pos_is_left_for_the_most_frequent_only_if_another_is_clearly_better():
+    """In some collections it is kept although another one has a smaller error, in some left."""
+    candidates, kept, left = [Base(), BasePos(), NormSub(), NormMul()], 0, 0
+    for i, epsilon in enumerate((0.05, 0.2, 0.5, 1.0)):
+        search = SyntheticSearch(candidates, queries=top_k(10), n_repeats=6, random_state=i)
+        errors = -search.fit(an_estimate(OLH(epsilon))).results_["mean_test_score"]
+        least = int(np.argmin(errors))
+        is_clear = errors[least] < 0.9 * errors[1]
+        assert search.best_index_ == (least if is_clear else 1)
+        kept, left = kept + (least != 1 and not is_clear), left + is_clear
+    assert kept
+    assert left
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+def test_progress_is_shown_if_it_is_asked_for(search, capsys):
+    candidates = [Base(), NormSub()]
+    clone(search).set_params(candidates=candidates).fit(an_estimate())
+    assert capsys.readouterr().err == ""
+    clone(search).set_params(candidates=candidates, verbose=1).fit(an_estimate())
+    assert "Base, NormSub" in capsys.readouterr().err
+
+
+def test_smooth_curves_are_judged_on_simulated_collections():
+    """Simulated estimates have the number of reports of each kind, drawn from the exact law."""
+    ages = np.round(20_000 * np.exp(-(np.linspace(-2, 2, 32) ** 2))).astype(int)
+    oracle = MatrixOracle(1.0, categories=32, strategy="square-wave", random_state=0)
+    estimate = oracle.fit_transform(np.arange(32), sample_weight=ages)
+    search = SyntheticSearch(queries=prefixes(), n_repeats=4, random_state=0).fit(estimate)
+    assert search.results_["candidate"].tolist()[-3:] == [
+        "MonotoneCDF",
+        "EmpiricalBayes(queries=prefixes())",
+        "SmoothMLE",
+    ]
+    assert isinstance(search.best_estimator_, SmoothMLE)
+    # Without the tally of the estimate itself it is no candidate.
+    values = SyntheticSearch(queries=prefixes(), n_repeats=2, oracle=oracle, n_samples=10_000)
+    assert "SmoothMLE" not in values.fit(estimate.values).results_["candidate"]

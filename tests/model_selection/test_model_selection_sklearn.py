@@ -32,17 +32,24 @@ from sklearn_ldp import (
     Base,
     BaseCut,
     BasePos,
+    ColumnOracle,
+    FrequencyEstimate,
+    LocalMean,
+    NoiseModel,
     NormSub,
     PostPos,
+    PrivacyWarning,
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.metrics import (
     frequency_mse,
+    held_out_score,
     make_frequency_scorer,
     make_held_out_scorer,
 )
+from sklearn_ldp.model_selection import least_epsilon
 from sklearn_ldp.queries import groups, top_k
 
 D = 64
@@ -356,3 +363,81 @@ def test_weights_of_a_bare_oracle_with_several_scorers():
     else:
         with pytest.warns(UserWarning, match="enable_metadata_routing=True"):
             search.fit(ROWS, sample_weight=USERS)
+
+
+# -- without scoring= --------------------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
+def test_search_without_scoring_over_reports_is_that_of_the_scorer():
+    """`score` of a Pipeline and of an oracle is what `make_held_out_scorer` gives."""
+    reports = OLH(2.0, categories=D, random_state=0).privatize(VALUES)
+    pipe = Pipeline([("oracle", OLH(2.0, categories=D, input="reports")), ("post", Base())])
+    grid = {"post": [Base(), NormSub(), PostPos()]}
+    with_scorer = GridSearchCV(pipe, grid, scoring=make_held_out_scorer()).fit(reports)
+    without = GridSearchCV(pipe, grid).fit(reports)
+    for key in ("mean_test_score", "split3_test_score"):
+        np.testing.assert_allclose(without.cv_results_[key], with_scorer.cv_results_[key])
+    assert isinstance(without.best_params_["post"], NormSub)
+    assert without.score(reports) == pytest.approx(without.best_estimator_.score(reports))
+    # Negative control: another estimate has another score.
+    scores = without.cv_results_["mean_test_score"]
+    assert scores[1] > scores[2] > scores[0]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
+def test_search_without_scoring_over_values(monkeypatch, seed):
+    """Over 6 folds a tenfold difference of the error is always seen."""
+    values = make_zipf(n_samples=20_000, n_categories=64, random_state=seed)
+    oracle = OLH(categories=64, random_state=seed)
+    pipe = Pipeline([("oracle", oracle), ("post", Base())])
+    found = GridSearchCV(pipe, {"post": [Base(), NormSub()]}, cv=6).fit(values)
+    assert isinstance(found.best_params_["post"], NormSub)
+    monkeypatch.setattr("sklearn_ldp._utils.privacy._given", set())
+    with pytest.warns(PrivacyWarning, match=r"shuffle=True.*least_epsilon") as warned:
+        found = GridSearchCV(oracle, {"epsilon": [0.5, 4.0]}).fit(values)
+    assert found.best_params_ == {"epsilon": 4.0}
+    assert sum("least_epsilon" in str(one.message) for one in warned) == 1
+    rule = least_epsilon(max_error=1.0)
+    assert GridSearchCV(oracle, {"epsilon": [0.5, 4.0]}, refit=rule).fit(values).best_index_ == 0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
+def test_surveys_and_means_have_scores(seed):
+    """Of the columns of a survey the mean, weighted; of a mean minus its squared error.
+
+    The mean of 200 scores is within 5 standard errors of what it estimates (error rate 1e-6);
+    without the variance of those who judge it would not be.
+    """
+    people = np.random.default_rng([seed, 8]).integers(0, 3, (3000, 2))
+    survey = ColumnOracle(
+        8.0, domains={"a": 3, "b": 3}, weights={"a": 3.0}, input="values", random_state=seed
+    )
+    scores = held_out_score(survey.fit(people).estimate_, survey.transform(people))
+    assert survey.score(people) == pytest.approx((3 * scores["a"] + scores["b"]) / 4)
+    pipe = Pipeline([("survey", survey), ("post", NormSub())]).fit(people)
+    assert pipe.score(people) < 0.01
+
+    client = LocalMean(1.0, bounds=(0, 2), random_state=np.random.default_rng([seed, 9]))
+    server = LocalMean(1.0, bounds=(0, 2), input="reports").fit(client.privatize(people[:, 0]))
+    others = people[:100, 1]
+    scores = np.array([server.score(client.privatize(others)) for _ in range(200)])
+    expected, spread = -((server.mean_ - others.mean()) ** 2), scores.std(ddof=1) / np.sqrt(200)
+    assert abs(scores.mean() - expected) < 5 * spread
+    variance = clone(server).fit(client.privatize(others)).standard_error_ ** 2
+    assert abs(scores.mean() - variance - expected) > 5 * spread
+
+
+def test_scores_refuse_what_they_cannot_judge():
+    post = NormSub().fit([[0.5, 0.75], [0.5, 0.5]])
+    assert post.score([[0.5, 0.5]]) == pytest.approx(-np.mean([0.125**2, 0.125**2, 0, 0]))
+    with pytest.raises(ValueError, match="one for each of the 2 rows that were fitted, got 3"):
+        post.score(np.full((3, 2), 0.5))
+    weighted = GRR(categories=2, input="reports").fit([0, 1], sample_weight=[50, 70])
+    with pytest.warns(UserWarning, match="each row of X counts as one"):
+        weighted.score([0, 1])
+    assert weighted.score([0, 1], sample_weight=[50, 70]) > -1
+    found = [
+        FrequencyEstimate([[0.5, 0.25]], words, NoiseModel(0.5, 0.25, 100))
+        for words in (["ab", "b"], ["ab", "ba"])
+    ]
+    with pytest.raises(ValueError, match="each finds its own"):
+        held_out_score(*found)

@@ -19,6 +19,7 @@ from sklearn_ldp import (
     HeldOutSearch,
     NormSub,
     PostPos,
+    SmoothMLE,
     SyntheticSearch,
 )
 from sklearn_ldp.model_selection import ErrorStudy, simulate_errors
@@ -296,6 +297,16 @@ def test_a_killed_study_is_continued(tmp_path):
 
 
 # -- refusals, before any work --------------------------------------------------------------------
+def test_what_looks_at_reports_is_studied_too():
+    """A search by held-out reports takes noisy copies, and SmoothMLE the simulated tallies."""
+    posts = {"search": HeldOutSearch([Base(), NormSub()], n_splits=1), "curve": SmoothMLE()}
+    counts = np.repeat([100, 900], 8)
+    study = simulate_errors(GRR(), posts, counts, n_repeats=3)
+    assert np.all(study.select(postprocessor="curve").errors > 0)
+    singles = simulate_errors(GRR(), [Base(), NormSub()], counts, n_repeats=3).errors
+    assert np.all(np.isin(study.select(postprocessor="search").errors, singles))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -319,7 +330,6 @@ def test_a_killed_study_is_continued(tmp_path):
         ({"metrics": "rmse"}, "metric"),
         ({"n_repeats": 0}, "n_repeats >= 1"),
         ({"random_state": None}, "random_state"),
-        ({"postprocessors": [HeldOutSearch()]}, "shards"),
     ],
 )
 def test_refusals(changes, message, tmp_path, monkeypatch):

@@ -19,7 +19,6 @@ from sklearn_ldp import (
     OLH,
     Base,
     BaseCut,
-    BootstrapSearch,
     EmpiricalBayes,
     HadamardResponse,
     HeldOutSearch,
@@ -190,7 +189,7 @@ def test_searches(oracle):
     ).fit(estimate.values)
     assert plain.frequencies_.shape == (D,)
     noise = oracle.channel(D).noise(N)
-    coupled = BootstrapSearch(candidates, queries=QUERIES, noise=noise).fit(estimate.values)
+    coupled = HeldOutSearch(candidates, queries=QUERIES, noise=noise).fit(estimate.values)
     assert coupled.frequencies_.shape == (D,)
     SearchDisplay.from_estimator(held_out)
     study = simulate_errors(oracle, candidates, COUNTS, n_repeats=2, queries=QUERIES)
@@ -310,7 +309,7 @@ def test_nothing_is_simulated_to_learn_p_and_q(monkeypatch):
         [BaseCut()], n_repeats=7, oracle=RandomQuestion(), n_samples=N, random_state=0
     )
     assert search.fit(values).transform(values).shape == (1, D)
-    assert calls == [7]  # the synthetic collections, and none for the noise of the array
+    assert calls == [4, 4]  # the synthetic collections, and none for the noise of the array
     calls.clear()
     with pytest.raises(ValueError, match="epsilon"):
         simulate_errors(RandomQuestion(), [Base()], COUNTS, epsilons=[-1.0])

@@ -356,10 +356,10 @@ def test_a_fitted_oracle_remembers_what_it_was_fitted_with():
         SyntheticSearch([Base(), NormSub()], n_repeats=3, random_state=0).fit(e).results_
         for e in (before, after)
     ]
-    np.testing.assert_array_equal(*(pick["mean_error"] for pick in picks))
+    np.testing.assert_array_equal(*(-pick["mean_test_score"] for pick in picks))
     # The errors are those of epsilon 0.5, about ten thousand times those of 5.
     true_error = before.noise.variance(np.full(20, 0.05)).mean()
-    assert 0.3 < picks[1]["mean_error"][0] / true_error < 3
+    assert 0.3 < -picks[1]["mean_test_score"][0] / true_error < 3
     for spend in (oracle.partial_fit, oracle.transform):
         with pytest.raises(ValueError, match="have changed since it was fitted"):
             spend(values)
@@ -393,16 +393,20 @@ def test_interrupted_work_changes_nothing(monkeypatch):
 
 
 # -- one release ------------------------------------------------------------------------------
-def test_transform_is_a_new_collection_and_says_so():
+def test_transform_is_a_new_collection_and_says_so(monkeypatch):
+    with pytest.warns(PrivacyWarning, match="costs each of them epsilon=1") as warned:
+        GRR(categories=3).fit([0, 1, 2]).transform([0])
+    assert warned[0].filename == __file__
+    monkeypatch.setattr("sklearn_ldp._utils.privacy._given", set())
     oracle = GRR(categories=3, random_state=0).fit([0, 1, 2] * 100)
     before = oracle.frequencies_
-    with pytest.warns(PrivacyWarning, match="costs each of them epsilon=1"):
+    with pytest.warns(PrivacyWarning, match="estimate_") as warned:
         other = oracle.transform([0] * 300)
+    assert warned[0].filename == __file__
     assert isinstance(other, FrequencyEstimate)
     assert other.noise.n_samples == 300
     np.testing.assert_array_equal(oracle.frequencies_, before)
-    with pytest.warns(PrivacyWarning):
-        same_users = oracle.transform([0, 1, 2] * 100)
+    same_users = oracle.transform([0, 1, 2] * 100)  # a simulation is warned of once
     assert not np.array_equal(same_users.values[0], before), "coins must not be used twice"
 
 

@@ -210,7 +210,6 @@ SETTING = {"categories": 20, "random_state": 0}
 UNKNOWN = {
     "too many kinds": lambda: OUE(**SETTING).fit_transform(VALUES),
     "too many kinds of sets": lambda: SubsetSelection(0.5, **SETTING).fit_transform(VALUES),
-    "simulated": lambda: HadamardResponse(**SETTING).simulate(np.full(20, 30), 2),
     "one shard": lambda: HadamardResponse(n_shards=1, **SETTING).fit_transform(VALUES),
     "not raw": lambda: make_pipeline(GRR(**SETTING), NormSub()).fit_transform(VALUES),
     "not raw either": lambda: make_pipeline(HadamardResponse(**SETTING), Norm()).fit_transform(

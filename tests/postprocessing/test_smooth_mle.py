@@ -167,14 +167,13 @@ def test_it_takes_the_estimate_of_an_oracle_that_counts_kinds():
     np.testing.assert_array_equal(SmoothMLE().fit_transform(raw).values, post.estimate_.values)
 
 
-@pytest.mark.parametrize("kind", ["array", "unary", "simulated", "processed"])
+@pytest.mark.parametrize("kind", ["array", "unary", "processed"])
 def test_refused_in_one_sentence(kind):
     oracle = MatrixOracle(categories=8, random_state=0)
     users = np.arange(800) % 8
     X = {
         "array": lambda: np.full((1, 8), 1 / 8),
         "unary": lambda: OUE(categories=8, random_state=0).fit_transform(users),
-        "simulated": lambda: oracle.simulate(np.full(8, 100)),
         "processed": lambda: NormSub().fit_transform(oracle.fit_transform(users)),
     }[kind]()
     with pytest.raises(ValueError, match="SmoothMLE needs the raw estimate of an oracle that"):

@@ -13,7 +13,6 @@ from sklearn_ldp import (
     GRR,
     OLH,
     OUE,
-    BootstrapSearch,
     ColumnOracle,
     EmpiricalBayes,
     HeldOutSearch,
@@ -96,7 +95,11 @@ def test_estimates_searches_and_pickles(name):
     assert better["state"].values.sum() == pytest.approx(1)
     held_out = HeldOutSearch([Norm(), NormSub()]).fit_transform(estimates)
     assert held_out.names == estimates.names
-    assert BootstrapSearch([Norm(), NormSub()], n_repeats=1).fit_transform(estimates)["sex"].shape
+    assert (
+        HeldOutSearch([Norm(), NormSub()], n_splits=1, method="bootstrap")
+        .fit_transform(estimates)["sex"]
+        .shape
+    )
     search = SyntheticSearch([Norm(), NormSub()], n_repeats=2, random_state=0)
     assert search.fit_transform(estimates)["state"].shape == (1, 12)
 

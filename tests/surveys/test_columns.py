@@ -17,7 +17,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn_ldp import (
     GRR,
     OUE,
-    BootstrapSearch,
     ColumnOracle,
     EmpiricalBayes,
     EstimateSet,
@@ -468,10 +467,10 @@ def test_every_post_processor_takes_a_set_part_by_part(post):
     "search",
     [
         HeldOutSearch([Norm(), NormSub()]),
-        BootstrapSearch([Norm(), NormSub()], n_repeats=1),
+        HeldOutSearch([Norm(), NormSub()], n_splits=1, method="bootstrap"),
         SyntheticSearch([Norm(), NormSub()], n_repeats=3, random_state=0),
         pytest.param(HeldOutSearch(), marks=pytest.mark.slow),
-        pytest.param(BootstrapSearch(n_repeats=1), marks=pytest.mark.slow),
+        pytest.param(HeldOutSearch(n_splits=1, method="bootstrap"), marks=pytest.mark.slow),
         pytest.param(SyntheticSearch(n_repeats=2, random_state=0), marks=pytest.mark.slow),
     ],
     ids=repr,

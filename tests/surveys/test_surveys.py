@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn_ldp import (
     GRR,
     OUE,
-    BootstrapSearch,
+    Base,
     EmpiricalBayes,
     EstimateSet,
     HeldOutSearch,
@@ -98,8 +98,11 @@ def test_a_search_on_the_shards_of_files(tmp_path):
     search = HeldOutSearch().fit(server.estimate_)
     assert list(search.estimators_) == list(DOMAINS)
     assert search.estimate_["state"].values.sum() == pytest.approx(1)
+    grouped = estimate_by_group(survey(), TABLE, WEEKS)
     with pytest.raises(ValueError, match="In the part 'sex': .* needs a single raw estimate"):
-        HeldOutSearch().fit(estimate_by_group(survey(), TABLE, WEEKS))
+        HeldOutSearch(method="shards").fit(grouped)
+    by_noise = HeldOutSearch([Base(), NormSub()], n_splits=1).fit(grouped)
+    assert {one.method_ for one in by_noise.estimators_.values()} == {"bootstrap"}
 
 
 # -- what is said of each part ----------------------------------------------------------------
@@ -137,7 +140,10 @@ def test_labels_for_a_plain_estimate_stay_as_they_were():
 
 @pytest.mark.parametrize(
     "search",
-    slow_but([HeldOutSearch()], [HeldOutSearch(), BootstrapSearch(), SyntheticSearch(n_repeats=4)]),
+    slow_but(
+        [HeldOutSearch()],
+        [HeldOutSearch(), HeldOutSearch(method="bootstrap"), SyntheticSearch(n_repeats=4)],
+    ),
     ids=repr,
 )
 def test_searches_are_told_the_queries_of_each_part(search):
@@ -147,7 +153,7 @@ def test_searches_are_told_the_queries_of_each_part(search):
     alone = type(search)(**{**search.get_params(deep=False), "queries": queries["state"]})
     alone.fit(ESTIMATES["state"])
     np.testing.assert_array_equal(
-        fitted.estimators_["state"].results_["mean_error"], alone.results_["mean_error"]
+        fitted.estimators_["state"].results_["mean_test_score"], alone.results_["mean_test_score"]
     )
     assert fitted.estimators_["sex"].queries is None
 

@@ -10,7 +10,6 @@ from sklearn.pipeline import make_pipeline
 from test_tables import BINARY, DOMAINS, assert_tables_agree, distance, people, true_tables
 
 from sklearn_ldp import (
-    BootstrapSearch,
     ColumnOracle,
     Consistent,
     EmpiricalBayes,
@@ -77,7 +76,9 @@ def test_the_error_is_the_mean_over_all_cells(raw):
     search = HeldOutSearch([Norm(), Consistent(non_negative=False)], n_splits=2)
     cases = search._set_cases(raw)
     search.fit(raw)
-    for candidate, found in zip(search.candidates, search.results_["mean_error"], strict=True):
+    for candidate, found in zip(
+        search.candidates, -search.results_["mean_test_score"], strict=True
+    ):
         of_each = [
             mean_error(
                 clone(candidate).fit_transform(case.estimates),
@@ -126,8 +127,8 @@ def test_tables_are_chosen_for_as_a_whole(raw):
     search = HeldOutSearch([NormSub(), Consistent(), MODEL], n_splits=3).fit(raw)
     assert not hasattr(search, "estimators_")
     assert search.results_["candidate"].tolist()[:2] == ["NormSub", "Consistent"]
-    assert search.best_index_ == np.argmin(search.results_["mean_error"]) > 0
-    assert search.best_score_ == -search.results_["mean_error"].min()
+    assert search.best_index_ == np.argmax(search.results_["mean_test_score"]) > 0
+    assert search.best_score_ == search.results_["mean_test_score"].max()
     assert_tables_agree(search.estimate_)
     best = clone(search.best_estimator_).fit_transform(raw)
     np.testing.assert_array_equal(search.estimate_.row(("a", "c")), best.row(("a", "c")))
@@ -173,7 +174,7 @@ def test_the_choice_never_loses_by_much(epsilon):
         of_each = [mean_error(post.fit_transform(raw), truth, raw) for post in posts]
         errors.append(of_each)
         regret.append(of_each[search.best_index_])
-        worst.append(of_each[np.argmax(search.results_["mean_error"])])
+        worst.append(of_each[np.argmin(search.results_["mean_test_score"])])
     by_candidate = np.sort(np.mean(errors, axis=0))
     limit = min(1.5 * by_candidate[0], by_candidate[1])
     assert np.mean(regret) < limit
@@ -196,7 +197,7 @@ def test_empirical_bayes_is_left_with_evidence_only(raw):
     free = HeldOutSearch(candidates, n_splits=3, min_z_score=0).fit(raw)
     spread = free.results_["difference_std"]
     assert spread[0] == 0 < spread[1]
-    gain = free.results_["mean_error"][0] - free.results_["mean_error"][1]
+    gain = np.diff(free.results_["mean_test_score"])[0]
     assert gain > 0
     assert free.best_index_ == 1
     enough = gain / spread[1]
@@ -214,7 +215,7 @@ def test_the_spread_of_the_difference_is_right():
     for seed in range(100):
         _, raw = collected(1.0, 5000, seed)
         found = HeldOutSearch([EmpiricalBayes(), Consistent()], min_z_score=0).fit(raw).results_
-        gaps.append(np.diff(found["mean_error"])[0])
+        gaps.append(np.diff(-found["mean_test_score"])[0])
         spreads.append(found["difference_std"][1])
     ratio = np.std(gaps) / np.sqrt(np.mean(np.square(spreads)))
     assert 2 / 3 < ratio < 3 / 2
@@ -226,7 +227,7 @@ def test_queries_pipelines_and_parts_without_a_choice(raw):
     both = make_pipeline(EmpiricalBayes(), Consistent())
     for queries in (random_sets(0.5), top_k(2), {("a", "b"): top_k(2)}):
         search = HeldOutSearch([PostPos(), both], queries=queries, n_splits=2).fit(raw)
-        assert np.all(np.isfinite(search.results_["mean_error"]))
+        assert np.all(np.isfinite(search.results_["mean_test_score"]))
     assert search.results_["candidate"][1] == "EmpiricalBayes + Consistent"
     users = people(DOMAINS, 8000)
     oracle = MarginalOracle(2.0, domains=DOMAINS, method="split", random_state=0)
@@ -240,7 +241,9 @@ def test_other_candidates_are_chosen_part_by_part(raw):
     assert set(search.estimators_) == set(raw)
     for name, one in search.estimators_.items():
         alone = HeldOutSearch(candidates, n_splits=2).fit(raw[name])
-        np.testing.assert_array_equal(one.results_["mean_error"], alone.results_["mean_error"])
+        np.testing.assert_array_equal(
+            one.results_["mean_test_score"], alone.results_["mean_test_score"]
+        )
         np.testing.assert_array_equal(search.frequencies_[name], alone.frequencies_)
 
 
@@ -263,10 +266,10 @@ def test_tables_whose_reports_cannot_be_held_out(domains, options):
 
 def test_what_else_is_refused(raw):
     candidates = [NormSub(), make_pipeline(NormSub(), Consistent())]
-    for search in (SyntheticSearch(candidates), BootstrapSearch(candidates)):
+    for search in (SyntheticSearch(candidates), HeldOutSearch(candidates, method="bootstrap")):
         with pytest.raises(ValueError, match="candidate Consistent needs all .* use HeldOutSearch"):
             search.fit(raw)
-    with pytest.raises(ValueError, match="changed by NormSub: put it directly behind"):
+    with pytest.raises(ValueError, match="raw estimate, but this one has been changed by NormSub"):
         HeldOutSearch([Consistent()]).fit(NormSub().fit_transform(raw))
     columns = ColumnOracle(1.0, domains=DOMAINS).fit_transform(people(DOMAINS))
     with pytest.raises(ValueError, match="needs the tables that a MarginalOracle returns"):

@@ -27,7 +27,6 @@ from sklearn_ldp import (
     OLH,
     Base,
     BaseCut,
-    BootstrapSearch,
     Calibrate,
     ColumnOracle,
     Domain,
@@ -213,7 +212,7 @@ ok = [
     groups({"edge": "old", "safari": "new"}),
     groups(np.array([0, 1, 1])),
     HeldOutSearch(queries=matrix),
-    BootstrapSearch(queries=groups(["a", "b"]), noise=0.1),
+    HeldOutSearch(queries=groups(["a", "b"]), noise=0.1),
     SyntheticSearch(queries=None),
     make_frequency_scorer(queries=matrix),
 ]

@@ -12,7 +12,7 @@ from ..._estimates import FrequencyEstimate
 from ..._hints import Grouping, QueryHints, as_partitions, range_partitions
 from ..._noise import Noise
 from ..._numerics.deconvolution import fit_average, fit_g_model
-from ...queries import Queries, QuerySet
+from ...queries import Queries, QuerySet, as_query_set
 from .group_priors import FEWEST
 from .priors import LearntPrior
 from .top import top_values
@@ -205,6 +205,38 @@ class EmpiricalBayes(LearntPrior):
             self.curve_weight_ = np.array([row.fit.curve_weight for row in rows])
         values = np.array([row.values for row in rows])
         return estimate.with_values(values.reshape(estimate.shape), by=type(self).__name__)
+
+    def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
+        """Return whether its prior depends on what it was told.
+
+        Parameters
+        ----------
+        queries : query set, (sparse) matrix of shape (n_queries, d) or None
+            The queries.
+        estimate : FrequencyEstimate
+            The estimate to answer them.
+
+        Returns
+        -------
+        bool
+            True if `queries`, `groups` or `ordered` say anything about the estimate.
+        """
+        return any(self._hints(estimate))
+
+    def is_reference(self, queries: Queries | None) -> bool:
+        """Return whether others must be surely better for a search to take them.
+
+        Parameters
+        ----------
+        queries : query set, (sparse) matrix of shape (n_queries, d) or None
+            The queries.
+
+        Returns
+        -------
+        bool
+            True for all queries but ``top_k``.
+        """
+        return not as_query_set(queries).depends_on_truth
 
     def _hints(self, estimate: FrequencyEstimate) -> QueryHints:
         """What parameters and queries say about groups, order and the most frequent."""

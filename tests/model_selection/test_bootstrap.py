@@ -1,4 +1,4 @@
-"""BootstrapSearch: an unbiased comparison without shards, and the evidence that it asks for."""
+"""HeldOutSearch by a bootstrap: an unbiased comparison without shards, and its evidence."""
 
 import numpy as np
 import pytest
@@ -11,10 +11,10 @@ from sklearn_ldp import (
     OLH,
     OUE,
     Base,
-    BootstrapSearch,
     ColumnOracle,
     FrequencyEstimate,
     HadamardResponse,
+    HeldOutSearch,
     MarginalOracle,
     MatrixOracle,
     MLEApx,
@@ -27,7 +27,7 @@ from sklearn_ldp import (
 )
 from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.model_selection import default_candidates
-from sklearn_ldp.model_selection._bootstrap_search import drawn_noise
+from sklearn_ldp.model_selection._noisy_cases import drawn_noise
 from sklearn_ldp.postprocessing import norm, norm_sub
 from sklearn_ldp.queries import groups, random_sets, top_k
 from sklearn_ldp.surveys._consistent import linear_tables
@@ -55,7 +55,7 @@ def test_differences_of_errors_are_unbiased(queries, seed):
     std = np.sqrt(MODEL.variance(truth))
     pair = [Base(), NormSub()]
     for i in range(100):
-        search = BootstrapSearch(pair, queries=queries, noise=MODEL, n_repeats=1, random_state=i)
+        search = HeldOutSearch(pair, queries=queries, noise=MODEL, n_splits=1, random_state=i)
         values = truth + std * rng.standard_normal(128)
         search.fit(values[None])
         seen = [case.estimate for case in search._cases(FrequencyEstimate(values, range(128)))]
@@ -66,7 +66,7 @@ def test_differences_of_errors_are_unbiased(queries, seed):
             return np.subtract(*np.mean(errors, axis=0))
 
         true = difference(truth)
-        gaps.append(np.subtract(*search.results_["mean_error"]) - true)
+        gaps.append(np.subtract(*-search.results_["mean_test_score"]) - true)
         on_itself.append(difference(norm(values)) - true)
     assert z(gaps) < 4.9
     assert z(on_itself) > 4.9
@@ -75,7 +75,7 @@ def test_differences_of_errors_are_unbiased(queries, seed):
 def test_the_two_copies_are_independent_and_one_is_unbiased():
     """The covariance of both copies' noise is 0, category by category; 6 sigma of 800 draws."""
     rng = np.random.default_rng(0)
-    std, search = 0.02, BootstrapSearch(noise=0.02, n_repeats=1, random_state=rng)
+    std, search = 0.02, HeldOutSearch(noise=0.02, n_splits=1, random_state=rng)
     truth = np.full(20, 0.05)
     seen, response = [], []
     for _ in range(800):
@@ -95,7 +95,7 @@ def test_the_two_copies_are_independent_and_one_is_unbiased():
 def test_candidates_are_told_the_noise_that_they_see():
     estimate = an_estimate()
     for noise in (None, MODEL, 0.01):
-        search = BootstrapSearch(noise=noise, alpha=0.21, n_repeats=2)
+        search = HeldOutSearch(method="bootstrap", noise=noise, test_size=0.21 / 1.21, n_splits=2)
         of_estimate = search._completed(estimate).noise
         cases = search._cases(estimate)
         assert len(cases) == 4
@@ -111,7 +111,7 @@ def test_candidates_are_told_the_noise_that_they_see():
 
 def test_each_row_has_draws_of_its_own():
     rows = np.tile(an_estimate().values, (3, 1))
-    search = BootstrapSearch([NormSub(), Base()], noise=MODEL, n_repeats=2)
+    search = HeldOutSearch([NormSub(), Base()], noise=MODEL, n_splits=2)
     cases = search._cases(FrequencyEstimate(rows, range(128)))
     assert len({case.estimate.values.tobytes() for case in cases}) == 12
     fitted = search.fit(rows)
@@ -124,7 +124,7 @@ def test_rows_with_different_numbers_of_users():
     estimate = OLH(categories=128, random_state=0).simulate(COUNTS, 2)
     noise = NoiseModel(estimate.noise.p, estimate.noise.q, np.array([1000, 200_000]))
     rows = FrequencyEstimate(estimate.values, estimate.categories, noise)
-    search = BootstrapSearch([Base(), NormSub()]).fit(rows)
+    search = HeldOutSearch([Base(), NormSub()], method="bootstrap").fit(rows)
     stds = [case.estimate.noise.std for case in search._cases(rows)]
     np.testing.assert_allclose(stds[:8], noise.std[0] * np.sqrt(1.15))
     np.testing.assert_allclose(stds[8:], noise.std[1] * np.sqrt(1.15))
@@ -132,7 +132,7 @@ def test_rows_with_different_numbers_of_users():
 
 
 def test_queries_that_depend_on_the_truth_do_not_peek():
-    search = BootstrapSearch([Base()], queries=top_k(3))
+    search = HeldOutSearch([Base()], queries=top_k(3), method="bootstrap")
     for case in search._cases(an_estimate()):
         asked = np.sort(case.queries.matrix(128).indices)
         np.testing.assert_array_equal(asked, np.sort(np.argsort(-case.estimate.values[0])[:3]))
@@ -174,7 +174,7 @@ def drawn_noise_without_covariances(noise, frequencies, rng):
 def test_more_noise_of_any_kind():
     of_users = NoiseModel(0.5, 0.25, np.array([100, 300])).scaled(1.5)
     np.testing.assert_allclose(of_users.n_samples, [100 / 1.5, 200])
-    search = BootstrapSearch(noise=0.02)
+    search = HeldOutSearch(noise=0.02)
     more = search._completed(FrequencyEstimate(TRUTH, range(128))).noise.scaled(4.0)
     assert more.std == pytest.approx(0.04)
     assert more.growth == 0
@@ -200,25 +200,25 @@ def test_more_noise_of_any_kind():
 # -- arrays and old estimates ---------------------------------------------------------------------
 def test_arrays_give_what_estimates_give():
     estimate = an_estimate()
-    of_estimate = BootstrapSearch().fit(estimate)
-    search = BootstrapSearch(noise=estimate.noise)
+    of_estimate = HeldOutSearch(method="bootstrap").fit(estimate)
+    search = HeldOutSearch(noise=estimate.noise)
     found = search.fit_transform(estimate.values)
     assert type(found) is np.ndarray
     np.testing.assert_array_equal(found[0], of_estimate.frequencies_)
-    for name in ("mean_error", "difference_std"):
+    for name in ("mean_test_score", "difference_std"):
         np.testing.assert_array_equal(search.results_[name], of_estimate.results_[name])
     np.testing.assert_array_equal(search.transform(estimate.values), found)
-    simulated = OLH(categories=128, random_state=0).simulate(COUNTS)  # it has no shards
-    assert BootstrapSearch().fit(simulated).frequencies_.shape == (128,)
+    simulated = OLH(categories=128, random_state=0).simulate(COUNTS)  # it has no two shards
+    assert HeldOutSearch().fit(simulated).frequencies_.shape == (128,)
 
 
 def test_a_level_is_enough_for_most_candidates():
-    search = BootstrapSearch(noise=0.01).fit(an_estimate().values)
+    search = HeldOutSearch(noise=0.01).fit(an_estimate().values)
     names = [repr(one) for one in default_candidates() if not isinstance(one, MLEApx | Power)]
     assert search.results_["candidate"].tolist() == [name.removesuffix("()") for name in names]
     assert "128 categories" in repr(search.estimate_)
     with pytest.raises(ValueError, match=r"PowerNS needs .* which noise=<Noise of level 0.0107"):
-        BootstrapSearch([PowerNS()], noise=0.01).fit(an_estimate().values)
+        HeldOutSearch([PowerNS()], noise=0.01).fit(an_estimate().values)
 
 
 def test_parts_of_surveys_without_p_and_q():
@@ -233,39 +233,47 @@ def test_parts_of_surveys_without_p_and_q():
     behind = columns["b"].noise.of_reports().frequencies_behind(values)
     np.testing.assert_array_equal(noise.frequencies_behind(values), behind)
     assert not np.array_equal(behind, norm_sub(values))  # the outputs tell more than the estimate
-    for search in (BootstrapSearch(n_repeats=1), SyntheticSearch(n_repeats=2)):
+    for search in (HeldOutSearch(n_splits=1, method="bootstrap"), SyntheticSearch(n_repeats=2)):
         assert "MLEApx" not in search.fit(columns["b"]).results_["candidate"]
         assert search.fit_transform(columns)["b"].shape == (1, 4)
     combined = linear_tables(tables)["a", "b"]
-    assert "MLEApx" not in BootstrapSearch(n_repeats=1).fit(combined).results_["candidate"]
-    assert "MLEApx" in BootstrapSearch(n_repeats=1).fit(tables["b", "a"]).results_["candidate"]
+    assert (
+        "MLEApx"
+        not in HeldOutSearch(n_splits=1, method="bootstrap").fit(combined).results_["candidate"]
+    )
+    assert (
+        "MLEApx"
+        in HeldOutSearch(n_splits=1, method="bootstrap").fit(tables["b", "a"]).results_["candidate"]
+    )
 
 
 def test_what_has_no_known_noise_is_refused():
     estimate = an_estimate()
     with pytest.raises(ValueError, match="needs to know the noise level, which a plain"):
-        BootstrapSearch().fit(estimate.values)
+        HeldOutSearch(method="bootstrap").fit(estimate.values)
     processed = NormSub().fit_transform(estimate)
     for noise in (None, MODEL):
         with pytest.raises(ValueError, match="raw estimate, but this one .* by NormSub: pass"):
-            BootstrapSearch(noise=noise).fit(processed)
+            HeldOutSearch(noise=noise).fit(processed)
     with pytest.raises(ValueError, match="one finite noise level"):
-        BootstrapSearch(noise=NoiseModel(0.5, 0.25, np.array([5, 5]))).fit(estimate)
-    for wrong in ({"alpha": 0.0}, {"n_repeats": 0}, {"min_z_score": -1.0}, {"noise": -0.1}):
+        HeldOutSearch(noise=NoiseModel(0.5, 0.25, np.array([5, 5]))).fit(estimate)
+    for wrong in ({"test_size": 0.0}, {"n_splits": 0}, {"min_z_score": -1.0}, {"noise": -0.1}):
         with pytest.raises(ValueError, match=f"'{next(iter(wrong))}' parameter"):
-            BootstrapSearch(**wrong).fit(estimate)
+            HeldOutSearch(**wrong, method="bootstrap").fit(estimate)
 
 
 def test_the_seed_decides():
     """Also for a search that is a candidate itself."""
     estimate = an_estimate()
-    first, twin = (BootstrapSearch(random_state=7).fit(estimate) for _ in range(2))
-    other = BootstrapSearch(random_state=8).fit(estimate)
-    errors = [search.results_["mean_error"] for search in (first, twin, other)]
+    first, twin = (
+        HeldOutSearch(random_state=7, method="bootstrap").fit(estimate) for _ in range(2)
+    )
+    other = HeldOutSearch(random_state=8, method="bootstrap").fit(estimate)
+    errors = [-search.results_["mean_test_score"] for search in (first, twin, other)]
     np.testing.assert_array_equal(errors[0], errors[1])
     assert np.all(errors[0] != errors[2])
     inner = SyntheticSearch([Base(), NormSub()], n_repeats=2, random_state=0)
-    outer = BootstrapSearch([Base(), inner], n_repeats=1).fit(estimate)
+    outer = HeldOutSearch([Base(), inner], n_splits=1, method="bootstrap").fit(estimate)
     assert outer.best_index_ == 1
 
 
@@ -286,11 +294,15 @@ def test_the_difference_varies_as_much_as_is_said(queries, n_rows, seed):
     for _ in range(400):
         oracle = GRR(1.0, categories=20, random_state=rng)
         rows = oracle.simulate(np.full(20, 100), n_rows)
-        search = BootstrapSearch(
-            [Told(one), ToldOther(other)], queries=queries, n_repeats=1, random_state=rng
+        search = HeldOutSearch(
+            [Told(one), ToldOther(other)],
+            queries=queries,
+            n_splits=1,
+            random_state=rng,
+            method="bootstrap",
         )
         results = search.fit(rows).results_
-        differences.append(np.subtract(*results["mean_error"]))
+        differences.append(np.subtract(*-results["mean_test_score"]))
         said.append(results["difference_std"][1])
     ratio = np.mean(said) / np.std(differences)
     assert ratio == pytest.approx(1, abs=0.14)
@@ -302,10 +314,20 @@ def test_empirical_bayes_is_left_only_with_evidence():
     oracle = OUE(1.0, categories=20, random_state=0)
     estimate = oracle.simulate((200_000 * truth).astype(int), 1)
     candidates = [Told(np.full(20, 0.05)), ToldOther(truth)]
-    far = BootstrapSearch(candidates).fit(estimate)
-    mean, spread = far.results_["mean_error"], far.results_["difference_std"]
+    far = HeldOutSearch(candidates, method="bootstrap").fit(estimate)
+    mean, spread = -far.results_["mean_test_score"], far.results_["difference_std"]
     assert spread[0] == 0
     evidence = (mean[0] - mean[1]) / spread[1]
     assert far.best_index_ == int(evidence > 2) == 1
-    assert BootstrapSearch(candidates, min_z_score=evidence + 0.1).fit(estimate).best_index_ == 0
-    assert BootstrapSearch(candidates, min_z_score=evidence - 0.1).fit(estimate).best_index_ == 1
+    assert (
+        HeldOutSearch(candidates, min_z_score=evidence + 0.1, method="bootstrap")
+        .fit(estimate)
+        .best_index_
+        == 0
+    )
+    assert (
+        HeldOutSearch(candidates, min_z_score=evidence - 0.1, method="bootstrap")
+        .fit(estimate)
+        .best_index_
+        == 1
+    )
