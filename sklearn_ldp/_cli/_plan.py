@@ -7,7 +7,7 @@ a given precision takes. Nothing is collected.
   report_bits          size of a report
   rmse                 root mean squared error of a category's raw estimate
   processed_rmse       the same after EmpiricalBayes, by simulation, if frequencies follow Zipf's
-                       law, or are like those of a histogram (--like)
+                       law (--exponent), or are like those of a histogram (--like)
   half_width           half the width of its confidence interval
   detection_threshold  frequency above which a category can be told from one that nobody has (with
                        --alpha false discoveries in all)
@@ -25,6 +25,10 @@ and shuffled_epsilon, which holds even if everybody knows who was asked for it.
 fake_gain is that of fake users who all claim to have been asked for the column, and
 fake_gain_assigned what is left of it if the collector assigns the columns.
 
+With --n-bins and --bounds, for numbers in equal bins: rmse, half_width and users_needed are of the
+share of users below a number, the mean over numbers; median_half_width and mean_half_width are in
+the units of the bounds, the first one if numbers are spread evenly.
+
 ----
 All columns but processed_rmse assume uniform frequencies, which matters little unless epsilon is
 large. `simulate_errors` in Python simulates other post-processors and queries.
@@ -34,6 +38,7 @@ examples:
   sklearn-ldp plan --epsilon 2 --categories domain.txt --n-samples 50000 --target 0.005
   sklearn-ldp plan --epsilon 1 --like last_year.csv --n-samples 50000
   sklearn-ldp plan --epsilon 1 --domains domains.json --n-samples 1000000
+  sklearn-ldp plan --epsilon 1 --bounds 0 100 --n-bins 64 --n-samples 30000
   sklearn-ldp plan --epsilon 2 --n-categories 50 --n-samples 100000 --gap 0.01 --to order
   sklearn-ldp plan --epsilon 4 --n-categories 50 --n-samples 100000 --shuffled --delta 1e-8
 """
@@ -42,6 +47,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -50,15 +56,17 @@ from .._domains import Domain
 from ..datasets import read_histogram
 from ..metrics import shuffled_epsilon
 from ..model_selection import simulate_errors
-from ..oracles import profile_oracle
+from ..oracles import LocalMean, profile_oracle
 from ..planning import Plan
 from ..postprocessing import Base, EmpiricalBayes
+from ..queries import mean
 from ..surveys import ColumnOracle
 from ._arguments import (
     add_shared,
     all_oracles,
     check_table_output,
     count,
+    named_oracles,
     positive,
     say,
     unit,
@@ -66,6 +74,7 @@ from ._arguments import (
 from ._files import read_categories, read_domains, write_table
 
 _NO_ERROR = 1e-20  # squared, of frequencies: what rounding leaves
+_PREFIXES = 64  # numbers, at most, over which the error of the share below them is averaged
 _SIMULATED, _FEWEST, _MOST = 10_000, 3, 10  # categories in all, and collections, per oracle
 
 
@@ -76,8 +85,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     domain.add_argument("--n-categories", type=count, metavar="D", help="size of the domain")
     domain.add_argument("--categories", type=Path, metavar="FILE", help="the domain itself")
     add_shared(domain, "--domains")
+    domain.add_argument("--n-bins", type=count, metavar="D", help="number of bins of a number")
     text = "a histogram of the whole domain that the frequencies are presumed to be like"
     domain.add_argument("--like", type=Path, metavar="FILE", help=text)
+    text = "with --n-bins: the least and the largest number"
+    parser.add_argument("--bounds", type=float, nargs=2, metavar=("LOW", "HIGH"), help=text)
+    text = (
+        "without --like: that of Zipf's law, which frequencies are presumed to follow (default: 1)"
+    )
+    parser.add_argument("--exponent", type=positive, metavar="S", help=text)
     parser.add_argument(
         "--n-samples", type=count, required=True, metavar="N", help="number of users"
     )
@@ -111,9 +127,16 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError("--to and --power need --gap F, the difference of frequencies to tell.")
     if arguments.shuffled != (arguments.delta is not None):
         raise ValueError("--shuffled and --delta need each other.")
+    if (arguments.bounds is None) != (arguments.n_bins is None):
+        raise ValueError("--n-bins D and --bounds LOW HIGH need each other.")
+    if arguments.n_bins is not None:
+        _plan_numbers(arguments)
+        return
     if arguments.domains is not None:
         _plan_survey(arguments)
         return
+    if arguments.like is not None and arguments.exponent is not None:
+        raise ValueError("--exponent is for frequencies by Zipf's law; leave it out with --like.")
     columns = _columns(arguments, _presumed(arguments))
     write_table(columns, arguments.output)
     best = columns["oracle"][int(np.argmin(columns["rmse"]))]
@@ -151,6 +174,8 @@ def _shuffled(oracles: list[Any], arguments: argparse.Namespace) -> dict[str, np
 
 def _plan_survey(arguments: argparse.Namespace) -> None:
     """Write what to expect of each column of a survey."""
+    if arguments.exponent is not None:
+        raise ValueError("--exponent is for a plan of one column; leave it out with --domains.")
     from ..robustness import poisoning_gain
 
     survey: Any = ColumnOracle(arguments.epsilon, domains=read_domains(arguments.domains))
@@ -171,6 +196,39 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
     say(f"{users}, each asked for {which} at epsilon {survey.epsilon:g}")
 
 
+def _plan_numbers(arguments: argparse.Namespace) -> None:
+    """Write what to expect of ranges, of the median and of the mean of numbers in bins."""
+    if arguments.exponent is not None or arguments.gap is not None or arguments.shuffled:
+        raise ValueError("--exponent, --gap and --shuffled are not for --n-bins; leave them out.")
+    n, (low, high) = arguments.n_samples, arguments.bounds
+    bins = Domain.bins(arguments.n_bins, bounds=(low, high))
+    ends = np.unique(np.linspace(1, bins.size, _PREFIXES + 1, dtype=int)[:-1])
+    below = (np.arange(bins.size) < ends[:, None]).astype(float)
+    rows = []
+    for name, oracle in named_oracles().items():
+        made: Any = oracle(arguments.epsilon, categories=bins)
+        shares, median, of_mean = (
+            Plan(made, queries=queries, level=arguments.level)
+            for queries in (below, below[[len(below) // 2]], mean())
+        )
+        rows.append(
+            {
+                "oracle": name,
+                "report_bits": made.channel().report_bits,
+                "rmse": shares.rmse(n),
+                "half_width": shares.half_width(n),
+                "users_needed": shares.users_for(half_width=arguments.target),
+                "median_half_width": (high - low) * median.half_width(n),
+                "mean_half_width": of_mean.half_width(n),
+            }
+        )
+    write_table({key: np.array([row[key] for row in rows]) for key in rows[0]}, arguments.output)
+    alone: Any = LocalMean(arguments.epsilon, bounds=(low, high)).protocol().mechanism
+    std = (high - low) / 2 * np.sqrt(alone.worst_variance / n)
+    half = NormalDist().inv_cdf(0.5 + arguments.level / 2) * std
+    say(f"for the mean alone LocalMean has a half width of {half:.4g}")
+
+
 def _presumed(arguments: argparse.Namespace) -> np.ndarray:
     """Return the frequencies of the domain that the plan assumes for post-processing."""
     if arguments.like is not None:
@@ -178,7 +236,8 @@ def _presumed(arguments: argparse.Namespace) -> np.ndarray:
     n_categories = arguments.n_categories
     if n_categories is None:
         n_categories = Domain.of(read_categories(arguments.categories)).size
-    weights = 1 / np.arange(1, n_categories + 1)
+    exponent = 1.0 if arguments.exponent is None else arguments.exponent
+    weights = np.arange(1, n_categories + 1) ** -exponent
     return weights / weights.sum()
 
 

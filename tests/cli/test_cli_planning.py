@@ -10,12 +10,16 @@ from sklearn_ldp import (
     OUE,
     Base,
     ColumnOracle,
+    Domain,
     EmpiricalBayes,
+    LocalMean,
+    RangeOracle,
 )
 from sklearn_ldp.__main__ import main
 from sklearn_ldp.metrics import shuffled_epsilon
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.planning import Plan
+from sklearn_ldp.queries import mean
 from sklearn_ldp.robustness import poisoning_gain
 
 PLAN = ["plan", "--epsilon", "0.5", "--n-samples", "20000"]
@@ -56,7 +60,8 @@ def test_plan_knows_what_is_left_after_processing(tmp_path, capsys):
         return float(rows["oue"]["processed_rmse"]), float(rows["oue"]["rmse"])
 
     by_zipf, raw = processed("--n-categories", "1000")
-    assert by_zipf < raw / 2
+    steep, _ = processed("--n-categories", "1000", "--exponent", "2")
+    assert steep < by_zipf < raw / 2
     weights = 1 / np.arange(1, 1001)
     frequencies = weights / weights.sum()
     posts = [Base(), EmpiricalBayes()]
@@ -64,15 +69,15 @@ def test_plan_knows_what_is_left_after_processing(tmp_path, capsys):
     # Six further studies of 40 collections, as many as of the plan, are within .93 and 1.16 of it.
     assert by_zipf**2 / raw**2 == pytest.approx(study.error[1] / study.error[0], rel=0.25)
 
-    found, histogram = [], tmp_path / "like.csv"
-    for shape in (frequencies, frequencies**2):
-        rows = enumerate(np.round(1e6 * shape / shape.sum()).astype(int))
-        histogram.write_text("value,count\n" + "".join(f"{i},{c}\n" for i, c in rows))
-        found.append(processed("--like", str(histogram))[0])
-    like, steep = found
+    histogram = tmp_path / "like.csv"
+    counts = np.round(1e6 * frequencies).astype(int)
+    histogram.write_text("value,count\n" + "".join(f"{i},{c}\n" for i, c in enumerate(counts)))
+    like, _ = processed("--like", str(histogram))
     # A few collections so weak that in some of them "all equal" is as likely as the shape.
     assert like == pytest.approx(by_zipf, rel=0.25)
     assert steep < like
+    argv = [*PLAN, "--like", histogram, "--exponent", "2"]
+    assert_fails(argv, capsys, "leave it out with --like")
 
 
 def test_plan_writes_files(few_simulated, tmp_path, capsys):
@@ -128,3 +133,30 @@ def test_plan_of_a_shuffle(few_simulated, tmp_path, capsys):
         assert_fails([*PLAN, "--n-categories", "50", *options], capsys, "need each other")
     options = ["--shuffled", "--delta", "0"]
     assert_fails([*PLAN, "--n-categories", "50", *options], capsys, "0 < delta < 1")
+
+
+def test_plan_of_numbers(capsys):
+    """It is that of the library, and the oracle for ranges has the least error."""
+    options = ["--bounds", "-5", "5", "--n-bins", "16", "--level", "0.9"]
+    assert main([*PLAN, *options]) == 0
+    out, err = capsys.readouterr()
+    rows = {row["oracle"]: {k: v for k, v in row.items() if k != "oracle"} for row in rows_of(out)}
+    oracle = RangeOracle(0.5, categories=Domain.bins(16, bounds=(-5, 5)))
+    plan, found = Plan(oracle, queries=np.tri(16)[:15], level=0.9), rows["range-oracle"]
+    assert float(found["rmse"]) == pytest.approx(plan.rmse(20_000))
+    assert float(found["half_width"]) == pytest.approx(plan.half_width(20_000))
+    assert int(found["users_needed"]) == plan.users_for(half_width=0.01)
+    of_mean = Plan(oracle, queries=mean(), level=0.9).half_width(20_000)
+    assert float(found["mean_half_width"]) == pytest.approx(of_mean)
+    middle = Plan(oracle, queries=np.tri(16)[[7]], level=0.9).half_width(20_000)
+    assert float(found["median_half_width"]) == pytest.approx(10 * middle)
+    assert min(rows, key=lambda name: float(rows[name]["rmse"])) == "range-oracle"
+    low, high = LocalMean(0.5, bounds=(-5, 5)).fit(np.zeros(20_000)).confidence_interval(0.9)
+    assert f"LocalMean has a half width of {(high - low) / 2:.4g}" in err
+    for bad, what in [
+        (["--bounds", "0", "1", "--n-categories", "5"], "need each other"),
+        (["--n-bins", "5"], "need each other"),
+        (["--n-bins", "5", "--bounds", "1", "0"], "second is larger"),
+        (["--n-bins", "5", "--bounds", "0", "1", "--gap", "0.1"], "leave them out"),
+    ]:
+        assert_fails([*PLAN, *bad], capsys, what)

@@ -164,10 +164,12 @@ def test_a_plan(folder, capsys):
     for row in rows:
         assert float(row["rmse"]) == pytest.approx(rmse[row["column"]])
         assert int(row["users_needed"]) == needed[row["column"]]
+    argv = ["plan", "--domains", "domains.json", "--n-samples", 10]
     assert run("plan", "--epsilon", 2, "--n-samples", 10, "--gap", 0.1, "--to", "order") == 0
     told = plan.users_for(order=0.1)
     for row in rows_of(capsys.readouterr().out):
         assert int(row["users_to_tell"]) == told[row["column"]]
+    assert_fails([*argv, "--exponent", 2], capsys, "--exponent is for a plan of one column")
 
 
 @pytest.mark.parametrize(
