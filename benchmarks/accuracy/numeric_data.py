@@ -8,7 +8,9 @@ real columns; "mean_intervals" are of few users. "quantiles" collects real ages 
 Wasserstein distance, and 400 random ranges by their mean squared error; "bins" compares single bins
 where data are weak, with numbers on a circle among them. "monotone" measures
 RangeOracle and MonotoneCDF in a hundred times as many collections, from the same users. "coverage"
-is that of 95 % intervals of 200 random ranges of bins.
+is that of 95 % intervals of 200 random ranges of bins; "spread" that of intervals where bins are
+cut and numbers may be heaped. "which" compares what to take for means, deviations, ranges and
+quantiles, also of few users.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import argparse
 import csv
 import gzip
 import time
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -48,7 +51,7 @@ from sklearn_ldp._mechanisms.coins import TWO_64, exp_lower_bound
 from sklearn_ldp._mechanisms.mean import MeanMechanism, mean_table
 from sklearn_ldp.inference import quantiles
 from sklearn_ldp.postprocessing import BasePostProcessor
-from sklearn_ldp.queries import between, prefixes
+from sklearn_ldp.queries import between, mean, prefixes
 
 from .._command import add_data_argument, command
 from .._tables import markdown
@@ -509,6 +512,122 @@ def coverage_section(arguments: argparse.Namespace) -> None:
     print(markdown(["epsilon", "bins", "covered", "width"], rows))
 
 
+# -- how users are spread within bins ---------------------------------------------------------
+def resampled(data: str, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return numbers in [0, 1) of n users: smooth ones, heaped ones, and real ones."""
+    numbers = {
+        "Beta(5, 2)": rng.beta(5, 2, n),
+        "fives": np.round(20 * rng.normal(0.4, 0.12, n)) / 20,
+        "half on fortieths": 0.25 * rng.lognormal(0, 0.5, n),
+        **{name: (rng.choice(x, n) + 1) / 2 for name, x in columns(data).items()},
+    }
+    incomes = numbers["half on fortieths"]
+    rounded = np.round(40 * incomes) / 40
+    numbers["half on fortieths"] = np.where(rng.random(n) < 0.5, rounded, incomes)
+    return {name: np.clip(x, 0, 1 - 1e-9) for name, x in numbers.items()}
+
+
+def spread_section(arguments: argparse.Namespace) -> None:
+    """Print what 95 % intervals cover of quantiles, of ranges that cut bins, and of means."""
+    rows, bins = [], Domain.bins(64, bounds=(0, 1))
+    probabilities = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
+    pairs = np.sort(np.random.default_rng(1).random((20, 2)), axis=1)
+    for n, oracle in ((1000, RangeOracle), (30_000, RangeOracle), (30_000, OLH), (10**6, OLH)):
+        population = resampled(arguments.data, n, np.random.default_rng(arguments.seed))
+        for name in ("Beta(5, 2)", "fives", "half on fortieths", "Adult, age", "diabetes, s1"):
+            if (x := population.get(name)) is None:
+                continue
+            counts = np.bincount(bins.encode(x), minlength=64)
+            raw = oracle(EPSILON, categories=bins, random_state=arguments.seed).simulate(
+                counts, 10 * arguments.repeats
+            )
+            ordered, row = np.sort(x), [f"{n:,}", oracle.__name__, name]
+            true_quantiles = ordered[np.ceil(probabilities * n).astype(int) - 1]
+            true_shares = np.diff(np.searchsorted(ordered, pairs) / n, axis=1)[:, 0]
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                for how in ("even", "any"):
+                    _, *ends = quantiles(raw, probabilities, spread=how)
+                    of_ranges = raw.confidence_interval(queries=between(pairs, spread=how))
+                    of_mean = raw.confidence_interval(queries=mean(spread=how))
+                    for true, (low, high) in (
+                        (true_quantiles, ends),
+                        (true_shares, of_ranges),
+                        (x.mean(), of_mean),
+                    ):
+                        row.append(
+                            f"{np.mean((low <= true) & (true <= high)):.3f} / "
+                            f"{np.mean(high - low):.3f}"
+                        )
+            rows.append([*row, "yes" if caught else "no"])
+            print(rows[-1], flush=True)
+    shown = [
+        f"{what}, {how}" for how in ("even", "any") for what in ("quantiles", "ranges", "mean")
+    ]
+    print(markdown(["users", "oracle", "numbers", *shown, "warned"], rows))
+
+
+# -- which to take ----------------------------------------------------------------------------
+def which_section(arguments: argparse.Namespace) -> None:
+    """Print errors of the mean, deviation, ranges and quantiles, over those of RangeOracle."""
+    bins, rows = Domain.bins(64, bounds=(0, 1)), []
+    centres, probabilities = (np.arange(64) + 0.5) / 64, np.array([0.1, 0.25, 0.5, 0.75, 0.9])
+    names = ("Beta(5, 2)", "half on fortieths", "Adult, age", "Adult, hours_per_week")
+    names += ("digits, ink", "diabetes, target", "diabetes, s1", "wine, proline")
+    for n in (500, 1000, 3000, 30_000):
+        errors: dict[tuple[str, str], dict[str, list[float]]] = {}
+        for repeat in range(arguments.repeats):
+            rng = np.random.default_rng([arguments.seed, repeat])
+            population = resampled(arguments.data, n, rng)
+            for name in (one for one in names if one in population):
+                x = population[name]
+                wave = MatrixOracle(EPSILON, categories=bins, strategy="square-wave")
+                makers: dict[str, Any] = {"RangeOracle": RangeOracle(EPSILON, categories=bins)}
+                makers |= {"square wave": wave, "OLH": OLH(EPSILON, categories=bins)}
+                found = {
+                    label: oracle.set_params(random_state=rng).fit_transform(x)
+                    for label, oracle in makers.items()
+                }
+                found["RangeOracle, SmoothMLE"] = SmoothMLE().fit_transform(found["RangeOracle"])
+                found["square wave, SmoothMLE"] = SmoothMLE().fit_transform(found["square wave"])
+                ordered = EmpiricalBayes(ordered=True)
+                found["OLH, EmpiricalBayes(ordered=True)"] = ordered.fit_transform(found["OLH"])
+                alone = LocalMean(EPSILON, bounds=(0, 1), random_state=rng).fit(x)
+                errors.setdefault(("LocalMean", "mean"), {}).setdefault(name, []).append(
+                    (alone.mean_ - x.mean()) ** 2
+                )
+                true = np.quantile(x, probabilities)
+                for label, estimate in found.items():
+                    f = estimate.values[0]
+                    mean_of = f @ centres
+                    deviation = np.sqrt(max(f @ centres**2 - mean_of**2, 0))
+                    values = np.asarray(quantiles(estimate, probabilities).value[0])
+                    for what, error in (
+                        ("mean", (mean_of - x.mean()) ** 2),
+                        ("deviation", (deviation - x.std()) ** 2),
+                        ("ranges", range_error(x, estimate)),
+                        ("quantiles", np.mean((values - true) ** 2)),
+                    ):
+                        of_label = errors.setdefault((label, what), {})
+                        of_label.setdefault(name, []).append(float(error))
+        labels = dict.fromkeys(label for label, _ in errors)
+        for label in labels:
+            row = [f"{n:,}", label]
+            for what in ("mean", "deviation", "ranges", "quantiles"):
+                if (label, what) not in errors:
+                    row.append("-")
+                    continue
+                ratios = [
+                    np.sqrt(np.mean(of) / np.mean(errors["RangeOracle", what][name]))
+                    for name, of in errors[label, what].items()
+                ]
+                row.append(f"{gmean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+            rows.append(row)
+            print(row, flush=True)
+    header = ["users", "oracle, post-processor", "mean", "deviation", "ranges", "quantiles"]
+    print(markdown(header, rows))
+
+
 # -- speed ------------------------------------------------------------------------------------
 def speed_section(arguments: argparse.Namespace) -> None:
     """Print the seconds of a processor that a million users take."""
@@ -543,6 +662,8 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "ranges": ranges_section,
     "bins": bins_section,
     "coverage": coverage_section,
+    "spread": spread_section,
+    "which": which_section,
     "speed": speed_section,
 }
 
