@@ -10,7 +10,7 @@ where data are weak, with numbers on a circle among them. "monotone" measures
 RangeOracle and MonotoneCDF in a hundred times as many collections, from the same users. "coverage"
 is that of 95 % intervals of 200 random ranges of bins; "spread" that of intervals where bins are
 cut and numbers may be heaped. "which" compares what to take for means, deviations, ranges and
-quantiles, also of few users.
+quantiles, also of few users. "repeated" compares what remembered reports cost with dBitFlipPM.
 """
 
 from __future__ import annotations
@@ -628,6 +628,62 @@ def which_section(arguments: argparse.Namespace) -> None:
     print(markdown(header, rows))
 
 
+# -- users who are asked again ----------------------------------------------------------------
+def bit_flip_variance(n_bins: int, n_bits: int, epsilon: float) -> float:
+    """Return n times the mean variance of a bin by dBitFlipPM, with users spread evenly.
+
+    A user is asked of `n_bits` bins that are drawn once, and each answer is true with the
+    probability ``e / (e + 1)``, ``e = exp(epsilon / 2)`` (B. Ding, J. Kulkarni, S. Yekhanin,
+    "Collecting telemetry data privately", NeurIPS 2017). What changes costs another epsilon, up to
+    ``min(n_bits + 1, n_bins)`` of them (Arcolezi et al., EDBT 2023).
+    """
+    e = np.exp(epsilon / 2)
+    weights = n_bins / n_bits * np.array([e, -1.0]) / (e - 1)  # of an answer yes, and no
+    yes = np.array([e, 1.0]) / (e + 1)  # for users in the bin, and for others
+    squares = n_bits / n_bins * (yes * weights[0] ** 2 + (1 - yes) * weights[1] ** 2)
+    return float(squares @ [1 / n_bins, 1 - 1 / n_bins] - 1 / n_bins)
+
+
+def _simulated_bit_flips(n_bins: int, n_bits: int, epsilon: float, rng: Any) -> float:
+    n, squares, e = 10_000, [], np.exp(epsilon / 2)
+    codes = np.arange(n) % n_bins
+    for _ in range(10):
+        asked = np.argsort(rng.random((n, n_bins)), axis=1)[:, :n_bits]
+        said = rng.random(asked.shape) < np.where(asked == codes[:, None], e, 1) / (e + 1)
+        sums = np.bincount(asked.ravel(), np.where(said, e, -1.0).ravel() / (e - 1), n_bins)
+        squares.append(np.mean((n_bins / n_bits * sums / n - 1 / n_bins) ** 2))
+    return n * float(np.mean(squares))
+
+
+def repeated_section(arguments: argparse.Namespace) -> None:
+    """Print n times the mean variance of a bin in a round, for what all rounds may spend."""
+    rows, rng, d = [], np.random.default_rng(arguments.seed), 64
+
+    def ours(oracle: Any) -> str:
+        return f"{oracle.channel(d).noise(1).variance(np.full(d, 1 / d)).mean():.3g}"
+
+    for total in (2.0, 4.0, 8.0):
+        for n_bits in (1, 4, 16, 64):
+            n_paid = min(n_bits + 1, d)
+            shown = [
+                f"{bit_flip_variance(d, n_bits, each):.3g} "
+                f"({_simulated_bit_flips(d, n_bits, each, rng):.3g})"
+                for each in (total, total / n_paid)
+            ]
+            rows.append([f"{total:g}", f"dBitFlipPM, {n_bits} of {d} bits", *shown])
+        for name, oracle, n_paid in (
+            ("SubsetSelection", SubsetSelection(total), None),
+            ("OLH", OLH(total), None),
+            ("OLH, one function, 2 values", OLH(total / 2, hash_range=2), 2),
+            ("OLH, one function, 4 values", OLH(total / 4, hash_range=4), 4),
+        ):
+            never = oracle if n_paid is None else OLH(total, hash_range=n_paid)
+            any_number = "-" if n_paid is None else ours(oracle)
+            rows.append([f"{total:g}", f"RepeatedClient, {name}", ours(never), any_number])
+    header = ["spent by all rounds", "client", "values never change", "change any number of times"]
+    print(markdown(header, rows))
+
+
 # -- speed ------------------------------------------------------------------------------------
 def speed_section(arguments: argparse.Namespace) -> None:
     """Print the seconds of a processor that a million users take."""
@@ -664,6 +720,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "coverage": coverage_section,
     "spread": spread_section,
     "which": which_section,
+    "repeated": repeated_section,
     "speed": speed_section,
 }
 

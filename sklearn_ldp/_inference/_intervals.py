@@ -74,7 +74,8 @@ def within(
 def stacked(ends: list[Ends], n_queries: int) -> Ends:
     """Return the ends of the intervals of all rows, each of shape (n_estimates, n_queries)."""
     # Those of a query with limits reach from that of the lower one to that of the upper one.
-    both: np.ndarray = np.reshape(ends, (len(ends), 2, -1, n_queries))
+    n_limits = ends[0][0].size // n_queries if ends and n_queries else 1
+    both: np.ndarray = np.reshape(ends, (len(ends), 2, n_limits, n_queries))
     return both[:, 0].min(axis=1), both[:, 1].max(axis=1)
 
 

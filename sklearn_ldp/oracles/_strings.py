@@ -186,9 +186,9 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     ----------
     epsilon : float, default=1.0
         Privacy budget of one report, > 0.
-    alphabet : str or StringDomain
+    alphabet : str or StringDomain, default=None
         The letters, which are public; or what :meth:`Domain.strings` returns, for a code in which
-        frequent letters are short.
+        frequent letters are short. None takes the code of the package, for texts in Latin script.
     max_length : int, default=20
         The most letters of a string; longer ones are cut off. Each letter costs accuracy. A domain
         given as `alphabet` has its own.
@@ -330,7 +330,9 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     def _domain_of(self, declared: Any) -> PrefixDomain:
         self._check_parameters()
         strings = declared
-        if not isinstance(declared, StringDomain):
+        if declared is None:
+            strings = Domain.strings(max_length=self.max_length)
+        elif not isinstance(declared, StringDomain):
             strings = StringDomain(declared, self.max_length, name=self._name)
         order = None if self.hash_range == "auto" else int(self.hash_range)
         if order is None and strings.max_digits is not None:
