@@ -2,9 +2,9 @@
 
 The texts are the names of territories, languages, currencies, months and days in the Unicode CLDR,
 as the package Babel has them, in lower case, each language with the same weight; three of 100
-letters are spaces. A capital has 1/32 of the frequency of its letter. Digits and a few signs have at
-least 1e-3 of all, and each other letter of the Latin, Greek and Cyrillic scripts and sign of ASCII
-has at least 1e-5, so that it may occur. What is in the package is part of its protocols: it stays.
+letters are spaces. A capital has 1/32 of the frequency of its letter. Digits and a few signs have
+at least 1e-3 of all, and each other letter of the Latin, Greek and Cyrillic scripts and sign of
+ASCII has at least 1e-5, so that it may occur. The code is part of protocols: what is stored stays.
 """
 
 import json
