@@ -1,10 +1,11 @@
 """Count the letters of the code that `StringOracle` has by default: ``letter_code.py [OUTPUT]``.
 
 The texts are the names of territories, languages, currencies, months and days in the Unicode CLDR,
-as the package Babel has them, in lower case, each language with the same weight; three of 100
-letters are spaces. A capital has 1/32 of the frequency of its letter. Digits and a few signs have
-at least 1e-3 of all, and each other letter of the Latin, Greek and Cyrillic scripts and sign of
-ASCII has at least 1e-5, so that it may occur. The code is part of protocols: what is stored stays.
+as the package Babel has them, in lower case, each language with the same weight; one of 100 letters
+is a space. A capital has 1/64 of the frequency of its letter. Digits and a few signs have at least
+3e-4 of all, and each other letter of the Latin, Greek and Cyrillic scripts and sign of ASCII has at
+least 1e-5, so that it may occur. These four were chosen among five sets by planned thresholds for 12
+and 20 letters at epsilon 1 to 3, on 25 November 2026. The code is part of protocols, so it stays.
 """
 
 import json
@@ -50,7 +51,7 @@ def is_word(text: str) -> bool:
 
 def counted() -> dict[str, int]:
     """Return how frequent each letter is, and the ends of words, in millionths."""
-    shares: Counter = Counter({" ": 0.03})  # between words, chosen by hand
+    shares: Counter = Counter({" ": 0.01})  # between words, chosen by hand
     for language in LANGUAGES:
         words = [word for text in texts(language) for word in text.split() if is_word(word)]
         of_language = Counter("".join(words))
@@ -59,11 +60,11 @@ def counted() -> dict[str, int]:
             shares[letter] += n / of_language.total() / len(LANGUAGES)
     for letter, share in list(shares.items()):
         if len(letter.upper()) == 1 and letter.upper() != letter:
-            shares[letter.upper()] += share / 32
+            shares[letter.upper()] += share / 64
     known = {chr(point) for start, stop in RANGES for point in range(start, stop)}
     known = {one for one in known if one.isprintable() and unicodedata.is_normalized("NFC", one)}
     for letter in known | {""}:
-        shares[letter] = max(shares[letter], 1e-3 if letter in LIKELY else 1e-5)
+        shares[letter] = max(shares[letter], 3e-4 if letter in LIKELY else 1e-5)
     return {one: round(UNIT * shares[one]) for one in sorted(known | {""})}
 
 

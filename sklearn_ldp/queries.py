@@ -643,7 +643,7 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
         How users may be spread within a bin that is cut. Intervals of "any" hold in any case: they
         reach from the uncut bins inside to all bins touched. Those of "even" are shorter, and wrong
         for heaped numbers, such as whole years in bins of one and a half. Where ranges begin and
-        end at edges of bins, both are the same.
+        end at edges of bins, both are the same. A plan knows the noise alone.
 
     Returns
     -------

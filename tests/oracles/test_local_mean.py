@@ -231,6 +231,16 @@ def test_a_client_of_the_other_channel_is_refused(tmp_path):
             both[0].merge(both[1])
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "worst_case", "digest"),
+    [(1.0, 1.0, "41a83536"), (1.0, 1.1, "6628f046"), (4.0, 1.1, "6275c204"), (6.0, 1.1, "d122abc3")],
+)
+def test_stored_channels_never_change(epsilon, worst_case, digest):
+    """They are parts of protocols: a client of another release is refused otherwise."""
+    oracle = LocalMean(epsilon, bounds=(0, 1), worst_case=worst_case)
+    assert oracle.protocol().mechanism.configuration["channel"].startswith(digest)
+
+
 @pytest.mark.parametrize("worst_case", [0.99, np.nan, np.inf, "minimax"])
 def test_worst_cases_that_are_none(worst_case):
     with pytest.raises(ValueError, match="worst_case"):

@@ -147,7 +147,7 @@ def test_bad_domains_are_refused(given, words):
 def test_the_public_code():
     """It is part of the protocol, so it never changes; and it says where it is from."""
     domain = Domain.strings()
-    assert domain.digest == "b23bc7d155bc03cae482c2839243951cf84665afa3fe9cc8ce9ccf8173848871"
+    assert domain.digest == "8fb122c51e35902b27bfc7f65be7fe0febf0cc1d6c84ea2751187eed0802dc78"
     words = dict(zip(domain.alphabet, domain.coder(7).words[1:], strict=True))
     assert set(string.printable.strip() + " äßçñøłœşðþαжє") <= set(words)
     lengths = {letter: len(word) for letter, word in words.items()}
