@@ -103,7 +103,8 @@ def _told_apart(domain, digits, surest, n_kept, is_last):
         if letters is None:
             continue
         # Of strings in one bucket, held-out users tell of the most frequent one only.
-        marks = {letters, int(domain.codes(digits[i][None])[0, -1])} if is_last else set()
+        name = domain.text(letters)  # a string and a longer one that is cut off behind it share it
+        marks = {name, int(domain.codes(digits[i][None])[0, -1])} if is_last else set()
         if taken.isdisjoint(marks):
             taken |= marks
             chosen[i] = letters
@@ -226,7 +227,8 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     -----
     A string is estimated by the bucket that its digest falls into, one of more than 2**18. Of two
     strings in one bucket only the more frequent one is found. If the other one was not found, and
-    is not rare, the estimate is of both, which happens to few strings in ten thousand.
+    is not rare, the estimate is of both, which happens to few strings in ten thousand. Of a string
+    and longer ones whose next letter a code cuts off, the surer one is found, as both have one name.
 
     A tally counts each kind of report: the memory of a server depends on the plan, not on the
     number of users. It is about 100 MB for a million expected ones.

@@ -159,6 +159,21 @@ def test_the_public_code():
     )
 
 
+@pytest.mark.filterwarnings("ignore:StringOracle looked for")
+def test_a_string_and_a_longer_one_that_is_cut_off_behind_it_are_one_category():
+    """The last digits of the longer one are part of a letter, so both are called "ab"."""
+    code = {"a": 100, "b": 100, "": 100, **dict.fromkeys("cdefghijklmnopqrstuv", 1)}
+    cut = Domain.strings(code=code, max_length=3, max_digits=6)
+    words = cut.coder(2).words
+    assert [len(words[i]) for i in (0, 1, 2)] == [2, 2, 2]
+    assert len(words[3]) > 2
+    options = {"hash_range": 2, "n_found": 4, "expected_n_users": 10_000, "random_state": 0}
+    oracle = StringOracle(8.0, alphabet=cut, **options)
+    found = oracle.fit(["ab", "abc", "ba"], sample_weight=[3000, 2000, 1000]).estimate_
+    assert sorted(found.categories) == ["ab", "ba"]
+    assert found["ab"] == pytest.approx(0.5, abs=0.1)
+
+
 def test_the_public_code_is_the_default(seed):
     """Words of a language that it was not made of, and letters that it hardly has."""
     words = {"egyszerű": 4000, "hónap": 3000, "ősz": 2000, "Árvíz 2024": 1000}
