@@ -4,8 +4,8 @@ The texts are the names of territories, languages, currencies, months and days i
 as the package Babel has them, in lower case, each language with the same weight; one of 100 letters
 is a space. A capital has 1/64 of the frequency of its letter. Digits and a few signs have at least
 3e-4 of all, and each other letter of the Latin, Greek and Cyrillic scripts and sign of ASCII has at
-least 1e-5, so that it may occur. These four were chosen among five sets by planned thresholds for 12
-and 20 letters at epsilon 1 to 3, on 25 November 2026. The code is part of protocols, so it stays.
+least 1e-5, so that it may occur. These four were chosen among five sets by planned thresholds for
+12 and 20 letters at epsilon 1 to 3, on 25 November 2026. The code is part of protocols: it stays.
 """
 
 import json

@@ -227,8 +227,8 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     -----
     A string is estimated by the bucket that its digest falls into, one of more than 2**18. Of two
     strings in one bucket only the more frequent one is found. If the other one was not found, and
-    is not rare, the estimate is of both, which happens to few strings in ten thousand. Of a string
-    and longer ones whose next letter a code cuts off, the surer one is found, as both have one name.
+    is not rare, the estimate is of both, which happens to few strings in ten thousand. A string and
+    longer ones whose next letter a code cuts off have one name, and the surer one is found.
 
     A tally counts each kind of report: the memory of a server depends on the plan, not on the
     number of users. It is about 100 MB for a million expected ones.

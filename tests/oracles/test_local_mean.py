@@ -233,7 +233,12 @@ def test_a_client_of_the_other_channel_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("epsilon", "worst_case", "digest"),
-    [(1.0, 1.0, "41a83536"), (1.0, 1.1, "6628f046"), (4.0, 1.1, "6275c204"), (6.0, 1.1, "d122abc3")],
+    [
+        (1.0, 1.0, "41a83536"),
+        (1.0, 1.1, "6628f046"),
+        (4.0, 1.1, "6275c204"),
+        (6.0, 1.1, "d122abc3"),
+    ],
 )
 def test_stored_channels_never_change(epsilon, worst_case, digest):
     """They are parts of protocols: a client of another release is refused otherwise."""
