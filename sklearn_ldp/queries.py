@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 
+_ROUNDED = 1e-9  # of a bin: where edges are rounded, it is not cut
 _MOST_PREFIXES = 1 << 13  # categories: their queries have half the square of it as weights
 
 
@@ -181,6 +182,11 @@ class QuerySet:
         Names of the queries, in the order of the queries; None if they have no names.
     ordered : bool
         Whether the queries ask for ranges of a domain that has an order.
+    limits : tuple of two csr_array of shape (n_queries, d), or None
+        What is surely in each answer, and what may be, if the queries cut bins whose users may be
+        anywhere within; None if the answers do not depend on that.
+    assumes_even : bool
+        Whether the queries cut bins whose users are taken to be spread evenly.
     parts : sequence of QuerySet
         The query sets that this one is a list of; empty if it is a single one.
     top : int or None
@@ -191,6 +197,8 @@ class QuerySet:
     names: list[Any] | None = None
     parts: Sequence[QuerySet] = ()
     ordered = False
+    limits: tuple[Any, Any] | None = None
+    assumes_even = False
     top: int | None = None
 
     def matrix(self, n_categories: int, frequencies: ArrayLike | None = None) -> sparse.csr_array:
@@ -385,7 +393,13 @@ class _SeveralSets(QuerySet):
         self.names = [*chain(*named)] if len(named) == len(self.parts) else None
 
     def aligned(self, categories, domain=None):
-        return _SeveralSets([one.aligned(categories, domain) for one in self.parts])
+        several = _SeveralSets([one.aligned(categories, domain) for one in self.parts])
+        several.assumes_even = any(one.assumes_even for one in several.parts)
+        if any(one.limits is not None for one in several.parts):
+            each = [one.limits or (one.matrix(len(categories)),) * 2 for one in several.parts]
+            least, most = (sparse.vstack(both, format="csr") for both in zip(*each, strict=True))
+            several.limits = least, most
+        return several
 
     def matrix(self, n_categories, frequencies=None):
         matrices = [one.matrix(n_categories, frequencies) for one in self.parts]
@@ -473,13 +487,20 @@ class _Prefixes(QuerySet):
 class _OfBins(QuerySet):
     """Queries about a number, whose weights come from where the bins begin and end."""
 
-    def weights(self, ends: np.ndarray) -> np.ndarray:
+    spread: str
+
+    def weights(self, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return weights for users who are spread evenly within bins, and their limits."""
         raise NotImplementedError
 
     def aligned(self, categories, domain=None):
         ends = ends_of(domain, repr(self))
-        queries = _MatrixQueries(sparse.csr_array(self.weights(ends)), repr(self), self.names)
+        even, *limits = map(sparse.csr_array, self.weights(ends))
+        queries = _MatrixQueries(even, repr(self), self.names)
         queries.ordered = self.ordered
+        if (limits[0] != limits[1]).nnz:  # some bins are cut
+            queries.assumes_even = self.spread == "even"
+            queries.limits = None if queries.assumes_even else (limits[0], limits[1])
         return queries
 
     def matrix(self, n_categories, frequencies=None):
@@ -490,21 +511,23 @@ class _Between(_OfBins):
     ordered = True
     names: list[str]
 
-    def __init__(self, pairs: np.ndarray) -> None:
-        self.pairs = pairs
+    def __init__(self, pairs: np.ndarray, spread: str) -> None:
+        self.pairs, self.spread = pairs, spread
         self.names = [f"[{low:g}, {high:g})" for low, high in pairs.tolist()]
 
     def weights(self, ends):
         low = np.maximum(self.pairs[:, :1], ends[:-1])
         high = np.minimum(self.pairs[:, 1:], ends[1:])
-        shares = np.maximum(high - low, 0) / np.diff(ends)
+        shares = np.clip((high - low) / np.diff(ends), 0, 1)
         outside = np.flatnonzero(~shares.any(axis=1))
         if outside.size:
             raise ValueError(
                 f"between got {self.names[outside[0]]}, which is outside of the bins: they cover "
                 f"{ends[0]:g} to {ends[-1]:g}."
             )
-        return shares
+        whole = np.rint(shares)
+        shares = np.where(np.abs(shares - whole) < _ROUNDED, whole, shares)
+        return shares, np.floor(shares), np.ceil(shares)
 
     def __repr__(self):
         return f"between({len(self.pairs)} ranges)"
@@ -513,8 +536,11 @@ class _Between(_OfBins):
 class _MeanOfBins(_OfBins):
     names = ["mean"]
 
+    def __init__(self, spread: str) -> None:
+        self.spread = spread
+
     def weights(self, ends):
-        return (ends[None, :-1] + ends[None, 1:]) / 2
+        return (ends[None, :-1] + ends[None, 1:]) / 2, ends[None, :-1], ends[None, 1:]
 
     def __repr__(self):
         return "mean()"
@@ -603,7 +629,7 @@ def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
     )
 
 
-def between(pairs: ArrayLike) -> QuerySet:
+def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
     """Ask for the share of users between two numbers, in the units of the bins.
 
     A bin that is cut counts in proportion, as if its users were spread evenly over it. That is a
@@ -613,6 +639,11 @@ def between(pairs: ArrayLike) -> QuerySet:
     ----------
     pairs : array-like of shape (n_queries, 2)
         Where each range starts and stops. An end may be infinite.
+    spread : {"any", "even"}, default="any"
+        How users may be spread within a bin that is cut. Intervals of "any" hold in any case: they
+        reach from the uncut bins inside to all bins touched. Those of "even" are shorter, and wrong
+        for heaped numbers, such as whole years in bins of one and a half. Where ranges begin and
+        end at edges of bins, both are the same. A plan knows the noise alone.
 
     Returns
     -------
@@ -638,6 +669,7 @@ def between(pairs: ArrayLike) -> QuerySet:
         array = np.asarray(pairs, dtype=float)
     except (TypeError, ValueError, OverflowError):
         array = np.empty(0)
+    _check_spread(spread, "between")
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
         raise ValueError(
             "between needs a list of pairs of numbers, such as [(20, 40), (65, 100)], got "
@@ -649,10 +681,15 @@ def between(pairs: ArrayLike) -> QuerySet:
             "between needs pairs whose second number is larger, got "
             f"{array[~is_range][0].tolist()}."
         )
-    return _Between(array)
+    return _Between(array, spread)
 
 
-def mean(numbers: Column | Mapping[Any, Any] | None = None) -> QuerySet:
+def _check_spread(spread: str, name: str) -> None:
+    if spread not in ("any", "even"):
+        raise ValueError(f'{name} needs spread="any" or "even", got {spread!r}.')
+
+
+def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "any") -> QuerySet:
     """Ask for the mean of a number that each category stands for, such as the middle of a bin.
 
     Parameters
@@ -662,6 +699,10 @@ def mean(numbers: Column | Mapping[Any, Any] | None = None) -> QuerySet:
         of its own, or a mapping, in any order. None takes the centres of bins between bounds.
         Without bounds the first and the last bin have one end only, so that nobody but you knows
         their middle.
+    spread : {"any", "even"}, default="any"
+        How users may be spread within bins between bounds. Intervals of "any" hold in any case:
+        they reach from all users at the lower ends of their bins to all at the upper ends. Those of
+        "even" take each user for the centre. With `numbers` it says nothing.
 
     Returns
     -------
@@ -694,8 +735,9 @@ def mean(numbers: Column | Mapping[Any, Any] | None = None) -> QuerySet:
     ConfidenceInterval of 1 answer
       mean  38.77 to  42.5
     """
+    _check_spread(spread, "mean")
     if numbers is None:
-        return _MeanOfBins()
+        return _MeanOfBins(spread)
     plain = list(numbers.values()) if isinstance(numbers, Mapping) else as_vector(numbers).tolist()
     if any(is_missing(number) for number in plain):
         raise ValueError(

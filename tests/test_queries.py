@@ -512,8 +512,55 @@ def test_numbers_are_asked_of_bins_with_two_ends(domain, asked):
 def test_the_mean_of_bins_takes_their_centres():
     centres = [12.5, 37.5, 62.5, 87.5]
     assert OF_AGES.answer(mean())["mean"] == OF_AGES.answer(mean(centres))["mean"]
-    one, other = (OF_AGES.confidence_interval(0.9, q) for q in (mean(), mean(centres)))
+    asked = mean(spread="even"), mean(centres)
+    one, other = (OF_AGES.confidence_interval(0.9, q) for q in asked)
     assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_intervals_of_cut_bins_reach_from_the_bins_inside_to_all_that_are_touched(simultaneous):
+    """Also beside queries that cut nothing, in lists, and of differences."""
+
+    def ends(queries, estimate=OF_AGES):
+        return estimate.confidence_interval(0.9, queries, simultaneous=simultaneous)
+
+    cut = between([(10, 60), (0, 50), (1, 2)])
+    inside, touched = np.eye(4)[1][None], np.array([[1, 1, 1, 0.0]])
+    found, even = ends(cut), ends(between([(10, 60), (0, 50), (1, 2)], spread="even"))
+    assert np.all((found.low <= even.low) & (even.high <= found.high))
+    assert found.low[0, 2] == 0  # nobody need be in a part of a bin
+    if not simultaneous:
+        assert found.low[0, 0] == ends(inside).low[0, 0]
+        assert found.high[0, 0] == ends(touched).high[0, 0]
+        assert np.array_equal(ends([cut, ranges([(0, 2)])])[0][:, :3], found.low)
+        assert np.array_equal(ends(mean()).low, ends(mean([0, 25, 50, 75])).low)
+        assert np.array_equal(ends(mean()).high, ends(mean([25, 50, 75, 100])).high)
+    lists = ends([ranges([(0, 2)]), mean(), cut])
+    assert lists.names is None
+    assert lists.low.shape == (1, 5)
+    change = OF_AGES - FrequencyEstimate(
+        [[0.1, 0.2, 0.3, 0.4]], AGES, OUE(1.0).channel(4).noise(1000)
+    )
+    of_change = ends(cut, change)
+    assert np.all(of_change.low <= ends(between(cut.pairs, spread="even"), change).low)
+    assert of_change.low[0, 0] == min(ends(q, change).low[0, 0] for q in (inside, touched)) or (
+        simultaneous
+    )
+
+
+def test_edges_that_are_rounded_cut_no_bin():
+    thirds = Domain.bins(3, bounds=(0, 0.3))
+    estimate = FrequencyEstimate([[0.3, 0.3, 0.4]], thirds, OUE(1.0).channel(3).noise(1000))
+    assert thirds.ends[1] != 0.3 - 0.2 or thirds.ends[2] != 0.1 + 0.1
+    one = estimate.confidence_interval(0.9, between([(0.3 - 0.2, 0.1 + 0.1)]))
+    other = estimate.confidence_interval(0.9, ranges([(1, 2)]))
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+@pytest.mark.parametrize("make", [lambda s: between([(0, 1)], spread=s), lambda s: mean(spread=s)])
+def test_spreads_that_are_none(make):
+    with pytest.raises(ValueError, match='needs spread="any" or "even", got \'random\''):
+        make("random")
 
 
 def test_prefixes_are_sums_of_the_first_categories():

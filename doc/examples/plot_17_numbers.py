@@ -63,7 +63,7 @@ for estimate in (raw, monotone.estimate_, curve.estimate_):
     print(f"{made_by:12} {np.sqrt(np.mean(errors**2)):.4f}")
 
 # %%
-# Quantiles have intervals, too. Users are taken as spread evenly over their bin.
+# Quantiles have intervals, too. They hold wherever users are within bins, also at whole years.
 for probability in (0.1, 0.5, 0.9):
     value, low, high = (end.item() for end in quantiles(curve.estimate_, [probability]))
     print(f"{probability:.0%} are younger than {value:.1f} (95 %: {low:.1f} to {high:.1f})")

@@ -226,7 +226,7 @@ def _plan_numbers(arguments: argparse.Namespace) -> None:
     alone: Any = LocalMean(arguments.epsilon, bounds=(low, high)).protocol().mechanism
     std = (high - low) / 2 * np.sqrt(alone.worst_variance / n)
     half = NormalDist().inv_cdf(0.5 + arguments.level / 2) * std
-    say(f"for the mean alone LocalMean has a half width of {half:.4g}")
+    say(f"for the mean alone LocalMean has a half width of at most {half:.4g}")
 
 
 def _presumed(arguments: argparse.Namespace) -> np.ndarray:

@@ -16,6 +16,7 @@ from ._intervals import (
     query_rows,
     stacked,
     tail_intervals,
+    warn_of_heaps,
 )
 from ._statements import check_level
 
@@ -28,8 +29,10 @@ def confidence_interval(
     if coverage == "each":
         other = ', or ask for coverage="selected" (the intervals of those that lead)'
         of_rows = covariances_of_rows(estimate, of, "confidence interval", other)
-        rows = None if queries is None else query_rows(queries, estimate)
-        n_queries = estimate.shape[1] if rows is None else rows.shape[0]
+        asked, n_queries, assumes_even = query_rows(queries, estimate)
+        if assumes_even:
+            warn_of_heaps(of_rows, 4)
+        rows = None if queries is None else asked
         ends = [intervals(*row, rows, level, simultaneous) for row in of_rows]
         return ConfidenceInterval(*stacked(ends, n_queries), names_of(queries, estimate))
     if coverage != "selected":

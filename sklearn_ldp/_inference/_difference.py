@@ -142,7 +142,8 @@ class EstimateDifference:
             Probability that an interval covers the true difference, for each of them; with
             `simultaneous`, that all of them do so at once.
         queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-            The queries whose answers are compared; None asks for every category.
+            The queries whose answers are compared; None asks for every category. Where they cut
+            bins, users may be spread within these as they like, but alike in both estimates.
         simultaneous : bool, default=False
             Whether the level is that of all intervals at once.
         of : {"population", "users"}, default="population"
@@ -162,13 +163,13 @@ class EstimateDifference:
         """
         check_level(level)
         self._check_of(of)
-        rows = query_rows(queries, self.one)
+        rows, n_queries, _ = query_rows(queries, self.one)
         ends = []
         for i, values in enumerate(self.values):
             errors = self._errors(i, of)
             critical, std = band(errors, rows, level, simultaneous)
             ends.append(wald_intervals(values, rows, critical * std, errors.half_count))
-        return ConfidenceInterval(*stacked(ends, rows.shape[0]), names_of(queries, self.one))
+        return ConfidenceInterval(*stacked(ends, n_queries), names_of(queries, self.one))
 
     def test(self, *, of: str = "population") -> WaldTest:
         """Test whether anything changed at all.

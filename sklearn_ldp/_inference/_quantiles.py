@@ -11,7 +11,8 @@ from scipy.optimize import isotonic_regression
 from .._domains import ends_of
 from ..queries import prefixes
 from ._confidence import confidence_interval
-from ._covariances import Estimate
+from ._covariances import Estimate, covariances_of_rows
+from ._intervals import warn_of_heaps
 
 
 class Quantiles(NamedTuple):
@@ -35,7 +36,7 @@ def quantiles(
     *,
     simultaneous: bool = False,
     of: str = "users",
-    spread: str = "even",
+    spread: str = "any",
 ) -> Quantiles:
     """Return quantiles of a number, such as its median, with intervals.
 
@@ -58,11 +59,11 @@ def quantiles(
         Whether the level is that of all quantiles at once.
     of : {"users", "population"}, default="users"
         Whose quantiles these are, see :mod:`sklearn_ldp.inference`.
-    spread : {"even", "any"}, default="even"
-        How users may be spread within a bin. Values always assume that it is evenly; with "even"
-        intervals do so as well, as `between` does. Where numbers are heaped (whole years in bins of
-        one and a half) that may miss by less than a bin. Intervals of "any" hold in any case: they
-        are made of whole bins.
+    spread : {"any", "even"}, default="any"
+        How users may be spread within a bin. Values always assume that it is evenly. Intervals of
+        "any" hold in any case: they are made of whole bins. Those of "even" assume what values do,
+        and are about a bin shorter. Where numbers are heaped (whole years in bins of one and a
+        half) they miss more often than they say; heaps that can be seen make a warning.
 
     Returns
     -------
@@ -84,15 +85,17 @@ def quantiles(
     >>> oracle = HadamardResponse(2.0, categories=ages, random_state=0)
     >>> median = quantiles(oracle.fit_transform([20, 30, 42, 50, 80] * 4000), [0.5])
     >>> [end.round(1).item() for end in median]
-    [42.9, 41.4, 44.4]
+    [42.9, 40.0, 45.0]
     """
     ends = ends_of(estimate.domain, "quantiles")
     wanted = np.atleast_1d(np.asarray(probabilities, dtype=float))
     if wanted.ndim != 1 or not wanted.size or not np.all((wanted > 0) & (wanted < 1)):
         raise ValueError(f"Quantiles need probabilities in (0, 1), got {probabilities!r}.")
-    if spread not in ("even", "any"):
-        raise ValueError(f'Quantiles need spread="even" or "any", got {spread!r}.')
+    if spread not in ("any", "even"):
+        raise ValueError(f'Quantiles need spread="any" or "even", got {spread!r}.')
     raw = estimate.as_raw()
+    if spread == "even":
+        warn_of_heaps(covariances_of_rows(raw, of, "confidence interval"), 3)
     low, high = confidence_interval(raw, level, prefixes(), simultaneous, of, "each")
     found = []
     for row, start, stop in zip(estimate.answer(prefixes()), low, high, strict=True):

@@ -1,15 +1,15 @@
-"""The mechanism of a mean: the private channel of least worst variance, by linear programming.
+"""The mechanism of a mean: the private channel of small variance, by linear programming.
 
-Numbers are scaled to [-1, 1]. The channel has 33 inputs, and a number between two of them becomes
-one of the two at random. That keeps epsilon, as the law of its reports is a mixture of two laws,
-and it keeps the mean; it adds at most a quarter of the squared step to the variance.
+Numbers are scaled to [-1, 1]. The channel has 33 or 65 inputs, and a number between two of them
+becomes one of the two at random. That keeps epsilon, as the law of its reports is a mixture of two
+laws, and it keeps the mean; it adds at most a quarter of the squared step to the variance.
 """
 
 from __future__ import annotations
 
 import hashlib
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -20,25 +20,29 @@ from scipy.optimize import linprog
 from .coins import TWO_64, Coins, exp_lower_bound
 from .matrix import MatrixChannel
 
+#: Number of codes of the numbers between two bounds: decimals such as of (0, 100) are exact.
+N_LEVELS = 512_000_001
 _HALF = 16  # inputs on each side of 0
-_STEPS = 16_000_000  # codes between two inputs: decimals of bounds such as (0, 100) are exact
-#: Number of codes of the numbers between two bounds.
-N_LEVELS = 2 * _HALF * _STEPS + 1
+_MANY = 5.0  # the budget from which on it is twice as many: 33 would add over 1 % to the variance
 _LEAST, _MOST = 0.2, 8.0  # budgets between which the programme is solved
 _SLACK = 2e-5  # share of exp(epsilon) that is left for the rounding to integers
 _REACH = 1.35  # of the outputs, in units of the largest output of one bit
 _OUTPUTS = 80  # about half the number of outputs to choose from
+# What a unit between the least and the largest value of a report's variance estimate may add to
+# its mean, and how many users of the worst variance it begins with: chosen by hand, so that 95 %
+# intervals of 1 to 1,000 users cover as those of the worst variance do where that is everybody's.
+_STEADY, _BEGIN = 0.05, 4
 
 
 class MeanTable(NamedTuple):
-    """An exactly private and exactly unbiased channel from 33 inputs in [-1, 1] to outputs."""
+    """An exactly private and exactly unbiased channel from inputs in [-1, 1] to outputs."""
 
     rows: list[list[int]]  # the probability of each output under each input, in units of 2**-64
     values: list[Fraction]  # what each output stands for
 
 
 @lru_cache(maxsize=64)
-def mean_table(epsilon: float) -> MeanTable:
+def mean_table(epsilon: float, worst_case: float) -> MeanTable:
     """Return the channel of a budget: from package data, or from the linear programme."""
     # Below 0.2 it is the one with two outputs [1]_, whose worst variance is less than 1 % above
     # the optimum there; beyond 8 it is the channel of 8.
@@ -47,13 +51,13 @@ def mean_table(epsilon: float) -> MeanTable:
     if epsilon < _LEAST:
         return _two_outputs(epsilon)
     epsilon = min(epsilon, _MOST)
-    key = f"{epsilon:g}"
+    key = f"{epsilon!r} {worst_case!r}"
     with files(__package__).joinpath("data/mean_channels.npz").open("rb") as file:
         stored = np.load(file)
-        if float(key) == epsilon and key in stored.files:
+        if key in stored.files:
             scale, *outputs = stored[f"{key} outputs"].tolist()
             return _mirrored(stored[key].tolist(), outputs, scale)
-    return solved_table(epsilon)
+    return solved_table(epsilon, worst_case)
 
 
 def _mirrored(half: list[list[int]], outputs: list[int], scale: int) -> MeanTable:
@@ -72,34 +76,38 @@ def _two_outputs(epsilon: float) -> MeanTable:
     return MeanTable(rows, [-far, far])
 
 
-def solved_table(epsilon: float) -> MeanTable:
+def solved_table(epsilon: float, worst_case: float) -> MeanTable:
     """Solve the linear programme, and round its solution to integers exactly."""
-    # The programme minimises the worst variance t over the inputs x = i / 16: each row of
+    # The programme minimises the worst variance t over the inputs x = i / half: each row of
     # probabilities sums to 1, has the mean x and a second moment of at most `t + x**2`, and
-    # lies between z and exp(epsilon) z, where z has one entry for each output. Channels that
-    # are mirror images at 0 suffice: the mean of a channel and its mirror image is no worse.
+    # lies between z and exp(epsilon) z, where z has one entry for each output. A second programme
+    # allows `worst_case` times this t, and minimises the mean variance over the bounds. Channels
+    # that are mirror images at 0 suffice: the mean of a channel and its mirror image is no worse.
     growth = float(np.exp(epsilon))
     reach = _REACH * (growth + 1) / (growth - 1)
     scale = 16 * max(1, round(_OUTPUTS / reach / 16))
     outputs = np.arange(-int(reach * scale), int(reach * scale) + 1)
-    chances, least = _programme(outputs / scale, growth * (1 - _SLACK))
-    used = least > 1e-7
+    half = _HALF if epsilon < _MANY else 2 * _HALF
+    chances, least = _programme(outputs / scale, growth * (1 - _SLACK), half, worst_case)
+    used = growth * least > 1e-7
     outputs, chances = outputs[used], chances[:, used]
     lower = [int(z * (1 - _SLACK / 2) * TWO_64) for z in least[used].tolist()]
     upper = [int(exp_lower_bound(epsilon) * z) for z in lower]
-    half = [
-        _exact_row(row, outputs.tolist(), i * scale * TWO_64 // _HALF, lower, upper)
+    rows = [
+        _exact_row(row, outputs.tolist(), i * scale * TWO_64 // half, lower, upper)
         for i, row in enumerate(chances.tolist())
     ]
-    return _mirrored(half, outputs.tolist(), scale)
+    return _mirrored(rows, outputs.tolist(), scale)
 
 
-def _programme(values: np.ndarray, growth: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the optimal probabilities of shape (17, m), and their lower bounds of shape (m,)."""
-    m, n = len(values), _HALF + 1
-    inputs, each = np.arange(n) / _HALF, sparse.eye_array(n * m)
+def _programme(
+    values: np.ndarray, growth: float, half: int, worst_case: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the optimal probabilities of shape (half + 1, m), and their lower bounds (m,)."""
+    m, n = len(values), half + 1
+    inputs, each = np.arange(n) / half, sparse.eye_array(n * m)
     # An output and its mirror image share a bound. The last variable is the worst variance.
-    shared = np.eye((m + 1) // 2)[np.minimum(np.arange(m), np.arange(m)[::-1])]
+    shared = _of_mirrored(m)
     bounds = sparse.csr_array(np.tile(shared, (n, 1)))
 
     def sums(weights: np.ndarray) -> sparse.csr_array:
@@ -113,18 +121,35 @@ def _programme(values: np.ndarray, growth: float) -> tuple[np.ndarray, np.ndarra
         ]
     )
     nothing = sparse.csr_array((n, shared.shape[1] + 1))
-    found = linprog(
-        np.eye(upper.shape[1])[-1],
-        upper,
-        np.r_[np.zeros(2 * n * m), inputs**2],
-        sparse.block_array([[sums(np.ones(m)), nothing], [sums(values), nothing]]),
-        np.r_[np.ones(n), inputs],
-        method="highs",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
+    equal = sparse.block_array([[sums(np.ones(m)), nothing], [sums(values), nothing]])
+    limits = np.r_[np.zeros(2 * n * m), inputs**2], equal, np.r_[np.ones(n), inputs]
+    worst = np.eye(upper.shape[1])[-1]
+    found = _solved(worst, upper, *limits)
+    if worst_case > 1:  # now the worst variance is given, and the mean of all is the least
+        fixed = np.tile([0, np.inf], (len(worst), 1))
+        fixed[-1] = worst_case * found[-1]
+        mean = np.kron(_of_inputs(n), values**2)
+        found = _solved(np.r_[mean, np.zeros(shared.shape[1] + 1)], upper, *limits, fixed)
+    return found[: n * m].reshape(n, m), shared @ found[n * m : -1]
+
+
+def _of_mirrored(m: int) -> np.ndarray:
+    """Which of m outputs are one of (m + 1) // 2 pairs of mirror images, of shape (m, pairs)."""
+    return np.eye((m + 1) // 2)[np.minimum(np.arange(m), np.arange(m)[::-1])]
+
+
+def _of_inputs(n: int) -> np.ndarray:
+    """Weights of n equidistant inputs, as shares of the users if these are spread evenly."""
+    return np.r_[0.5, np.ones(n - 2), 0.5] / (n - 1)
+
+
+def _solved(cost: np.ndarray, *limits: Any) -> np.ndarray:
+    """Return what minimises a cost within the limits that `linprog` takes."""
+    precise = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    found = linprog(cost, *limits, method="highs", options=precise)
     if found.status != 0:
         raise ArithmeticError(f"LocalMean found no channel: {found.message}")
-    return found.x[: n * m].reshape(n, m), shared @ found.x[n * m : -1]
+    return np.asarray(found.x)
 
 
 def _exact_row(
@@ -156,15 +181,15 @@ def _exact_row(
 class MeanMechanism(MatrixChannel):
     """Reports of numbers on a grid, whose values average to the mean of the numbers."""
 
-    # It is a channel over 33 inputs, and a number between two of them becomes one of the two.
+    # It is a channel over few inputs, and a number between two of them becomes one of the two.
     # table: the channel.
-    # n_steps: number of codes from one input to the next.
+    # n_steps: number of codes from one input to the next; None makes them `N_LEVELS` in all.
 
     report_name = "output"
 
-    def __init__(self, table: MeanTable, n_steps: int = _STEPS) -> None:
+    def __init__(self, table: MeanTable, n_steps: int | None = None) -> None:
         super().__init__(np.array(table.rows, dtype=np.uint64).T)
-        self.table, self.n_steps = table, n_steps
+        self.table, self.n_steps = table, n_steps or N_LEVELS // (len(table.rows) - 1)
         #: What each output stands for, of shape (m,).
         self.values = np.array([float(value) for value in table.values])
 
@@ -185,11 +210,43 @@ class MeanMechanism(MatrixChannel):
     def for_enumeration(self) -> MeanMechanism:
         return MeanMechanism(self.table, 2)  # a coarse grid, whose coins have few outcomes
 
+    @cached_property
+    def _inputs(self) -> np.ndarray:
+        return np.linspace(-1, 1, self.n_categories)
+
     def variance(self, numbers: np.ndarray) -> np.ndarray:
         """Return the variance of the value of one report."""
         # Shapes: numbers (n,) -> (n,).
-        inputs = np.arange(-_HALF, _HALF + 1) / _HALF
-        return np.interp(numbers, inputs, self.values**2 @ self.probabilities) - numbers**2
+        moments = self.values**2 @ self.probabilities
+        return np.interp(numbers, self._inputs, moments) - numbers**2
+
+    @cached_property
+    def variance_estimates(self) -> np.ndarray:
+        """What each output says of its variance: on average at least that, of shape (m,)."""
+        # Between two inputs, the average is a straight line, and the variance at most the line
+        # between those of the inputs, plus a quarter of the squared step. So the average is to
+        # be above that at the inputs, by little, and that with values near each other, in units
+        # of the worst variance. Three values of the pairs' are all outputs'; then the largest, and
+        # the least.
+        step, worst = 2 / (self.n_categories - 1), self.worst_variance
+        pairs = _of_mirrored(self.n_reports)
+        each, one = np.eye(pairs.shape[1]), np.ones((pairs.shape[1], 1))
+        chances = np.hstack([self.probabilities.T @ pairs, np.zeros((self.n_categories, 2))])
+        needed = (self.variance(self._inputs) + step**2 / 4) / worst
+        upper = np.vstack(
+            [-chances, np.hstack([each, -one, 0 * one]), np.hstack([-each, 0 * one, one])]
+        )
+        cost = _of_inputs(self.n_categories) @ chances + _STEADY * np.eye(len(upper[0]))[-2]
+        cost[-1] = -_STEADY
+        found = _solved(cost, upper, np.r_[-needed, np.zeros(2 * len(each))])
+        return worst * (pairs @ found[:-2])
+
+    def mean_variance(self, tallies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Return what tallies of reports say of the mean variance of their values."""
+        # Shapes: tallies (n_rows, m), sizes (n_rows,) -> (n_rows,).
+        worst = self.worst_variance
+        known = (tallies @ self.variance_estimates + _BEGIN * worst) / (sizes + _BEGIN)
+        return np.minimum(known, worst)
 
     def largest_weight(self, n_targets: int) -> float:
         """Return the most that a report adds to n times the mean, where [-1, 1] is [0, 1]."""
@@ -199,4 +256,4 @@ class MeanMechanism(MatrixChannel):
     def worst_variance(self) -> float:
         """The largest variance of the value of one report, whatever the number is."""
         # Between two inputs it is a parabola; the largest is an input or about half-way.
-        return float(self.variance(np.linspace(-1, 1, 64 * _HALF + 1)).max())
+        return float(self.variance(np.linspace(-1, 1, 32 * self.n_categories - 31)).max())

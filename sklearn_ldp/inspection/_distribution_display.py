@@ -80,7 +80,7 @@ class DistributionDisplay(EstimateDisplay):
     >>> display = DistributionDisplay.from_estimate(estimate, quantiles=[0.5])
     >>> _, median, low, high = display.quantiles
     >>> [round(float(one[0])) for one in (median, low, high)]
-    [170, 169, 171]
+    [170, 168, 172]
     """
 
     ends: Any

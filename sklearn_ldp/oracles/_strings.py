@@ -103,7 +103,8 @@ def _told_apart(domain, digits, surest, n_kept, is_last):
         if letters is None:
             continue
         # Of strings in one bucket, held-out users tell of the most frequent one only.
-        marks = {letters, int(domain.codes(digits[i][None])[0, -1])} if is_last else set()
+        name = domain.text(letters)  # a string and a longer one that is cut off behind it share it
+        marks = {name, int(domain.codes(digits[i][None])[0, -1])} if is_last else set()
         if taken.isdisjoint(marks):
             taken |= marks
             chosen[i] = letters
@@ -186,9 +187,9 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     ----------
     epsilon : float, default=1.0
         Privacy budget of one report, > 0.
-    alphabet : str or StringDomain
+    alphabet : str or StringDomain, default=None
         The letters, which are public; or what :meth:`Domain.strings` returns, for a code in which
-        frequent letters are short.
+        frequent letters are short. None takes the code of the package, for texts in Latin script.
     max_length : int, default=20
         The most letters of a string; longer ones are cut off. Each letter costs accuracy. A domain
         given as `alphabet` has its own.
@@ -226,7 +227,8 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     -----
     A string is estimated by the bucket that its digest falls into, one of more than 2**18. Of two
     strings in one bucket only the more frequent one is found. If the other one was not found, and
-    is not rare, the estimate is of both, which happens to few strings in ten thousand.
+    is not rare, the estimate is of both, which happens to few strings in ten thousand. A string and
+    longer ones whose next letter a code cuts off have one name, and the surer one is found.
 
     A tally counts each kind of report: the memory of a server depends on the plan, not on the
     number of users. It is about 100 MB for a million expected ones.
@@ -330,7 +332,9 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     def _domain_of(self, declared: Any) -> PrefixDomain:
         self._check_parameters()
         strings = declared
-        if not isinstance(declared, StringDomain):
+        if declared is None:
+            strings = Domain.strings(max_length=self.max_length)
+        elif not isinstance(declared, StringDomain):
             strings = StringDomain(declared, self.max_length, name=self._name)
         order = None if self.hash_range == "auto" else int(self.hash_range)
         if order is None and strings.max_digits is not None:

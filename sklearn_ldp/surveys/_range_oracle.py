@@ -53,7 +53,8 @@ class RangeOracle(BaseOracle):
 
     See Also
     --------
-    MatrixOracle : A channel for any other queries.
+    MatrixOracle : A channel for any other queries; with ``strategy="square-wave"`` for means,
+        standard deviations and curves of fewer than 3,000 users.
     sklearn_ldp.inference.quantiles : Quantiles with intervals.
 
     Notes

@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from sklearn_ldp import Domain, FrequencyEstimate, HadamardResponse, NoiseModel, NormSub
 from sklearn_ldp.inference import quantiles
-from sklearn_ldp.queries import mean, prefixes
+from sklearn_ldp.queries import between, mean, prefixes
 
 AGES = Domain.bins(20, bounds=(0, 100))
 COUNTS = np.round(20_000 * np.exp(-0.5 * ((np.arange(20) - 7) / 3) ** 2)).astype(int)
@@ -33,7 +33,7 @@ def test_quantiles_of_known_users():
     bins = np.searchsorted(np.cumsum(COUNTS) / N, ASKED)
     assert low.tolist() == [AGES.ends[bins].tolist()]
     assert high.tolist() == [AGES.ends[bins + 1].tolist()]
-    _, low, high = quantiles(exact([COUNTS / N]), ASKED)
+    _, low, high = quantiles(exact([COUNTS / N]), ASKED, spread="even")
     np.testing.assert_allclose([low, high], [value, value], atol=1e-3)
 
 
@@ -51,6 +51,8 @@ def test_values_and_intervals_are_in_order():
     plain = quantiles(estimate, ASKED)
     for one in (wider, all_at_once):
         assert np.mean(one.high - one.low) > np.mean(plain.high - plain.low)
+    even = quantiles(estimate, ASKED, spread="even")
+    assert np.all((plain.low <= even.low) & (even.high <= plain.high))
 
 
 def test_values_may_be_post_processed():
@@ -130,10 +132,56 @@ def test_intervals_cover_as_often_as_they_say(seed, spread):
     assert not is_rejected(missed(seed, True, spread=spread).any(axis=1))
 
 
+@pytest.mark.filterwarnings("ignore:Neighbouring bins differ")
 def test_intervals_of_too_little_noise_are_rejected(seed):
     """Negative control: with a 25th of the variance the same tests find too many misses."""
     assert is_rejected(missed(seed, False, 25).any(axis=1))
     assert is_rejected(missed(seed, True, 25).any(axis=1))
+
+
+# -- numbers that are heaped ------------------------------------------------------------------
+FIVES = np.round(20 * np.random.default_rng(5).normal(0.4, 0.12, 100_000)).clip(0, 19) / 20
+CUT = np.sort(np.random.default_rng(6).random((30, 2)), axis=1)
+
+
+def coverage_of_heaps(seed, spread):
+    """How often 95 % intervals of quantiles, of ranges that cut bins and of means cover."""
+
+    def collected(n_bins):
+        bins = Domain.bins(n_bins, bounds=(0, 1))
+        counts = np.bincount(bins.encode(FIVES + 1e-9), minlength=n_bins)
+        return HadamardResponse(3.0, categories=bins, random_state=seed).simulate(counts, 60)
+
+    raw = collected(24)  # some bins have no multiple of .05
+    inside = (CUT[:, :1] <= FIVES) & (CUT[:, 1:] > FIVES)
+    asked = between(CUT, spread=spread), mean(spread=spread)
+    found = [
+        (np.quantile(FIVES, ASKED), quantiles(raw, ASKED, spread=spread)[1:]),
+        (inside.mean(axis=1), raw.confidence_interval(0.95, asked[0])),
+        (FIVES.mean(), collected(20).confidence_interval(0.95, asked[1])),  # at their lower ends
+    ]
+    return [np.mean((low <= truth) & (truth <= high)) for truth, (low, high) in found]
+
+
+def test_intervals_hold_wherever_users_are_within_bins(seed):
+    """With 60 collections, .88 is five standard errors of .028 or less below .95 (where errors of a
+    collection are alike); the negative control is that users are spread evenly.
+    """
+    assert min(coverage_of_heaps(seed, "any")) > 0.88
+    with pytest.warns(UserWarning, match="Neighbouring bins differ by more than noise"):
+        wrong = coverage_of_heaps(seed, "even")
+    assert max(wrong) < 0.88
+
+
+@pytest.mark.parametrize("d", [16, 64])
+def test_curves_are_no_heaps(seed, d):
+    """None of 20 collections of a curve makes a warning (at most 1 in 1,000 would)."""
+    bins = Domain.bins(d, bounds=(0, 1))
+    centres = (bins.ends[1:] + bins.ends[:-1]) / 2
+    counts = np.round(10**6 * centres**4 * (1 - centres)).astype(int)
+    estimate = HadamardResponse(2.0, categories=bins, random_state=seed).simulate(counts, 20)
+    quantiles(estimate, ASKED, spread="even")
+    estimate.confidence_interval(0.95, between([(0.1, 0.3)], spread="even"))
 
 
 def test_prefixes_have_a_band():

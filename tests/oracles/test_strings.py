@@ -1,9 +1,12 @@
 """Strings that nobody lists: coders, exact privacy, the search, and everything a collector does."""
 
 import itertools
+import json
 import pickle
+import string
 import unicodedata
 from fractions import Fraction
+from importlib.resources import files
 
 import numpy as np
 import pandas as pd
@@ -126,7 +129,7 @@ def test_equal_strings_have_equal_digests():
         ({"alphabet": "aba"}, "different letters"),
         ({"alphabet": ""}, "different letters"),
         ({"alphabet": "ab\ud800"}, "different letters"),
-        ({"alphabet": None}, "needs an alphabet"),
+        ({"alphabet": "ab", "code": {"a": 1}}, "got both"),
         ({"alphabet": "ab", "max_length": 0}, "max_length= from 1"),
         ({"alphabet": "ab", "max_length": True}, "max_length= from 1"),
         ({"alphabet": "ab", "max_digits": 3}, "with code= only"),
@@ -139,6 +142,51 @@ def test_equal_strings_have_equal_digests():
 def test_bad_domains_are_refused(given, words):
     with pytest.raises(ValueError, match=words):
         Domain.strings(**given)
+
+
+def test_the_public_code():
+    """It is part of the protocol, so it never changes; and it says where it is from."""
+    domain = Domain.strings()
+    assert domain.digest == "8fb122c51e35902b27bfc7f65be7fe0febf0cc1d6c84ea2751187eed0802dc78"
+    words = dict(zip(domain.alphabet, domain.coder(7).words[1:], strict=True))
+    assert set(string.printable.strip() + " äßçñøłœşðþαжє") <= set(words)
+    lengths = {letter: len(word) for letter, word in words.items()}
+    assert max(lengths[one] for one in "aeinrst") < min(lengths[one] for one in "QXqxäж")
+    text = files("sklearn_ldp._domains").joinpath("data/letters.json").read_text("utf-8")
+    assert "Unicode CLDR" in json.loads(text)["source"]
+    assert "UNICODE LICENSE V3" in (
+        files("sklearn_ldp._domains").joinpath("data/LICENSE.unicode").read_text("utf-8")
+    )
+
+
+@pytest.mark.filterwarnings("ignore:StringOracle looked for")
+def test_a_string_and_a_longer_one_that_is_cut_off_behind_it_are_one_category():
+    """The last digits of the longer one are part of a letter, so both are called "ab"."""
+    code = {"a": 100, "b": 100, "": 100, **dict.fromkeys("cdefghijklmnopqrstuv", 1)}
+    cut = Domain.strings(code=code, max_length=3, max_digits=6)
+    words = cut.coder(2).words
+    assert [len(words[i]) for i in (0, 1, 2)] == [2, 2, 2]
+    assert len(words[3]) > 2
+    options = {"hash_range": 2, "n_found": 4, "expected_n_users": 10_000, "random_state": 0}
+    oracle = StringOracle(8.0, alphabet=cut, **options)
+    found = oracle.fit(["ab", "abc", "ba"], sample_weight=[3000, 2000, 1000]).estimate_
+    assert sorted(found.categories) == ["ab", "ba"]
+    assert found["ab"] == pytest.approx(0.5, abs=0.1)
+
+
+def test_the_public_code_is_the_default(seed):
+    """Words of a language that it was not made of, and letters that it hardly has."""
+    words = {"egyszerű": 4000, "hónap": 3000, "ősz": 2000, "Árvíz 2024": 1000}
+    found = StringOracle(6.0, n_found=4, expected_n_users=10_000, random_state=seed).fit(
+        list(words), sample_weight=list(words.values())
+    )
+    assert set(found.estimate_.categories) == set(words)
+    other = StringOracle(6.0, alphabet=Domain.strings().alphabet, expected_n_users=10_000)
+    with pytest.raises(ValueError, match="another collection"):
+        found.aggregate(other.privatize(["hónap"]))
+    assert StringOracle(missing="report").privatize(["日本", None]).shape == (2, 3)
+    with pytest.raises(ValueError, match="not in its alphabet"):
+        StringOracle().privatize(["日本"])
 
 
 @pytest.mark.parametrize(
@@ -165,7 +213,7 @@ def test_bad_strings_are_refused_and_not_shown(values, words):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"alphabet": None}, "needs an alphabet"),
+        ({"alphabet": 5}, "needs an alphabet"),
         ({"max_length": 0}, "StringOracle needs max_length"),
         ({"n_found": 0}, "n_found"),
         ({"expected_n_users": 0}, "expected_n_users"),
