@@ -24,6 +24,7 @@ _SYSTEM_BYTES = 1 << 12  # drawn from the operating system itself
 _SMALL_SUBSET = 16  # a subset of fewer than one in this many items is small
 _PLACES = 16  # tried at a time in each row of bits
 _BIT = np.array([128 >> i for i in range(8)], dtype=np.uint8)
+_FEW_ENDS = 12  # from here on searching is quicker, measured with a million words (2026-11-25)
 _OCTET_BLOCK = 1 << 16  # words worked on at a time
 _TIE = np.uint64(2**64 - 1)  # no eight booleans look like this
 
@@ -105,6 +106,16 @@ def zero_bit_threshold(epsilon: float) -> int:
     ratio = exp_lower_bound(epsilon)
     exact = TWO_64 / (ratio + 1)
     return int(-(-exact.numerator // exact.denominator))
+
+
+def n_reached(ends: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return how many of some rising ends each value reaches, as `searchsorted` does."""
+    if len(ends) > _FEW_ENDS:
+        return np.searchsorted(ends, values, side="right")
+    result = np.zeros(np.shape(values), dtype=np.int64)
+    for end in ends:  # quicker than searching
+        result += values >= end
+    return result
 
 
 class Coins:
@@ -221,8 +232,7 @@ class Coins:
         ndarray of shape (size,)
             int64, in ``range(len(bounds))``.
         """
-        words = self.bytes(8 * size).view("<u8")
-        return np.searchsorted(np.array(bounds[:-1], dtype=np.uint64), words, side="right")
+        return n_reached(np.array(bounds[:-1], dtype=np.uint64), self.bytes(8 * size).view("<u8"))
 
     def choices(self, bounds: np.ndarray, laws: np.ndarray) -> np.ndarray:
         """Draw from a few outcomes by one of several laws, as `choice` does by a single one.
