@@ -111,10 +111,7 @@ class App:
         """Answer a request."""
         if scope["type"] != "http":
             return
-        pairs = (
-            (key.decode("latin-1"), value.decode("latin-1")) for key, value in scope["headers"]
-        )
-        headers = dict(pairs)
+        headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
         origin, allowed = headers.get("origin"), {"vary": "origin"}
         is_own = origin is None or urlsplit(origin).netloc == headers.get("host", "")
         if origin in self._question.origins:

@@ -203,15 +203,15 @@ class Store:
 
     def _commit(self, posts: list[Post]) -> list[tuple[Any, Any]]:
         """Write reports that are new, wait for the disk once, and return what became of each."""
-        outcomes, fresh = list[tuple[Any, Any]](), list[np.ndarray]()
+        outcomes, fresh, full = list[tuple[Any, Any]](), list[np.ndarray](), None
         try:
             for post, checked in zip(posts, self._checked(posts), strict=True):
-                outcome: Any = checked if isinstance(checked, str) else ""
+                outcome: Any = full or (checked if isinstance(checked, str) else "")
                 try:
                     if not outcome:
                         self._write(post, checked, fresh)
                 except OSError as error:  # a full disk: what was written so far stays
-                    outcome = error
+                    outcome = full = error
                 outcomes.append((post.ticket, outcome))
             if fresh:
                 self._present.sync()
