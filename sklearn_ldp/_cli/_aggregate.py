@@ -167,18 +167,25 @@ def _claimed(arguments: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -> Any:
-    from ..collection import aggregate
+    from ..collection import RepeatedBatchError, aggregate
 
     paths = list(_paths(arguments.files, arguments.on_refusal == "skip"))
     make_folder(arguments.checkpoint)
     with Progress(len(paths)) as progress:
         batches = _batches(paths, arguments, progress)
-        return aggregate(batches, oracle, **options)
+        while True:  # after a copy, it goes on with the batches that are left
+            try:
+                return aggregate(batches, oracle, **options)
+            except RepeatedBatchError as error:
+                if arguments.on_repeat == "stop" or "seen the reports of" not in str(error):
+                    raise
+                say(f"skipped, as whoever sends one report again and again can do: {error}")
 
 
 def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
     """Yield the files; one that is missing is an error, or refused later if it may be missing."""
     from .._collection.sources import SUFFIXES, report_files
+    from .._serve.slots import held_in
 
     for file in files:
         if str(file) == "-":
@@ -191,7 +198,11 @@ def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
         if not file.is_dir():
             check_suffix(file, tuple(SUFFIXES), option="")
-        yield from report_files(file)
+        try:
+            found = report_files(file)
+        except ValueError as error:  # there are none, or not yet
+            raise ValueError(held_in(file) or error) from None
+        yield from found
 
 
 def _batches(paths: list[Any], arguments: Any, progress: Progress) -> Iterator[Any]:

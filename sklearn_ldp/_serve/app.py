@@ -22,7 +22,8 @@ from .._estimate_report import STYLE, EstimateReport
 from .._mechanisms import Counts
 from .._utils.files import read_regular, replacing
 from ..postprocessing import EmpiricalBayes
-from .store import OWN, Post, Store
+from .slots import OWN
+from .store import Post, Store
 
 SECONDS = 5.0  # for a head, and for a body
 _BODY = 1 << 16  # bytes, and more where a report is larger

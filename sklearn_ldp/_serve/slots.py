@@ -12,6 +12,7 @@ import numpy as np
 
 from .._utils.files import open_regular, replacing
 
+OWN = ".serve"  # the folder of what is not sealed; readers of reports leave hidden ones out
 _FORMAT, _VERSION = "sklearn_ldp slots", 1
 _HEAD = 4096  # bytes of the header, padded with blanks
 _TAG, _CRC = 8, 4  # bytes before and after a record
@@ -42,13 +43,15 @@ class Slots(NamedTuple):
     configuration: dict[str, Any]
     width: int  # bytes of a record
     n_slots: int
+    seconds: float  # after which it is sealed, if it has the least number of reports
     file: Any  # a descriptor
 
     @classmethod
-    def make(cls, path: Path, batch_id: str, configuration: dict, width: int, n_slots: int) -> Any:
-        """Write a file of free slots, and open it."""
-        head = {"format": _FORMAT, "version": _VERSION, "id": batch_id, "width": width}
-        head |= {"n_slots": n_slots, "configuration": configuration}
+    def make(cls, path: Path, *parts: Any) -> Any:
+        """Write a file of free slots, of these parts in their order, and open it."""
+        head = {"format": _FORMAT, "version": _VERSION}
+        head |= dict(zip(cls._fields[1:-1], parts, strict=True))
+        _, _, width, n_slots, _ = parts
         left = n_slots * (_TAG + width + _CRC)
         with replacing(path) as file:
             file.write(json.dumps(head).encode().ljust(_HEAD))
@@ -63,12 +66,12 @@ class Slots(NamedTuple):
             try:
                 head = json.loads(file.read(_HEAD))
                 known = (head["format"], head["version"]) == (_FORMAT, _VERSION)
-                parts = head["id"], head["configuration"], head["width"], head["n_slots"]
+                parts: Any = [head[name] for name in cls._fields[1:-1]]
             except (ValueError, TypeError, KeyError):
                 known = False
         if not known:
             raise ValueError(f"{path} is no file of slots that this release can read.")
-        return cls(path, *parts, os.open(path, os.O_RDWR | _BINARY))
+        return cls._make([path, *parts, os.open(path, os.O_RDWR | _BINARY)])
 
     def write(self, slot: int, tag: bytes, record: bytes) -> None:
         """Write a slot; `sync` makes it durable."""
@@ -106,3 +109,16 @@ class Slots(NamedTuple):
         """Close the file and remove it."""
         os.close(self.file)
         self.path.unlink(missing_ok=True)
+
+
+def held_in(folder: Any) -> str:
+    """Say how many reports a server holds in a folder, and when they are sealed; or nothing."""
+    paths = sorted((Path(folder) / OWN).glob("*.slots"))
+    files = [Slots.open(path) for path in paths]
+    n = sum(len(one.read()[0]) for one in files)
+    for one in files:
+        os.close(one.file)
+    if not n:
+        return ""
+    when = f"at {files[0].n_slots:,}, after {files[0].seconds:g} s or when the server ends"
+    return f"{folder}: nothing is sealed yet: {n:,} reports are held, and sealed {when}."

@@ -29,9 +29,8 @@ from .._mechanisms import Counts
 from .._utils.arrays import pack_arrays, unpack_arrays
 from .._utils.files import make_folder, read_regular, replacing
 from ..collection import write_reports
-from .slots import Slots, shuffled
+from .slots import OWN, Slots, shuffled
 
-OWN = ".serve"  # the folder of what is not sealed; readers of reports leave hidden ones out
 _MOST_AT_ONCE = 4096  # posts of one round of the committer
 _PATIENCE = 5.0  # seconds until the disk is asked again for what it has refused
 _SALT = 32
@@ -288,7 +287,8 @@ class Store:
     def _new(self) -> Slots:
         batch_id = secrets.token_hex(16)
         path = self._own / f"{batch_id}.slots"
-        shape = row_bytes(self._fields), self.rules.batch_reports
+        rules = self.rules
+        shape = row_bytes(self._fields), rules.batch_reports, rules.batch_seconds
         return Slots.make(path, batch_id, self.protocol.configuration, *shape)
 
     def _later(self, work: Callable[..., Any], *args: Any) -> Future:
