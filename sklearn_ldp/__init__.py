@@ -8,7 +8,7 @@ from ._version import __version__ as __version__
 # Where the names are, which are imported when they are first asked for; type checkers read below.
 _HOMES = {
     "_domains": "Domain",
-    "_estimates": "EstimateSet FrequencyEstimate",
+    "_estimates": "EstimateSet FrequencyEstimate load_estimate",
     "_noise": "NoiseModel",
     "model_selection": "HeldOutSearch SyntheticSearch",
     "oracles": """
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ._domains import Domain as Domain
     from ._estimates import EstimateSet as EstimateSet
     from ._estimates import FrequencyEstimate as FrequencyEstimate
+    from ._estimates import load_estimate as load_estimate
     from ._noise import NoiseModel as NoiseModel
     from .model_selection import HeldOutSearch as HeldOutSearch
     from .model_selection import SyntheticSearch as SyntheticSearch

@@ -28,8 +28,8 @@ from ._mechanisms.coins import CoinStreams
 from ._mechanisms.mechanism import Mechanism
 from ._noise import Noise
 from ._utils.docs import Documented, fill_in
+from ._utils.privacy import HARDLY_ANY, warn_of_epsilon, warn_of_learned, warn_of_output, warn_once
 from ._utils.privacy import PrivacyWarning as PrivacyWarning
-from ._utils.privacy import warn_of_epsilon, warn_of_learned, warn_of_output, warn_once
 from ._utils.random import RandomState
 from ._utils.state import Uncached
 from ._utils.typing import Column, Values
@@ -148,6 +148,8 @@ class Collected(Uncached):
         Whether some rows stood for several users (``sample_weight``).
     groups : Groups or None, default=None
         Groups that are estimated apart; None makes one estimate of all users.
+    is_learned : bool, default=False
+        Whether the domain was learned from users' values.
     """
 
     protocol: Protocol
@@ -157,6 +159,22 @@ class Collected(Uncached):
     first: int = 0
     is_weighted: bool = False
     groups: Groups | None = None
+    is_learned: bool = False
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What a report of the estimate says of the users' privacy."""
+        seed, epsilon = self.parameters["random_state"], self.protocol.epsilon
+        said = {
+            "That the domain was public: it was learned from the users' values, which leaks those "
+            "that occur.": self.is_learned,
+            "That the reports protect anybody: the oracle has a seed, which is for "
+            "simulations.": seed is not None,
+            f"That the reports protect anybody: no one does at epsilon = {epsilon:g}.": (
+                epsilon > HARDLY_ANY
+            ),
+        }
+        return tuple(text for text, is_true in said.items() if is_true)
 
     @property
     def mechanism(self) -> Any:
@@ -885,13 +903,20 @@ class BaseCollector(  # type: ignore[call-arg]
         self._check_parameters()
         learns = self._is_auto() and self.input == "values" and X is not None
         domain = self._learned_domain(X) if learns else self._domain()
-        if learns and not declares_levels(X):
+        is_learned = learns and not declares_levels(X)
+        if is_learned:
             warn_of_learned(self._name, "the domain", self._domain_parameter, self.random_state)
         if self.input == "values" and X is not None:
             warn_of_epsilon(self._name, self.epsilon, self.random_state)
         protocol = self._protocol_over(domain.closed())
         streams = CoinStreams(self.random_state)
-        return Collected(protocol, protocol.empty, streams, self.get_params(deep=False))
+        return Collected(
+            protocol,
+            protocol.empty,
+            streams,
+            self.get_params(deep=False),
+            is_learned=is_learned,
+        )
 
     def _continued(self) -> Collected:
         """Return the collection to add to, which must agree with the current parameters."""

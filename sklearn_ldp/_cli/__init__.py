@@ -15,7 +15,8 @@ a collection, step by step:
   sklearn-ldp privatize people.csv --categories domain.txt --output reports/today.parquet
   sklearn-ldp aggregate reports --categories domain.txt --checkpoint state.npz
   sklearn-ldp estimate state.npz --categories domain.txt --output estimate.csv
-in a web page, users randomise with the module that `sklearn-ldp client` writes
+on a web page: `sklearn-ldp serve` asks and collects, or users randomise with the module that
+`sklearn-ldp client` writes for pages of your own
 with --domains domains.json instead, people.csv has several columns, and each user is asked for one
 
 exit codes: 0 done, 1 refused or failed (one line on standard error says why), 2 wrong arguments,
@@ -53,6 +54,7 @@ _COMMANDS = {
     "demo": "the main job on real data, in a minute",
     "plan": "expected errors and needed users of every oracle",
     "privatize": "a file of values in, a file of reports out",
+    "serve": "a web page that asks one question, and a collector behind it",
     "client": "a JavaScript module that randomises answers in a browser",
     "aggregate": "files of reports in, a collection that can be resumed out",
     "estimate": "a file of values or a histogram in, an estimate out",

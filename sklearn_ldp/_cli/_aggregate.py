@@ -4,8 +4,9 @@ Add up reports that `sklearn-ldp privatize` or sklearn_ldp.collection.write_repo
 Each file is a batch and counts once, whatever its name and however often it comes. A batch that is
 damaged, or of another configuration, is refused as a whole. The state of the collection is kept in
 a checkpoint: the same command resumes from it after Ctrl-C or a crash, and when it is run again it
-adds the batches that are new. If two run at the same time, one waits for the other.
-`sklearn-ldp estimate` reads the checkpoint.
+adds the batches that are new. If two run at the same time, one waits for the other. Oracle, epsilon
+and round are those of the checkpoint or, if there is none, of the first file: only the public
+domain must be given. `sklearn-ldp estimate` reads the checkpoint.
 
 ----
 examples:
@@ -26,7 +27,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
 from typing import Any, NoReturn
@@ -35,8 +36,11 @@ from .._utils.files import check_writable, make_folder
 from .._utils.progress import Progress
 from .._utils.text import printable
 from ._arguments import (
+    ORACLE_NAMES,
     add_domain_options,
     add_shared,
+    adopt,
+    as_options,
     check_suffix,
     count,
     declared_oracle,
@@ -78,9 +82,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "what to do with a batch that comes twice in this call (default: ignore)"
     source.add_argument("--on-repeat", choices=["stop", "ignore"], default="ignore", help=text)
     method = parser.add_argument_group("what the reports must be")
-    add_shared(method, "--epsilon", "--oracle")
+    told = "default: as the checkpoint or the first file says"
+    text = f"how users randomise: {ORACLE_NAMES} ({told}; with --domains the best one for each)"
+    add_shared(method, "--oracle", help=text)
+    text = f"privacy budget of one report, > 0 ({told})"
+    add_shared(method, "--epsilon", default=None, help=text)
+    add_shared(method, "--round", default=None, help=f"name of the collection ({told})")
     add_domain_options(method)
-    add_shared(method, "--round", "--key-file")
+    add_shared(method, "--key-file")
     for option, text in _CAPS.items():
         method.add_argument(option, type=count, metavar="N", help=f"{text} (default: no limit)")
     target = parser.add_argument_group("output")
@@ -105,11 +114,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Add up the reports, and print a summary of the collection."""
     from .._collection.checkpoints import other_user
-    from ..collection import Caps
+    from ..collection import Caps, CheckpointError, RefusedBatchError
 
     path = arguments.checkpoint
     check_writable(path)
     caps = [option.removeprefix("--").replace("-", "_") for option in _CAPS]
+    adopt(arguments, _claimed(arguments))
     oracle = declared_oracle(arguments)
     options = {
         "collection_round": arguments.round,
@@ -128,6 +138,10 @@ def run(arguments: argparse.Namespace) -> None:
     try:
         with ending_like_ctrl_c():
             server = work(arguments, oracle, options)
+    except (RefusedBatchError, CheckpointError) as error:
+        told = as_options(_claimed(arguments) or {})
+        is_other = "of another collection" in str(error) or "of this collection" in str(error)
+        raise ValueError(f"{error} They say: {told}." if is_other and told else error) from None
     except KeyboardInterrupt:
         if path.exists():
             say(f"interrupted: {path} holds what was added, and the same command goes on from it")
@@ -137,19 +151,41 @@ def run(arguments: argparse.Namespace) -> None:
     print(server.summary())
 
 
+def _claimed(arguments: argparse.Namespace) -> dict[str, Any] | None:
+    """The configuration that the checkpoint claims, or the first file; None if neither tells."""
+    from .._collection import checkpoints
+    from ..collection import describe_reports
+
+    path = arguments.checkpoint
+    with suppress(ValueError, OSError):  # which are errors when they are read in earnest
+        if path.exists():
+            return checkpoints.claimed_configuration(path)
+        for file in _paths(arguments.files, may_miss=True):
+            with suppress(ValueError, OSError):
+                return describe_reports(file)["configuration"]  # "-" has no suffix, and is none
+    return None
+
+
 def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -> Any:
-    from ..collection import aggregate
+    from ..collection import RepeatedBatchError, aggregate
 
     paths = list(_paths(arguments.files, arguments.on_refusal == "skip"))
     make_folder(arguments.checkpoint)
     with Progress(len(paths)) as progress:
         batches = _batches(paths, arguments, progress)
-        return aggregate(batches, oracle, **options)
+        while True:  # after a copy, it goes on with the batches that are left
+            try:
+                return aggregate(batches, oracle, **options)
+            except RepeatedBatchError as error:
+                if arguments.on_repeat == "stop" or "seen the reports of" not in str(error):
+                    raise
+                say(f"skipped, as whoever sends one report again and again can do: {error}")
 
 
 def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
     """Yield the files; one that is missing is an error, or refused later if it may be missing."""
     from .._collection.sources import SUFFIXES, report_files
+    from .._serve.slots import held_in
 
     for file in files:
         if str(file) == "-":
@@ -162,7 +198,11 @@ def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
         if not file.is_dir():
             check_suffix(file, tuple(SUFFIXES), option="")
-        yield from report_files(file)
+        try:
+            found = report_files(file)
+        except ValueError as error:  # there are none, or not yet
+            raise ValueError(held_in(file) or error) from None
+        yield from found
 
 
 def _batches(paths: list[Any], arguments: Any, progress: Progress) -> Iterator[Any]:

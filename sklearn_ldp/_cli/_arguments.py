@@ -7,10 +7,11 @@ import importlib
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from .. import model_selection, oracles, postprocessing
@@ -115,6 +116,38 @@ def declared_oracle(arguments: Any) -> oracles.BaseOracle | ColumnOracle | oracl
         return make_survey(arguments, read_domains(arguments.domains))
     domain = Domain.of(read_categories(arguments.categories), "--categories")
     return make_oracle(arguments, domain)
+
+
+def adopt(arguments: Any, configuration: Mapping[str, Any] | None) -> None:
+    """Fill in oracle, epsilon and round, where they are not given, as reports say they are."""
+    # configuration: that of the reports; None if they cannot be asked. It is their senders' claim,
+    # and whatever does not fit the oracle that is made of it is refused as always.
+    known = _options_of(configuration or {})
+    if arguments.domains is not None or arguments.strings is not None:
+        known.pop("oracle", None)  # that of a whole survey, which is made of its domains
+    taken = {name: one for name, one in known.items() if getattr(arguments, name) is None}
+    vars(arguments).update(taken)
+    if arguments.epsilon is None:
+        arguments.epsilon = 1.0
+    arguments.round = arguments.round or ""
+
+
+def as_options(configuration: Mapping[str, Any]) -> str:
+    """Return the options that reports of a configuration need, such as ``--oracle grr``."""
+    known = _options_of(configuration).items()
+    return " ".join(f"--{name} {quote(printable(f'{one}'))}" for name, one in known if one != "")
+
+
+def _options_of(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Oracle, epsilon and round of a configuration, as far as they may be options."""
+    found, names = dict[str, Any](), {_plain(name): name for name in named_oracles()}
+    oracle, epsilon, of = (configuration.get(x) for x in ("oracle", "epsilon", "collection_round"))
+    if isinstance(oracle, str) and _plain(kebab(oracle)) in names:
+        is_mixing = configuration.get("hash_family") == "mixing"
+        found["oracle"] = names[_plain(kebab(oracle))] + "-mixing" * is_mixing
+    if isinstance(epsilon, float) and 0 < epsilon < math.inf:
+        found["epsilon"] = epsilon
+    return {**found, "round": of} if isinstance(of, str) else found
 
 
 def default_postprocessors() -> dict[str, Any]:

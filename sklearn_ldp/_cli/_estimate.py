@@ -25,8 +25,7 @@ What FILE holds is recognised by its content:
                  header is refused until --value-column or --no-header says what it is
                  an empty cell is a missing answer, if the domain has a category for it (null)
   checkpoint     what `sklearn-ldp aggregate` has written: real reports, nothing is simulated; give
-                 the --oracle, --epsilon, --categories (or --domains) and --round of the
-                 collection
+                 the --categories (or --domains) of the collection, as it knows the rest
 
 ----
 privacy: the reports are as private as epsilon says when the domain is public (--categories or
@@ -48,6 +47,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ import numpy as np
 
 from .._inference import table_intervals
 from .._mechanisms.mechanism import chunk_users
-from .._utils.files import shorten
+from .._utils.files import check_writable, make_folder, shorten
 from .._utils.progress import Progress
 from ..datasets import read_histogram
 from ..queries import full_domain, groups, random_sets, ranges, top_k
@@ -64,8 +64,11 @@ from ._arguments import (
     add_domain_options,
     add_shared,
     add_value_options,
+    adopt,
     all_postprocessors,
     all_searches,
+    as_options,
+    check_suffix,
     check_table_output,
     declared_oracle,
     has_domain,
@@ -104,9 +107,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "of a column; without it the domain is learned from the raw values, which leaks it",
     )
     add_value_options(source)
-    add_shared(source, "--round", "--key-file")
+    text = "name of the collection (default: as the checkpoint says)"
+    add_shared(source, "--round", default=None, help=text)
+    add_shared(source, "--key-file")
     method = parser.add_argument_group("method")
-    add_shared(method, "--epsilon", "--oracle")
+    text = "privacy budget of one report, > 0 (default: as the checkpoint says, otherwise 1)"
+    add_shared(method, "--epsilon", default=None, help=text)
+    add_shared(method, "--oracle")
     posts = [*all_postprocessors(), *all_searches()]
     method.add_argument(
         "--post",
@@ -129,6 +136,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_shared(method, "--seed", "--jobs")
     target = parser.add_argument_group("output")
     add_shared(target, "--output", "--level")
+    text = "also write a report, one page of HTML with a picture and what may be said"
+    target.add_argument("--html", type=Path, metavar="FILE", help=text)
+    target.add_argument("--question", default="", help="with --html, the title of the report")
     text = "order of the rows: that of the domain, or largest first (default: domain)"
     target.add_argument("--sort", choices=["domain", "frequency"], default="domain", help=text)
 
@@ -168,6 +178,10 @@ def run(arguments: argparse.Namespace) -> None:
             "questions of their own: use EmpiricalBayes(queries={column: ..}) in Python."
         )
     _refuse_reports(arguments.file)
+    if arguments.html is not None:
+        check_suffix(arguments.html, (".html",), option="--html ")
+        check_writable(arguments.html)
+    adopt(arguments, _claimed(arguments.file))
     raw = _collected(arguments) if _is_checkpoint(arguments.file) else _simulated(arguments)
     if arguments.strings is not None and 0 in raw.shape:
         raise ValueError("no string is detected: more users, or a larger epsilon, are needed.")
@@ -179,6 +193,9 @@ def run(arguments: argparse.Namespace) -> None:
         write_tables(_tables(raw, estimate, arguments), arguments.output)
     else:
         write_table(_written(raw, estimate, arguments), arguments.output)
+    if arguments.html is not None:
+        make_folder(arguments.html)
+        estimate.report(arguments.level, question=arguments.question).save(arguments.html)
     if not has_domain(arguments):
         say(
             "warning: the domain is learned from the raw values, which leaks it: fine for a "
@@ -234,6 +251,15 @@ def _is_checkpoint(path: Path) -> bool:
         return file.read(4) == b"PK\3\4"  # an npz is a zip archive
 
 
+def _claimed(path: Path) -> dict[str, Any] | None:
+    """The configuration that a checkpoint claims to have; None for any other file."""
+    from .._collection.checkpoints import claimed_configuration
+
+    with suppress(ValueError):  # errors when it is read in earnest
+        return claimed_configuration(path) if _is_checkpoint(path) else None
+    return None
+
+
 def _refuse_reports(path: Path) -> None:
     """Refuse a file of reports, which looks like one of values: its beginning or end says so."""
     if not path.is_file():
@@ -251,7 +277,7 @@ def _refuse_reports(path: Path) -> None:
 
 def _collected(arguments: argparse.Namespace) -> Any:
     """Return the estimate of a collection that ``sklearn-ldp aggregate`` has added up."""
-    from ..collection import Aggregator
+    from ..collection import Aggregator, CheckpointError
 
     if not has_domain(arguments):
         raise ValueError(
@@ -262,7 +288,12 @@ def _collected(arguments: argparse.Namespace) -> Any:
         raise ValueError("--seed is for simulations; these reports were made by their users.")
     oracle = declared_oracle(arguments)
     options = {"collection_round": arguments.round, "key": read_key(arguments.key_file)}
-    return Aggregator.load(arguments.file, oracle, **options).estimate_
+    try:
+        return Aggregator.load(arguments.file, oracle, **options).estimate_
+    except CheckpointError as error:
+        told = as_options(_claimed(arguments.file) or {})
+        is_other = "of this collection" in str(error) and told
+        raise ValueError(f"{error} It says: {told}." if is_other else error) from None
 
 
 def _simulated(arguments: argparse.Namespace) -> Any:

@@ -6,14 +6,12 @@ import hashlib
 import hmac
 import io
 import json
-import math
 import os
 import random
 import socket
 import stat
 import sys
 import time
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from .._mechanisms import Protocol, configuration_difference
+from .._utils.arrays import pack_arrays, unpack_arrays
 from .._utils.files import errors_name, open_regular, read_regular, replacing, resolved, sweep
 from .._utils.typing import FilePath
 from ._batches import Key
@@ -39,7 +38,6 @@ _BYTES = ("header", "ids", "digests")  # the others are little-endian integers o
 # file's last bytes.
 _SEAL = 64
 _NO_DIGEST = bytes(N_BYTES)  # zeros stand for a batch without a digest
-_MAX_NPY_HEADER = 512
 _LOCKED_BYTE = 1 << 30  # Windows lets nobody read a locked byte, and the text stands at the front
 
 _held: set[int] = set()  # descriptors of the locks of this process
@@ -148,15 +146,8 @@ def _pack(state: Checkpoint, key: Key | None = None) -> bytes:
         "sizes": tally.sizes,
         "digests": np.array(digests, dtype=f"S{width}").view(np.uint8).reshape(-1, width),
     }
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in members.items():
-            # A ZipInfo of its own holds no time.
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                array = np.ascontiguousarray(array, dtype=_dtype(name))
-                np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
-        archive.comment = b"0" * _SEAL
-    content = file.getbuffer()
+    arrays = {name: np.asarray(array, dtype=_dtype(name)) for name, array in members.items()}
+    content = pack_arrays(arrays, b"0" * _SEAL)
     content[-_SEAL:] = _seal(content[:-_SEAL], key)
     return bytes(content)
 
@@ -195,35 +186,25 @@ def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Check
         raise CheckpointError(f"{path} is not a checkpoint of this collection: {error}.") from None
 
 
+def claimed_configuration(path: FilePath) -> dict:
+    """Return the configuration that a checkpoint claims to have; `read` compares it."""
+    header = json.loads(_members(read_regular(path))["header"].tobytes())
+    if not isinstance(header, dict) or not isinstance(header.get("configuration"), dict):
+        raise ValueError("its header is damaged")
+    return header["configuration"]
+
+
 def _members(content: bytes) -> dict[str, np.ndarray]:
-    """The arrays of an npz archive, none of which can be larger than the file."""
-    members = {}
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        infos = archive.infolist()
-        names = tuple(info.filename.removesuffix(".npy") for info in infos)
-        if names not in _ARRAYS.values():
-            raise ValueError("its arrays are not those of a checkpoint")
-        for name, info in zip(names, infos, strict=True):
-            if info.compress_type != zipfile.ZIP_STORED or info.file_size > len(content):
-                raise ValueError(f"its array {name} is compressed, or larger than the file")
-            members[name] = _array(archive.read(info), name)
+    """The arrays of a checkpoint, whose names and types must be known."""
+    members = unpack_arrays(content)
+    if tuple(members) not in _ARRAYS.values():
+        raise ValueError("its arrays are not those of a checkpoint")
+    for name, array in members.items():
+        if array.dtype != _dtype(name) or array.ndim > 2:
+            raise ValueError(
+                f"its array {name} is of dtype {array.dtype}, {array.ndim}-dimensional"
+            )
     return members
-
-
-def _array(content: bytes, name: str) -> np.ndarray:
-    """An array of known type from the bytes of a npy file, whose size must match exactly."""
-    file = io.BytesIO(content)
-    if np.lib.format.read_magic(file) != (1, 0):
-        raise ValueError(f"its array {name} is of another version of the npy format")
-    shape, is_fortran, found = np.lib.format.read_array_header_1_0(
-        file, max_header_size=_MAX_NPY_HEADER
-    )
-    n_bytes, size = len(content) - file.tell(), found.itemsize * math.prod(shape)
-    if found != _dtype(name) or is_fortran or len(shape) > 2 or size != n_bytes:
-        raise ValueError(
-            f"its array {name} claims dtype {found} and shape {shape!r:.80} in {n_bytes} bytes"
-        )
-    return np.frombuffer(content, found, offset=file.tell()).reshape(shape)
 
 
 def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -> Checkpoint:

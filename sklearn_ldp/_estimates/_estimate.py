@@ -15,12 +15,14 @@ from numpy.typing import ArrayLike
 
 from .._domains import Domain
 from .._domains.values import as_vector, is_row_index, places_of
+from .._estimate_report import Kept
 from .._inference import (
     ConfidenceInterval,
     Discoveries,
     EstimateDifference,
     at_level,
     confidence_interval,
+    describe_estimate,
     detected,
     quartiles,
     refuse_without_law,
@@ -38,7 +40,7 @@ _LEVEL = 0.95  # of the intervals in the representation of a notebook
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FrequencyEstimate:
+class FrequencyEstimate(Kept):
     """Estimated frequencies of categories, and what is known about their noise.
 
     Oracles return an estimate; post-processors take one and return a new one. Ask it: `top` names
@@ -82,6 +84,9 @@ class FrequencyEstimate:
     flags : mapping of str to ndarray of bool of shape (d,), default=None
         What is true of some categories, such as that they were "detected". Tables have a column
         for each flag, and print and pictures name those of a category beside it.
+    caveats : tuple of str, default=()
+        What a report of the estimate may not leave out, such as that its domain was learned from
+        the users' values.
 
     Attributes
     ----------
@@ -116,6 +121,7 @@ class FrequencyEstimate:
     raw_values: Any = None
     domain: Domain | None = None
     flags: Any = None
+    caveats: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64, ndmin=2)
@@ -703,6 +709,11 @@ class FrequencyEstimate:
         if not isinstance(other, FrequencyEstimate):
             return NotImplemented
         return EstimateDifference(self, other)
+
+    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
+        return describe_estimate(self, level, question)
+
+    describe.__doc__ = Kept.describe.__doc__
 
     def plot(self, **kwargs: Any) -> FrequencyDisplay | DistributionDisplay:
         """Plot the estimate (needs matplotlib).

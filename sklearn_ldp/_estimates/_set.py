@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._inference import EstimateDifference, quartiles
+from .._estimate_report import Kept
+from .._inference import EstimateDifference, quartiles, several
 from .._utils.pandas import import_pandas
 from .._utils.typing import DataFrame
 from ._estimate import FrequencyEstimate
 
 
-class EstimateSet(Mapping[Any, FrequencyEstimate]):
+class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
     """Estimates by name, in an order: to a FrequencyEstimate what a data frame is to a column.
 
     It is a read-only mapping: ``estimates["age"]`` is the estimate of that part, and `keys`,
@@ -211,6 +212,14 @@ class EstimateSet(Mapping[Any, FrequencyEstimate]):
             names=["part", "category"],
         )
         return pd.DataFrame(np.hstack(blocks), index=longest.row_names, columns=columns)
+
+    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
+        parts = [
+            {**one.describe(level), "name": _joined(name)} for name, one in self.items() if len(one)
+        ]
+        return several(parts, self._heading(), question)
+
+    describe.__doc__ = Kept.describe.__doc__
 
     def plot(self, **kwargs: Any) -> dict[Any, Any]:
         """Plot the estimate of each part that has users, in axes of its own (needs matplotlib).

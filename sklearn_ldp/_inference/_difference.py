@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from .._estimate_report import Kept
 from .._noise import every_category
 from .._numerics.simplex import norm_sub
 from .._utils.pandas import import_pandas
@@ -19,6 +20,7 @@ from ._covariances import (
     covariances,
     refuse_without_law,
 )
+from ._described import describe_difference
 from ._discoveries import Discoveries, check_error_rate, discoveries
 from ._intervals import (
     ConfidenceInterval,
@@ -34,7 +36,7 @@ from ._tests import WaldTest, sum_known, wald_test
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EstimateDifference:
+class EstimateDifference(Kept):
     """What changed between two raw estimates: ``estimate_a - estimate_b``.
 
     The two may come from different oracles, at different budgets, and from different numbers of
@@ -282,6 +284,11 @@ class EstimateDifference:
                 [list(names), list(self.categories)], names=["estimate", "category"]
             )
         return pd.DataFrame({k: v.ravel() for k, v in columns.items()}, index=index)
+
+    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
+        return describe_difference(self, level, question)
+
+    describe.__doc__ = Kept.describe.__doc__
 
     def _rows(self, i: int) -> list[tuple[np.ndarray, Any]]:
         """Return values and noise of both estimates that the i-th difference is between."""

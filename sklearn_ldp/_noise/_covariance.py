@@ -188,6 +188,10 @@ class CategoryLaw(NamedTuple):
     half_count: float = 0.0
     factors: Callable[[np.ndarray], Factors] | None = None  # as for `Covariance`
 
+    def __reduce__(self) -> Any:
+        # Of the one that is made of a function, copies are itself, and files have its name.
+        return "MULTINOMIAL" if self.factors is not None else (type(self), tuple(self))
+
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
         """Return the variance of each category."""
         return self.null_variance + frequencies * (self.slope - self.curvature * frequencies)

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from sklearn.utils._set_output import _get_output_config
 
-_HARDLY_ANY = 20.0  # a budget above it protects nobody: exp(20) is 5e8
+HARDLY_ANY = 20.0  # a budget above it protects nobody: exp(20) is 5e8
 _given: set[str] = set()  # what has been warned of in this process
 _fitted: set[str] = set()  # families of which a clone has been fitted
 
@@ -35,7 +35,7 @@ def warn_of_output(transformer: Any, container: str | None = None) -> None:
 
 def warn_of_epsilon(name: str, epsilon: float, random_state: Any) -> None:
     """Warn once if real users, who draw no seeded coins, spend what protects nobody."""
-    if random_state is None and epsilon > _HARDLY_ANY:
+    if random_state is None and epsilon > HARDLY_ANY:
         warn_once(
             f"{name} with epsilon={epsilon:g} protects nobody: a report may be e**epsilon times "
             "likelier under one value than under another. Budgets in use are about 0.5 to 8.",

@@ -1,5 +1,6 @@
 """Displays of estimates, errors and searches; matplotlib is imported when one is drawn."""
 
+from .._estimate_report import EstimateReport
 from ._contingency_display import ContingencyDisplay
 from ._difference_displays import DifferenceDisplay, TrendDisplay
 from ._distribution_display import DistributionDisplay
@@ -11,6 +12,7 @@ __all__ = [
     "DifferenceDisplay",
     "DistributionDisplay",
     "ErrorCurveDisplay",
+    "EstimateReport",
     "FrequencyDisplay",
     "SearchDisplay",
     "TrendDisplay",

@@ -234,7 +234,8 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         shards = Shards(state.mechanism, state.counts) if state.counts.n_shards > 1 else None
         oracle = self._unfitted(state.parameters, domain)
         names = None if state.groups is None else state.groups.names
-        return FrequencyEstimate(values, domain, noise, oracle, shards, row_names=names)
+        facts: dict[str, Any] = {"row_names": names, "caveats": state.caveats}
+        return FrequencyEstimate(values, domain, noise, oracle, shards, **facts)
 
     def _unfitted(self, parameters: dict[str, Any], domain: Domain) -> BaseOracle:
         """Return an unfitted oracle with these parameters, for simulations of the collection."""

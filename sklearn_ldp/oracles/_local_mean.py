@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._collector import BaseCollector, Collected, inherit_survey_parameters
 from .._domains import NumberDomain
-from .._inference import check_level, check_of
+from .._estimate_report import Kept, Reported
+from .._inference import at_level, check_level, check_of, describe_nothing
 from .._mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .._utils.random import RandomState
 from .._utils.text import labelled_lines
@@ -20,7 +22,7 @@ from .._utils.typing import Values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MeanEstimate:
+class MeanEstimate(Kept):
     """Estimated means of a number, one for each group of users.
 
     Parameters
@@ -37,6 +39,8 @@ class MeanEstimate:
         The bounds of the number.
     row_names : list, default=None
         Names of the groups.
+    oracle : LocalMean, default=None
+        The oracle, unfitted; None if unknown.
 
     Examples
     --------
@@ -56,6 +60,7 @@ class MeanEstimate:
     n_samples: np.ndarray
     bounds: tuple[float, float]
     row_names: list[Any] | None = None
+    oracle: Any = None
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -92,6 +97,36 @@ class MeanEstimate:
         high = np.maximum(self.mean + half_width, least + half_width / 4)
         return np.clip(low, least, most), np.clip(high, least, most)
 
+    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
+        check_level(level)
+        ends = self.confidence_interval(level ** (1 / max(len(self), 1)))  # of different users
+        names = ["mean"] if self.row_names is None else self.row_names
+        columns = (names, self.mean.tolist(), ends[0].tolist(), ends[1].tolist())
+        heads = ("category", "mean", "low", "high")
+        rows = [dict(zip(heads, row, strict=True)) for row in zip(*columns, strict=True)]
+        return {
+            **describe_nothing(question, repr(self).partition("\n")[0], level, self.oracle),
+            "value": "mean",
+            "unit": "",
+            "bounds": self.bounds,
+            "shown": "Mean",
+            "domain": f"numbers from {self.bounds[0]:g} to {self.bounds[1]:g}",
+            "n_samples": int(self.n_samples.sum()),
+            "noise_level": float(np.mean(self.standard_error)),
+            "interval": at_level(level),
+            "is_ordered": True,
+            "rows": rows,
+            "may_be_said": [
+                f"The mean{'' if self.row_names is None else f' of {name}'} is between "
+                f"{low:.4g} and {high:.4g} ({100 * level:g} % confidence, all at once)."
+                for name, _, low, high in zip(*columns, strict=True)
+            ],
+            "may_not_be_said": ["What the median is, or how the numbers are spread."],
+            "made_by": f"oracle.aggregate(reports).report(level={level:g})",
+        }
+
+    describe.__doc__ = Kept.describe.__doc__
+
     def __repr__(self) -> str:
         names = ["mean"] if self.row_names is None else self.row_names
         pairs = zip(self.mean.tolist(), self.standard_error.tolist(), strict=True)
@@ -103,7 +138,7 @@ class MeanEstimate:
 
 
 @inherit_survey_parameters
-class LocalMean(BaseCollector[MeanEstimate]):
+class LocalMean(Reported, BaseCollector[MeanEstimate]):
     """The mean of a number between public bounds.
 
     Each user's number is randomised by a private and unbiased channel, whose variance is on average
@@ -233,6 +268,11 @@ class LocalMean(BaseCollector[MeanEstimate]):
         low, high = self.estimate_.confidence_interval(level, of=of)
         return float(low[0]), float(high[0])
 
+    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
+        return self.estimate_.describe(level, question=question)
+
+    describe.__doc__ = Reported.describe.__doc__
+
     # -- the hooks ----------------------------------------------------------------------------
     def _domain_of(self, declared: Any) -> NumberDomain:
         return NumberDomain(declared, N_LEVELS, self._name, self.missing == "report")
@@ -263,6 +303,7 @@ class LocalMean(BaseCollector[MeanEstimate]):
             np.ravel(sizes),
             domain.bounds,
             None if state.groups is None else state.groups.names,
+            clone(self),
         )
 
     def _score(self, estimate: MeanEstimate, held_out: MeanEstimate) -> float:

@@ -154,7 +154,8 @@ def found_in(state: Collected) -> Found:
         values, noise = channel.estimate_decoded(support[:, chosen], sizes[rows])
         n_users, names = state.of_rows(rows)
         noise = noise.of_sample(n_users)
-        return FrequencyEstimate(values, texts, noise, row_names=names, flags=flags)
+        facts: dict[str, Any] = {"row_names": names, "flags": flags, "caveats": state.caveats}
+        return FrequencyEstimate(values, texts, noise, **facts)
 
     return Found(texts, estimate(slice(None), detected=detected), estimate(detected))
 

@@ -253,6 +253,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
             oracle,
             shards,
             row_names=names,
+            caveats=state.caveats,
         )
 
     def _check_features(self, X: Any, n_features: int, *, reset: bool) -> None:

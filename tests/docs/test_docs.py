@@ -206,7 +206,7 @@ def oldest_versions(project):
     return pairs + [tuple(requirement.split(">=")) for requirement in requirements]
 
 
-USER_EXTRAS = ["plot", "data", "progress", "dask", "storage"]
+USER_EXTRAS = ["plot", "data", "progress", "dask", "serve", "storage"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 INSTALL = (ROOT / "doc" / "install.md").read_text(encoding="utf-8")
 

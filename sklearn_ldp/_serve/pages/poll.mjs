@@ -1,0 +1,83 @@
+// Asks, draws a report on this device, and sends it until the server has it on disk.
+import { configuration, privatize } from "./client.mjs";
+
+const { categories, memo } = JSON.parse(document.querySelector("main").dataset.poll);
+const [form, choices, said, leaves] = ["form", "choices", "said", "leaves"].map((id) => document.getElementById(id));
+const name = `sklearn_ldp poll ${memo}`;
+const pause = (ms) => new Promise((resume) => setTimeout(resume, ms));
+let inMemory = null; // where a browser keeps nothing
+let isSending = false;
+
+function kept() {
+  try {
+    return JSON.parse(localStorage.getItem(name)) ?? inMemory;
+  } catch {
+    return inMemory;
+  }
+}
+
+function keep(entry) {
+  inMemory = entry;
+  try {
+    if (entry) localStorage.setItem(name, JSON.stringify(entry));
+    else localStorage.removeItem(name);
+  } catch {
+    // It is sent all the same, but not after this page is closed.
+  }
+}
+
+function show(text) {
+  const entry = kept();
+  form.hidden = Boolean(entry);
+  said.textContent = text ?? (entry?.sent ? "This browser has answered. Thank you." : "");
+  leaves.textContent = entry ? `The report: ${JSON.stringify(JSON.parse(entry.body).report)}` : "";
+}
+
+// What is kept goes out again and again with the same nonce, by which the server counts it once.
+async function send() {
+  if (isSending) return;
+  isSending = true;
+  for (let wait = 1000; kept() && !kept().sent; wait = Math.min(2 * wait, 30000)) {
+    const entry = kept();
+    let status = 0;
+    try {
+      const headers = { "Content-Type": "application/json" };
+      ({ status } = await fetch("reports", { method: "POST", headers, body: entry.body }));
+    } catch {
+      // The server cannot be reached.
+    }
+    if (status === 204) {
+      keep({ ...entry, sent: true });
+      show();
+    } else if (status >= 400 && status < 500 && status !== 408 && status !== 429) {
+      keep(null);
+      show(`The server does not take this report (${status}). Load the page again: the question may have changed.`);
+    } else {
+      show("The server cannot be reached. The report is kept here, and sent again.");
+      await pause(wait * (0.5 + Math.random()));
+    }
+  }
+  isSending = false;
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const chosen = new FormData(form).get("answer");
+  if (kept() || chosen === null || chosen === "") return show();
+  const report = privatize(categories ? categories[chosen] : chosen);
+  const nonce = Array.from(crypto.getRandomValues(new Uint8Array(16)), (x) => x.toString(16).padStart(2, "0"));
+  keep({ body: JSON.stringify({ version: 1, configuration, nonce: nonce.join(""), report }) });
+  show("Sending ...");
+  send();
+});
+
+for (const [i, category] of (categories ?? [""]).entries()) {
+  const label = document.createElement("label");
+  const input = document.createElement("input");
+  Object.assign(input, { type: categories ? "radio" : "text", name: "answer", value: categories ? i : "", required: true });
+  label.append(input, ` ${category ?? "no answer"}`);
+  choices.append(label);
+}
+addEventListener("online", send);
+show();
+send();

@@ -1,0 +1,134 @@
+"""The server itself: uvicorn, with connections that nobody can keep open for nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from .app import SECONDS, App, Question
+from .store import Rules, Store
+
+_HEAD_BYTES = 1 << 14
+_WORK_SECONDS = 30.0  # for a request and its answer, which a reader may take slowly
+
+
+class _Patient(H11Protocol):
+    """A connection that is closed if a head, or a reader of an answer, does not come in time."""
+
+    _timer: Any = None
+
+    def _watch(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(seconds, self.transport.abort)
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._watch(SECONDS)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        was = self.cycle
+        super().data_received(data)
+        if self.cycle is not was:  # a head is complete
+            self._watch(_WORK_SECONDS)
+
+    def on_response_complete(self) -> None:
+        self._watch(SECONDS)
+        super().on_response_complete()
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to `serve`, which has to seal what is held afterwards."""
+        yield
+
+
+def serve(
+    folder: Path,
+    oracle: Any,
+    collection_round: str,
+    question: Question,
+    rules: Rules,
+    *,
+    client: Any = None,
+    key: bytes | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    say: Callable[[str], None] = print,
+    started: Callable[[int], None] = lambda port: None,
+) -> int:
+    """Serve until a signal comes, and return its number; 0 if the disk has failed."""
+    # client: the oracle of the page, if that knows no list of categories.
+    # started: called with the port, once connections are taken.
+    for name in ("uvicorn.error", "asyncio"):  # whose messages have addresses in them
+        logging.getLogger(name).disabled = True
+    with suppress(ImportError, ValueError):  # as many connections as the system allows
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 1 << 16), most))
+
+    async def run() -> int:
+        loop = asyncio.get_running_loop()
+        app = App(oracle, client or oracle, collection_round, question, folder)
+
+        def finish(outcomes: list[tuple[Any, Any]]) -> None:
+            for ticket, outcome in outcomes:
+                if not ticket.done():
+                    ticket.set_result(outcome)
+            if app.store.failure is not None:
+                server.should_exit = True
+
+        def deliver(outcomes: list[tuple[Any, Any]]) -> None:
+            loop.call_soon_threadsafe(finish, outcomes)
+
+        app.store = Store(folder, oracle, collection_round, rules, deliver, key)
+        server = _Server(
+            uvicorn.Config(
+                app,
+                http=_Patient,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                h11_max_incomplete_event_size=_HEAD_BYTES,
+                timeout_graceful_shutdown=10,
+            )
+        )
+        caught: list[int] = []
+
+        def stop(number: int, _: Any = None) -> None:
+            caught.append(number)
+            server.should_exit = True
+
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.create_server((host, port), family=family, backlog=2048) as listening:
+            say(app.store.open(app.read_shown()))
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, stop)
+            started(listening.getsockname()[1])
+            await server.serve([listening])
+            said = await asyncio.to_thread(app.store.close)
+        if app.store.failure is not None:
+            raise OSError(f"the disk has failed, and the server ends: {app.store.failure}")
+        say(said)
+        return caught[0] if caught else 0
+
+    return asyncio.run(run())

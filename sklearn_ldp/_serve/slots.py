@@ -1,0 +1,124 @@
+"""Files of slots: reports that were acknowledged, in places that do not tell when they came."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._utils.files import open_regular, replacing
+
+OWN = ".serve"  # the folder of what is not sealed; readers of reports leave hidden ones out
+_FORMAT, _VERSION = "sklearn_ldp slots", 1
+_HEAD = 4096  # bytes of the header, padded with blanks
+_TAG, _CRC = 8, 4  # bytes before and after a record
+_PIECE = 1 << 20
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+class LostError(Exception):
+    """The disk has failed to keep what was written."""
+
+
+def shuffled(n: int) -> list[int]:
+    """All integers below n in uniformly random order, from the system's secure source."""
+    # Two of n random keys agree with a probability of about n**2 / 2**65.
+    return np.argsort(np.frombuffer(os.urandom(8 * n), np.uint64), kind="stable").tolist()
+
+
+class Slots(NamedTuple):
+    """A file of slots of one width, each of which is written once.
+
+    A slot holds the tag of a report, its record, and the CRC of both, which a slot that was never
+    written, or only in part, does not have. Its zeros were written, since blocks that were merely
+    reserved would tell which ones were written first.
+    """
+
+    path: Path
+    batch_id: str
+    configuration: dict[str, Any]
+    width: int  # bytes of a record
+    n_slots: int
+    seconds: float  # after which it is sealed, if it has the least number of reports
+    file: Any  # a descriptor
+
+    @classmethod
+    def make(cls, path: Path, *parts: Any) -> Any:
+        """Write a file of free slots, of these parts in their order, and open it."""
+        head = {"format": _FORMAT, "version": _VERSION}
+        head |= dict(zip(cls._fields[1:-1], parts, strict=True))
+        _, _, width, n_slots, _ = parts
+        left = n_slots * (_TAG + width + _CRC)
+        with replacing(path) as file:
+            file.write(json.dumps(head).encode().ljust(_HEAD))
+            while left > 0:
+                left -= file.write(bytes(min(left, _PIECE)))
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: Path) -> Any:
+        """Open a file that `make` has written; ValueError if it is another one."""
+        with open_regular(path) as file:
+            try:
+                head = json.loads(file.read(_HEAD))
+                known = (head["format"], head["version"]) == (_FORMAT, _VERSION)
+                parts: Any = [head[name] for name in cls._fields[1:-1]]
+            except (ValueError, TypeError, KeyError):
+                known = False
+        if not known:
+            raise ValueError(f"{path} is no file of slots that this release can read.")
+        return cls._make([path, *parts, os.open(path, os.O_RDWR | _BINARY)])
+
+    def write(self, slot: int, tag: bytes, record: bytes) -> None:
+        """Write a slot; `sync` makes it durable."""
+        content = tag + record
+        content += zlib.crc32(content).to_bytes(_CRC)
+        place = _HEAD + slot * len(content)
+        if hasattr(os, "pwrite"):
+            n_written = os.pwrite(self.file, content, place)
+        else:
+            os.lseek(self.file, place, os.SEEK_SET)
+            n_written = os.write(self.file, content)
+        if n_written < len(content):
+            raise OSError(f"{self.path} took {n_written} of {len(content)} bytes.")
+
+    def sync(self) -> None:
+        """Wait until all that was written is on disk; nobody knows what is there if that fails."""
+        try:
+            getattr(os, "fdatasync", os.fsync)(self.file)
+        except OSError as error:
+            raise LostError(f"{self.path}: {error.strerror}") from error
+
+    def read(self) -> tuple[list[int], np.ndarray, np.ndarray]:
+        """The numbers, tags (n,) and records (n, width) of the slots that are whole."""
+        size = _TAG + self.width + _CRC
+        with open_regular(self.path) as file:
+            file.seek(_HEAD)
+            content = file.read(size * self.n_slots).ljust(size * self.n_slots, b"\0")
+        slots = (content[start : start + size] for start in range(0, len(content), size))
+        is_whole = [any(x) and zlib.crc32(x[:-_CRC]).to_bytes(_CRC) == x[-_CRC:] for x in slots]
+        rows = np.frombuffer(content, np.uint8).reshape(self.n_slots, size)[is_whole]
+        tags = np.ascontiguousarray(rows[:, :_TAG]).view("<u8").ravel()
+        return np.flatnonzero(is_whole).tolist(), tags, rows[:, _TAG:-_CRC]
+
+    def remove(self) -> None:
+        """Close the file and remove it."""
+        os.close(self.file)
+        self.path.unlink(missing_ok=True)
+
+
+def held_in(folder: Any) -> str:
+    """Say how many reports a server holds in a folder, and when they are sealed; or nothing."""
+    paths = sorted((Path(folder) / OWN).glob("*.slots"))
+    files = [Slots.open(path) for path in paths]
+    n = sum(len(one.read()[0]) for one in files)
+    for one in files:
+        os.close(one.file)
+    if not n:
+        return ""
+    when = f"at {files[0].n_slots:,}, after {files[0].seconds:g} s or when the server ends"
+    return f"{folder}: nothing is sealed yet: {n:,} reports are held, and sealed {when}."

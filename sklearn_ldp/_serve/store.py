@@ -1,0 +1,335 @@
+"""The store of a server: reports on disk before they are acknowledged, and sealed batches."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from .._collection.checkpoints import locked
+from .._collection.containers import (
+    from_columns,
+    n_integers,
+    report_fields,
+    row_bytes,
+    to_columns,
+)
+from .._mechanisms import Counts
+from .._utils.arrays import pack_arrays, unpack_arrays
+from .._utils.files import make_folder, read_regular, replacing
+from ..collection import write_reports
+from .slots import OWN, Slots, shuffled
+
+_MOST_AT_ONCE = 4096  # posts of one round of the committer
+_PATIENCE = 5.0  # seconds until the disk is asked again for what it has refused
+_SALT = 32
+
+
+class Rules(NamedTuple):
+    """When batches are sealed, and results change."""
+
+    batch_reports: int = 10_000
+    batch_seconds: float = 600.0
+    least: int = 100  # reports of a batch that is sealed before it is full
+    step: int = 50  # new reports until results change
+
+
+class Post(NamedTuple):
+    """Reports that wait for the disk."""
+
+    nonce: bytes
+    reports: Sequence[Any]  # integers, or lists of integers
+    ticket: Any  # what the outcome is handed back with
+
+
+class Store:
+    """Reports of one collection in a folder, each exactly once, however often it is posted.
+
+    One thread takes all posts that wait, writes their reports to random free slots, waits for the
+    disk once, and acknowledges them. Another one seals full files: first the tags of the reports
+    are kept, then the batch appears under the id that the file of slots had from its beginning,
+    then that file is removed. So after a crash between two of these steps they are repeated, and
+    come to the same.
+    """
+
+    # deliver: called with pairs of a ticket and an outcome: "" if all is on disk, why a report is
+    # refused, or an OSError.
+
+    def __init__(
+        self,
+        folder: Path,
+        oracle: Any,
+        collection_round: str,
+        rules: Rules,
+        deliver: Callable[[list[tuple[Any, Any]]], None],
+        key: bytes | None = None,
+    ) -> None:
+        self.folder, self.rules, self._own, self._key = folder, rules, folder / OWN, key
+        self.oracle = clone(oracle).set_params(n_shards=1)
+        self.protocol = self.oracle.protocol(collection_round)
+        self._fields, self._deliver = report_fields(self.protocol), deliver
+        n, first = n_integers(self._fields), self._fields[0]
+        self.is_row = n > 1 or first.width is not None
+        blank = np.zeros((0, n) if self.is_row else 0, np.int64)
+        self._columns = to_columns(blank, self._fields)  # their types and widths
+        self._queue: SimpleQueue[Post | None] = SimpleQueue()
+        self._seen: list[np.ndarray] = []  # sorted tags; each array is less than half the last one
+        self.counts: Counts = self.protocol.empty
+        self.published: Counts | None = None  # that of the last step
+        self.failure: Exception | None = None
+        self._is_closing = threading.Event()
+        self._stack = ExitStack()
+
+    # -- its life ---------------------------------------------------------------------------------
+    def open(self, was_shown: bool = False) -> str:
+        """Lock the folder and go on with what it holds; say what its owner should know."""
+        # was_shown: whether results of an earlier start are still shown. They lack less than a step
+        # of the reports, and nobody knows which: so the next ones have a step more than all these.
+        make_folder(self._own / "store")
+        self._stack.enter_context(locked(self._own / "store", 0))
+        self._worker, said = ThreadPoolExecutor(1), self._read_salt()
+        files = [Slots.open(path) for path in sorted(self._own.glob("*.slots"))]
+        for one in files:
+            if what := self.protocol.difference(one.configuration):
+                raise ValueError(
+                    f"{self.folder} holds reports of another collection: {what}. Name another "
+                    "--folder, or give the options that it was begun with."
+                )
+        for path in sorted(self._own.glob("*.tags")):
+            kept = unpack_arrays(read_regular(path))
+            self.counts += Counts(kept["tallies"].copy(), kept["sizes"].copy())
+            self._see(kept["tags"])
+            for one in [one for one in files if one.batch_id == path.stem]:
+                files.remove(one)  # it is counted, and its sealing was interrupted
+                self._later(self._seal, one)
+        held = [(one, *one.read()) for one in files]
+        for _, _, _, records in held:
+            if len(records):
+                self.counts = self._added(self.counts, self._reports(records))
+        # The fullest one that is not full goes on; others are there only after a crash.
+        held.sort(key=lambda one: (len(one[1]) == one[0].n_slots, -len(one[1])))
+        is_open = bool(held) and len(held[0][1]) < held[0][0].n_slots
+        self._begin(*(held.pop(0)[:3] if is_open else (self._new(), [], ())))
+        for one, _, tags, _ in held:
+            self._see(np.sort(tags))
+            self._later(self._seal, one)
+        self._next = self.counts.n_samples + self.rules.step
+        if not was_shown and self.counts.n_samples >= self.rules.step:
+            self.published = self.counts
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return said + self._forecast()
+
+    def close(self) -> str:
+        """Acknowledge what waits, seal what is held unless that is few, and say what was done."""
+        self._is_closing.set()
+        self._queue.put(None)
+        self._thread.join()
+        n, said = self.n_held, "nothing is held"
+        if self.failure is None and n >= self.rules.least:
+            self._later(self._seal, self._present)
+            said = f"the last {n:,} reports are sealed"
+        elif n:
+            said = f"{n:,} reports are held for the next start, as --least is {self.rules.least:,}"
+        self._worker.shutdown()
+        self._stack.close()
+        return said
+
+    @property
+    def n_held(self) -> int:
+        """Number of reports in the present file."""
+        return len(self._tags)
+
+    @property
+    def n_waiting(self) -> int:
+        """Number of posts that wait."""
+        return self._queue.qsize()
+
+    def submit(self, post: Post) -> None:
+        """Have reports written; `deliver` is called with their ticket."""
+        self._queue.put(post)
+
+    def _read_salt(self) -> str:
+        path, said = self._own / "salt", ""
+        if not path.exists():
+            if any(self._own.glob("*.tags")):
+                said = f"{path} is lost: reports that are sent again from before count twice. "
+            with replacing(path) as file:
+                file.write(secrets.token_bytes(_SALT))
+            path.chmod(0o600)
+        self._salt = read_regular(path, _SALT)
+        return said
+
+    def _forecast(self) -> str:
+        texts = sum((field.width or 1) * (len(f"{field.n_values}") + 1) for field in self._fields)
+        free = shutil.disk_usage(self.folder).free
+        return f"a million reports take about {texts + 8:,} of {free / 1e6:,.0f} MB that are free"
+
+    # -- the committer ----------------------------------------------------------------------------
+    def _run(self) -> None:
+        while self.failure is None:
+            posts = self._waiting()
+            if kept := [one for one in posts if one is not None]:
+                self._deliver(self._commit(kept))
+            is_late = time.monotonic() - self._since > self.rules.batch_seconds
+            if is_late and self.n_held >= self.rules.least and self.failure is None:
+                with suppress(OSError):  # a full disk: later
+                    self._turn()
+            if None in posts:
+                return
+
+    def _waiting(self) -> list[Post | None]:
+        """All posts that wait, of which there is at least one after a second; None is the end."""
+        posts = []
+        try:
+            posts.append(self._queue.get(timeout=1))
+            while posts[-1] is not None and len(posts) < _MOST_AT_ONCE:
+                posts.append(self._queue.get_nowait())
+        except Empty:
+            pass
+        return posts
+
+    def _commit(self, posts: list[Post]) -> list[tuple[Any, Any]]:
+        """Write reports that are new, wait for the disk once, and return what became of each."""
+        outcomes, fresh, full = list[tuple[Any, Any]](), list[np.ndarray](), None
+        try:
+            for post, checked in zip(posts, self._checked(posts), strict=True):
+                outcome: Any = full or (checked if isinstance(checked, str) else "")
+                try:
+                    if not outcome:
+                        self._write(post, checked, fresh)
+                except OSError as error:  # a full disk: what was written so far stays
+                    outcome = full = error
+                outcomes.append((post.ticket, outcome))
+            if fresh:
+                self._present.sync()
+        except Exception as error:  # what a disk has failed to keep is not known
+            self.failure = error
+            return [(post.ticket, error) for post in posts]
+        for start in range(0, len(fresh), self.rules.step):
+            self._count(np.stack(fresh[start : start + self.rules.step]))
+        return outcomes
+
+    def _checked(self, posts: list[Post]) -> list[Any]:
+        """The reports of each post in canonical form, or why they are refused."""
+        try:
+            rows = [row for post in posts for row in post.reports]
+            checked = self.protocol.check(np.array(rows, dtype=np.int64))
+        except (ValueError, OverflowError) as error:  # not all of them are well-formed
+            if len(posts) == 1:
+                return [f"{error}"]
+            return [self._checked([post])[0] for post in posts]
+        ends = np.cumsum([len(post.reports) for post in posts])[:-1]
+        return np.split(checked, ends)
+
+    def _write(self, post: Post, checked: np.ndarray, fresh: list[np.ndarray]) -> None:
+        columns = to_columns(checked, self._fields)
+        little = [c.astype(c.dtype.newbyteorder("<"), copy=False) for c in columns]
+        for i in range(len(checked)):
+            name = hashlib.blake2b(b"%b %d" % (post.nonce, i), key=self._salt, digest_size=8)
+            tag = int.from_bytes(name.digest(), "little")
+            if tag in self._tags or self._is_seen(tag):
+                continue  # the first one stays
+            if not self._free:
+                self._turn()
+            record = b"".join(column[i].tobytes() for column in little)
+            self._present.write(self._free.pop(), name.digest(), record)
+            self._tags.add(tag)
+            fresh.append(checked[i])
+
+    def _count(self, rows: np.ndarray) -> None:
+        """Add reports to the counts, and publish these after each step."""
+        cut = min(self._next - self.counts.n_samples, len(rows))
+        self.counts = self._added(self.counts, rows[:cut])
+        if self.counts.n_samples >= self._next:
+            self.published, self._next = self.counts, self._next + self.rules.step
+        if cut < len(rows):
+            self._count(rows[cut:])
+
+    def _added(self, counts: Counts, rows: np.ndarray) -> Counts:
+        return counts.added(self.protocol.mechanism, len(rows), lambda a, b: rows[a:b])
+
+    def _is_seen(self, tag: int) -> bool:
+        places = ((np.searchsorted(tags, np.uint64(tag)), tags) for tags in self._seen)
+        return any(i < len(tags) and tags[i] == tag for i, tags in places)
+
+    def _see(self, tags: np.ndarray) -> None:
+        while self._seen and len(self._seen[-1]) < 2 * len(tags):
+            tags = np.sort(np.concatenate([self._seen.pop(), tags]), kind="stable")
+        self._seen.append(tags)
+
+    # -- files of slots, one after the other ------------------------------------------------------
+    def _begin(self, slots: Slots, used: Sequence[int] = (), tags: Any = ()) -> None:
+        """Go on with a file, of which some slots may be used, and have the next one made."""
+        self._present, self._tags, taken = slots, set(map(int, tags)), set(used)
+        self._free = [slot for slot in shuffled(slots.n_slots) if slot not in taken]
+        self._since, self._spare = time.monotonic(), self._later(self._new)
+
+    def _turn(self) -> None:
+        """Have the present file sealed, and go on with the spare one."""
+        spare = self._spare.result(_PATIENCE)  # an OSError if there is none
+        self._present.sync()
+        self._see(np.sort(np.fromiter(self._tags, np.uint64, len(self._tags))))
+        self._later(self._seal, self._present)
+        self._begin(spare)
+
+    def _new(self) -> Slots:
+        batch_id = secrets.token_hex(16)
+        path = self._own / f"{batch_id}.slots"
+        rules = self.rules
+        shape = row_bytes(self._fields), rules.batch_reports, rules.batch_seconds
+        return Slots.make(path, batch_id, self.protocol.configuration, *shape)
+
+    def _later(self, work: Callable[..., Any], *args: Any) -> Future:
+        """Have the other thread do what needs the disk, again and again while that is full."""
+
+        def persist() -> Any:
+            while True:
+                try:
+                    return work(*args)
+                except OSError:
+                    if self._is_closing.wait(_PATIENCE):
+                        raise
+
+        return self._worker.submit(persist)
+
+    def _reports(self, records: np.ndarray) -> np.ndarray:
+        """Reports in canonical form from records."""
+        columns, start = [], 0
+        for like in self._columns:
+            n_bytes = like.dtype.itemsize * int(np.prod(like.shape[1:]))
+            part = np.ascontiguousarray(records[:, start : start + n_bytes])
+            kind = like.dtype.newbyteorder("<")
+            columns.append(part.view(kind).reshape(len(records), *like.shape[1:]))
+            start += n_bytes
+        return self.protocol.check(from_columns(columns, self._fields))
+
+    def _seal(self, slots: Slots) -> None:
+        """Keep the tags, write the batch, and remove the file of slots, in this order."""
+        _, tags, records = slots.read()
+        if not len(tags):
+            return slots.remove()
+        reports, name = self._reports(records), slots.batch_id
+        counts = self._added(self.protocol.empty, reports)
+        kept = {"tags": np.sort(tags), "tallies": counts.tallies, "sizes": counts.sizes}
+        with replacing(self._own / f"{name}.tags") as file:
+            file.write(pack_arrays(kept))
+        path = self.folder / f"{name}.jsonl"
+        if not path.exists():
+            # The same order whenever it is done, so that a batch that was taken away is a repeat.
+            seed = hashlib.blake2b(name.encode(), key=self._salt, digest_size=16).digest()
+            order = np.random.Generator(np.random.PCG64(int.from_bytes(seed, "little")))
+            known = {"collection_round": self.protocol.collection_round, "key": self._key}
+            write_reports(path, reports, self.oracle, batch_id=name, random_state=order, **known)
+        return slots.remove()

@@ -1,0 +1,115 @@
+"""Reports on the command line, and options that files and checkpoints know already."""
+
+import json
+
+import numpy as np
+import pytest
+
+from sklearn_ldp import GRR, OLH, Domain
+from sklearn_ldp.__main__ import main
+from sklearn_ldp.collection import write_reports
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "domain.txt").write_text("red\ngreen\nblue\n")
+    return tmp_path
+
+
+def write(name, oracle, **options):
+    reports = oracle.privatize(["red"] * 300 + ["blue"] * 100)
+    write_reports(name, reports, oracle, **options)
+
+
+COLOURS = ["red", "green", "blue"]
+AGGREGATE = "aggregate a.jsonl --categories domain.txt --checkpoint state.npz"
+
+
+@pytest.mark.parametrize(
+    ("oracle", "name"),
+    [
+        (GRR(2.5, categories=COLOURS), "GRR"),
+        (OLH(0.5, categories=COLOURS, hash_family="mixing"), "OLH"),
+    ],
+)
+def test_only_the_domain_is_asked_for(oracle, name, folder, capsys):
+    write("a.jsonl", oracle, collection_round="may 2026")
+    write("b.jsonl", oracle, collection_round="may 2026")
+    assert main(AGGREGATE.split()) == 0
+    out = capsys.readouterr().out
+    assert f"oracle: {name}\nepsilon: {oracle.epsilon}\n" in out
+    assert "collection_round: may 2026" in out
+    more = AGGREGATE.replace("a.jsonl", "b.jsonl").split()
+    assert main(more) == 0  # as the checkpoint says
+    assert "reports: 800" in capsys.readouterr().out
+    assert main(["estimate", "state.npz", "--categories", "domain.txt"]) == 0
+    assert f"by {name}(epsilon={oracle.epsilon:g}), 800 users" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--oracle oue", "--epsilon 1", "--round june"])
+def test_what_is_given_counts_and_a_mismatch_says_what_reports_need(option, folder, capsys):
+    write("a.jsonl", GRR(2.5, categories=COLOURS), collection_round="may")
+    assert main([*AGGREGATE.split(), *option.split()]) == 1
+    told = "They say: --oracle grr --epsilon 2.5 --round may."
+    assert told in capsys.readouterr().err
+    assert main(AGGREGATE.split()) == 0
+    assert main(["estimate", "state.npz", "--categories", "domain.txt", *option.split()]) == 1
+    assert "It says: --oracle grr --epsilon 2.5 --round may." in capsys.readouterr().err
+
+
+def test_a_pipe_cannot_be_asked(folder, capsys, monkeypatch):
+    """As before: the defaults."""
+    write("a.jsonl", GRR(2.5, categories=COLOURS))
+    with open("a.jsonl", "rb") as file:
+        monkeypatch.setattr("sys.stdin", type("Piped", (), {"buffer": file}))
+        command = AGGREGATE.replace("a.jsonl", "- --format jsonl")
+        assert main(command.split()) == 1
+    assert "oracle 'GRR' instead of 'OLH'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"oracle": "os.system"},
+        {"oracle": ["GRR"]},
+        {"epsilon": -1.0},
+        {"epsilon": "2"},
+        {"collection_round": 3},
+    ],
+)
+def test_claims_are_checked(claim, folder, capsys):
+    """What is no name of an oracle and no budget is not taken, and the file is refused."""
+    write("a.jsonl", GRR(1.0, categories=COLOURS))
+    header, *rows = (folder / "a.jsonl").read_text().splitlines()
+    content = json.loads(header)
+    content["configuration"] |= claim
+    (folder / "a.jsonl").write_text("\n".join([json.dumps(content), *rows]) + "\n")
+    assert main(AGGREGATE.split()) == 1
+    assert "instead of" in capsys.readouterr().err
+    assert not (folder / "state.npz").exists()
+
+
+def test_a_survey_and_bins(folder, capsys):
+    bins = Domain.bins(4, bounds=(0, 8))
+    (folder / "ages.json").write_text('{"bins": 4, "bounds": [0, 8]}')
+    oracle = OLH(2.0, categories=bins)
+    write_reports("a.jsonl", oracle.privatize(np.arange(8)), oracle)
+    assert main(["aggregate", "a.jsonl", "--categories", "ages.json", "--checkpoint", "s.npz"]) == 0
+    command = "estimate s.npz --categories ages.json --post monotone-cdf --html out/ages.html"
+    assert main([*command.split(), "--question", "How old?"]) == 0
+    page = (folder / "out" / "ages.html").read_text()
+    assert "<h1>How old?</h1>" in page
+    assert "4 bins from 0 to 8" in page
+
+
+def test_a_report_of_several_columns(folder, capsys):
+    (folder / "domains.json").write_text('{"sex": ["F", "M"], "visits": 3}')
+    (folder / "people.csv").write_text("sex,visits\n" + "F,0\nM,2\n" * 500)
+    command = "estimate people.csv --domains domains.json --epsilon 4 --html report.html"
+    assert main(command.split()) == 0
+    page = (folder / "report.html").read_text()
+    assert "<h1>sex</h1>" in page
+    assert "<h1>visits</h1>" in page
+    assert main([*command.split()[:-1], "report.txt"]) == 1
+    assert "--html report.txt: the name must end in .html" in capsys.readouterr().err

@@ -1,0 +1,61 @@
+"""The page on serving says what is: its commands run in their order, up to the picture."""
+
+import json
+import os
+import re
+import secrets
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from serving import end, patience, post
+
+from sklearn_ldp import OLH
+from sklearn_ldp.__main__ import main
+
+pytest.importorskip("uvicorn")
+
+PAGE = Path(__file__).parents[2] / "doc" / "serving.md"
+
+
+def commands():
+    text = PAGE.read_text(encoding="utf-8").replace("\\\n", " ")
+    blocks = re.findall(r"```(?:sh|console)\n(.*?)```", text, flags=re.DOTALL)
+    lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
+    return [shlex.split(line)[1:] for line in lines if "sklearn-ldp " in line]
+
+
+def test_from_a_page_to_a_picture(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    listed = ["Chrome", "Safari", "Firefox"]
+    Path("domain.txt").write_text("\n".join(listed) + "\n")
+    demo, serve, aggregate, estimate = commands()
+    assert demo == ["serve", "--demo"]  # tests/serve/test_serve.py runs it
+    argv = [sys.executable, "-m", "sklearn_ldp", *serve, "--port", "0"]
+    process = subprocess.Popen(
+        argv,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(PAGE.parents[1])},
+    )
+    try:
+        port = int(process.stdout.readline().split("/ asks")[0].rpartition(":")[2])
+        oracle = OLH(1.0, categories=listed)
+        reports = oracle.privatize(["Chrome"] * 900 + ["Safari"] * 100).tolist()
+        body = {"configuration": oracle.protocol("may").configuration, "reports": reports}
+        assert post(port, {**body, "nonce": secrets.token_hex(16)})[0] == 204
+        shown = json.loads(post(port, None, "/estimate.json", method="GET")[2])
+        assert shown["n_samples"] == 1000
+    finally:
+        code, _ = end(process)
+    assert code == 0
+    assert patience(lambda: list(Path("reports").glob("*.jsonl")))
+    assert main(aggregate) == 0
+    assert main(estimate) == 0
+    assert "reports: 1000" in capsys.readouterr().out
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert "<svg" in page
+    assert "Chrome" in page

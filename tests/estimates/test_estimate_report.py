@@ -1,0 +1,256 @@
+"""Reports of estimates: what they say is true, and the page is one that any browser shows."""
+
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    OUE,
+    ColumnOracle,
+    Domain,
+    EmpiricalBayes,
+    EstimateSet,
+    FrequencyEstimate,
+    LocalMean,
+    MonotoneCDF,
+    NoiseModel,
+    NormSub,
+    RangeOracle,
+)
+from sklearn_ldp.collection import Aggregator
+from sklearn_ldp.inspection import EstimateReport
+from sklearn_ldp.oracles import estimate_by_group
+
+WORDS = ["red", "green", "blue"]
+
+
+def colours(seed=0, epsilon=2.0):
+    oracle = OLH(epsilon, categories=WORDS, random_state=seed)
+    return oracle.fit_transform(["red"] * 3000 + ["green"] * 1500 + ["blue"] * 1400)
+
+
+def said(estimate):
+    return " ".join(estimate.describe()["may_be_said"])
+
+
+def not_said(estimate):
+    return " ".join(estimate.describe()["may_not_be_said"])
+
+
+def test_numbers_are_those_of_the_tables():
+    estimate = EmpiricalBayes().fit_transform(colours())
+    found = estimate.describe(0.9, question="Which colour?")
+    frame = estimate.to_frame(interval=0.9)
+    for row, (_, expected) in zip(found["rows"], frame.iterrows(), strict=True):
+        assert row == {name: expected[name] for name in row}
+    assert found["interval"] == "90 % at once, of raw"
+    assert (found["epsilon"], found["oracle"], found["n_samples"]) == (2.0, "OLH", 5900)
+    assert found["configuration"]["hash_range"] == 8
+    assert found["noise_level"] == pytest.approx(float(estimate.noise.std))
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_lines_make_the_estimate_again():
+    oracle = OLH(1.0, categories=WORDS, hash_range=3)
+    reports = oracle.privatize(["red"] * 900 + ["blue"] * 100)
+    estimate = NormSub().fit_transform(oracle.aggregate(reports).estimate_)
+    names = {"categories": WORDS, "reports": reports}
+    exec(
+        estimate.describe()["made_by"].replace("estimate.report", "again = estimate.report"), names
+    )
+    assert names["again"].description == estimate.describe()
+
+
+# ---- sentences -----------------------------------------------------------------------------------
+def test_what_may_be_said():
+    text = said(colours())
+    assert "'red' is the most frequent (95 % confidence)" in text
+    assert "Ranks 2 to 3 are of 'green', 'blue', in any order" in text
+    assert "Shares are above 0 for all 3 categories" in text
+    assert "One" not in text
+    assert "The most frequent is one of" in said(colours(epsilon=0.05))
+
+
+def claims_a_leader(frequencies, seed):
+    oracle = GRR(1.0, categories=5, random_state=seed)
+    return "is the most frequent (" in said(oracle.simulate(frequencies))
+
+
+def test_who_leads_is_said_wrongly_no_more_often_than_stated(seed):
+    """All are equally frequent, which is the worst case: 5 % of 200; fails once in 10**5 runs.
+
+    Negative control: if one does lead, nearly all collections say so.
+    """
+    runs = range(1000 * seed, 1000 * seed + 200)
+    n_wrong = sum(claims_a_leader([400] * 5, run) for run in runs)
+    assert n_wrong <= stats.binom.isf(1e-5, len(runs), 0.05)
+    assert sum(claims_a_leader([1600, 100, 100, 100, 100], run) for run in runs) > 190
+
+
+def test_what_may_not_be_said():
+    oracle = GRR(30.0, random_state=0)
+    estimate = NormSub().fit_transform(oracle.fit_transform(WORDS * 9))
+    text = not_said(estimate)
+    assert "the domain was public: it was learned from the users' values" in text
+    assert "the oracle has a seed" in text
+    assert "no one does at epsilon = 30" in text
+    assert "those after NormSub" in text
+    assert not_said(OUE(2.0, categories=["a", "b"]).fit_transform(["a", "b"] * 5000)) == ""
+    weak = OUE(0.1, categories=WORDS, random_state=0).fit_transform(WORDS)
+    assert "Whether anybody has any category" in not_said(weak)
+    unknown = FrequencyEstimate([[0.5, 0.5]], ["a", "b"])
+    assert unknown.describe()["may_be_said"] == []
+    assert "There are no intervals: No confidence interval without a noise" in not_said(unknown)
+    assert "low" not in unknown.describe()["rows"][0]
+    lost = FrequencyEstimate([[1.0, 0.0]], ["a", "b"], NoiseModel(0.5, 0.2, 9), postprocessors="x")
+    assert "There are no intervals" in not_said(lost)
+
+
+def test_learned_domains_of_reports_and_of_declared_levels_are_not_blamed():
+    """Negative control of the sentence on learned domains."""
+    pd = pytest.importorskip("pandas")
+    levels = pd.Series(["a", "b"] * 9, dtype=pd.CategoricalDtype(["a", "b"]))
+    assert "learned" not in not_said(GRR(1.0).fit_transform(levels))
+    oracle = GRR(1.0, categories=["a", "b"])
+    server = Aggregator(oracle).add(oracle.privatize(["a"] * 99), "one")
+    assert "That" not in not_said(server.estimate_)
+
+
+def junk(seed, share):
+    """Honest reports, and reports whose hash functions and values are uniform."""
+    oracle = OLH(1.0, categories=20, random_state=seed)
+    rng = np.random.default_rng(seed)
+    honest = oracle.privatize(rng.integers(0, 5, int(10_000 * (1 - share))))
+    highest = [field.n_values for field in oracle.protocol().mechanism.report_fields]
+    fake = np.column_stack([rng.integers(0, n, int(10_000 * share)) for n in highest])
+    return oracle.aggregate(np.vstack([np.asarray(honest), fake])).estimate_
+
+
+def test_reports_that_are_not_honest_are_told(seed):
+    """Half of the reports are uniform; of 40 honest collections one in 10,000 is taken for such."""
+    told = r"Reports do not look honest: the raw shares add up to 0\.[3-7]"
+    assert re.search(told, not_said(junk(seed, 0.5)))
+    is_blamed = ["honest" in not_said(junk(1000 * seed + i, 0)) for i in range(40)]
+    assert sum(is_blamed) <= 1
+    targeted = GRR(1.0, categories=20).aggregate(np.zeros(1000, dtype=int)).estimate_
+    assert "a raw share is 12" in not_said(targeted)
+    values = NormSub().fit_transform(junk(seed, 0)).values.copy()
+    values[0, :2] += [0.5, -0.5]
+    shifted = junk(seed, 0).with_values(values, "Wrong")
+    assert "2 of the 20 values lie outside of their intervals" in not_said(shifted)
+
+
+# ---- kinds of estimates --------------------------------------------------------------------------
+def kinds():
+    bins = Domain.bins(64, bounds=(130, 210), clip=True)
+    heights = np.random.default_rng(0).normal(170, 10, size=20_000)
+    raw = RangeOracle(1.0, categories=bins, random_state=0).fit_transform(heights)
+    users = np.column_stack([np.arange(4000) % 2, np.arange(4000) % 4])
+    survey = ColumnOracle(2.0, domains={"smokes": 2, "visits": 4}, random_state=0)
+    ages = OUE(1.0, categories=np.arange(100), random_state=0)
+    regions = estimate_by_group(OLH(1.0, categories=WORDS, random_state=0), WORDS * 9, WORDS * 9)
+    means = estimate_by_group(
+        LocalMean(1.0, bounds=(-9, 9), random_state=0), [1, 2] * 99, [0, 1] * 99
+    )
+    many = OLH(1.0, categories=[f"<b>{i}</b>" for i in range(2000)], random_state=0)
+    return {
+        "categories": NormSub().fit_transform(colours()),
+        "bins": MonotoneCDF().fit_transform(raw),
+        "numbers": ages.fit_transform(np.arange(100)),
+        "set": survey.fit_transform(users),
+        "difference": colours() - colours(1),
+        "groups": regions,
+        "mean": LocalMean(1.0, bounds=(0, 100), random_state=0).fit([20, 80] * 500),
+        "means": means,
+        "many": many.fit_transform(["<b>1</b>"] * 99),
+        "unknown": FrequencyEstimate([[0.7, 0.4, -0.1]], ["a", None, ("x", "y")]),
+        "nobody": EstimateSet({"a": FrequencyEstimate(np.empty((0, 2)), ["x", "y"])}),
+    }
+
+
+class Parser(HTMLParser):
+    """Collect tags and attributes, and whether tags are closed in their order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.append((tag, dict(attributes)))
+        if tag not in ("meta", "rect", "line"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.seen.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("kind", list(kinds()))
+def test_pages_are_whole_and_load_nothing(kind, tmp_path):
+    estimate = kinds()[kind]
+    report = estimate.report(question="Really? <i>")
+    assert isinstance(report, EstimateReport)
+    report.save(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    parser = Parser()
+    parser.feed(page)
+    assert parser.open == []
+    tags = {tag for tag, _ in parser.seen}
+    assert not tags & {"script", "link", "img", "iframe", "object", "i", "b"}
+    assert not {"style", "src", "href", "onclick"} & {name for _, a in parser.seen for name in a}
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "Really? &lt;i&gt;" in page
+    for svg in re.findall(r"<svg.*?</svg>", report.html, flags=re.DOTALL):
+        ElementTree.fromstring(svg)
+        assert "nan" not in svg
+    assert report.html in report._repr_html_()
+    assert repr(report).startswith("EstimateReport: Really? <i>")
+    assert estimate.report().description == estimate.describe()
+
+
+def test_what_ordered_domains_show():
+    """Ranges of bins add up to all, and the quartiles are named; numbers keep their order."""
+    found = kinds()["bins"].describe()
+    assert sum(one["estimate"] for one in found["ranges"]) == pytest.approx(1)
+    assert (found["ranges"][0]["from"], found["ranges"][0]["to"]) == (130, 135)
+    assert all(one["low"] <= one["high"] for one in found["ranges"])
+    assert found["may_be_said"][1].startswith("The median is between 16")
+    html = kinds()["numbers"].report().html
+    assert html.count("<rect") == 100  # columns; of categories without an order, 30 bars
+    assert kinds()["many"].report().html.count("<rect") == 30
+    assert "The 30 largest of 2,000." in kinds()["many"].report().html
+
+
+def test_means_and_differences():
+    mean = LocalMean(2.0, bounds=(0, 100), random_state=0).fit([20, 80] * 5000)
+    assert mean.report().description == mean.describe() == mean.estimate_.describe()
+    (sentence,) = mean.describe(0.99999)["may_be_said"]
+    low, high = map(float, re.findall(r"\d+\.\d+", sentence)[:2])
+    assert low < 50 < high
+    several = kinds()["means"].describe()
+    # Both hold at once: each is longer than one of the level by itself.
+    alone = kinds()["means"].confidence_interval(0.95)[0]
+    assert all(row["low"] < x for row, x in zip(several["rows"], alone, strict=True))
+    one = OUE(3.0, categories=WORDS, random_state=0).fit_transform(["red"] * 5000)
+    change = one - OUE(3.0, categories=WORDS, random_state=1).fit_transform(["blue"] * 5000)
+    assert "More frequent in the first estimate: 'red'" in said(change)
+    assert "Less frequent in the first estimate: 'blue'" in said(change)
+    assert "Whether and where 1 of 3 categories changed" in not_said(change)
+    np.testing.assert_array_equal(
+        [row["low"] for row in change.describe()["rows"]], change.to_frame()["low"]
+    )
+
+
+@pytest.mark.parametrize("kind", ["categories", "set", "difference", "groups", "mean"])
+def test_a_wrong_level_is_refused(kind):
+    with pytest.raises(ValueError, match="must fulfil 0.5 <= level < 1, got 95"):
+        kinds()[kind].report(95)

@@ -1,0 +1,477 @@
+"""The store: what is acknowledged is on disk, once, and nothing tells in which order it came."""
+
+import secrets
+import threading
+import time
+
+import numpy as np
+import pytest
+from scipy import stats
+from serving import COLOURS, ORACLE, draw, patience
+from sklearn.base import clone
+
+from sklearn_ldp import (
+    BLH,
+    GRR,
+    OLH,
+    OUE,
+    SUE,
+    HadamardResponse,
+    SubsetSelection,
+)
+from sklearn_ldp._collection import _report_files
+from sklearn_ldp._serve import slots as slots_module
+from sklearn_ldp._serve import store as store_module
+from sklearn_ldp._serve.slots import Slots
+from sklearn_ldp._serve.store import Post, Rules, Store
+from sklearn_ldp.collection import Aggregator, CheckpointError, aggregate, read_reports
+
+RULES = Rules(batch_reports=40, least=1, step=10)
+
+
+class Outcomes(dict):
+    """Outcomes by their ticket."""
+
+    def __call__(self, pairs):
+        self.update(pairs)
+
+
+def opened(folder, rules=RULES, oracle=ORACLE, was_shown=False):
+    outcomes = Outcomes()
+    store = Store(folder, oracle, "may", rules, outcomes)
+    store.said = store.open(was_shown)
+    return store, outcomes
+
+
+def submit(store, outcomes, posts):
+    """Post and wait: pairs of a nonce and a list of reports."""
+    tickets = [object() for _ in posts]
+    for ticket, (nonce, reports) in zip(tickets, posts, strict=True):
+        store.submit(Post(nonce, reports, ticket))
+    assert patience(lambda: all(ticket in outcomes for ticket in tickets))
+    return [outcomes[ticket] for ticket in tickets]
+
+
+def single(reports):
+    return [(secrets.token_bytes(16), [one]) for one in reports]
+
+
+def sealed(folder, oracle=ORACLE):
+    """All reports in sealed batches, sorted."""
+    found = [
+        read_reports(path, oracle, collection_round="may").tolist()
+        for path in folder.glob("*.jsonl")
+    ]
+    return sorted(one for batch in found for one in batch)
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [
+        GRR(1.0, categories=COLOURS),
+        OUE(1.0, categories=20),
+        SUE(1.0, categories=COLOURS),
+        OLH(1.0, categories=COLOURS),
+        ORACLE,
+        BLH(1.0, categories=300),
+        HadamardResponse(1.0, categories=COLOURS),
+        SubsetSelection(1.0, categories=20),
+        SubsetSelection(1.0, categories=5),
+    ],
+    ids=repr,
+)
+def test_every_oracle_of_a_page(oracle, tmp_path):
+    """All reports come out, in batches that are counted; a new start counts the same."""
+    store, outcomes = opened(tmp_path, oracle=oracle)
+    values = np.resize(oracle.protocol().domain.categories, 100)
+    reports = oracle.privatize(values).tolist()
+    assert set(submit(store, outcomes, single(reports))) == {""}
+    assert store.counts.n_samples == 100
+    expected = clone(oracle).aggregate(reports).support_counts_
+    assert store.close() == "the last 20 reports are sealed"
+    assert sealed(tmp_path, oracle) == sorted(reports)
+    server = aggregate(tmp_path, oracle, collection_round="may")
+    assert (server.n_samples, len(server.batches)) == (100, 3)
+    np.testing.assert_array_equal(server.oracle_.support_counts_, expected)
+    again, _ = opened(tmp_path, oracle=oracle)
+    assert again.counts.n_samples == 100
+    np.testing.assert_array_equal(again.counts.tallies[0, 0], store.counts.tallies[0, 0])
+    assert again.close() == "nothing is held"
+
+
+def test_a_nonce_counts_once(tmp_path):
+    """Also with another report, in the same round, after its batch was sealed, and a new start."""
+    store, outcomes = opened(tmp_path)
+    first, other, *more = draw(102)
+    nonce = secrets.token_bytes(16)
+    assert submit(store, outcomes, [(nonce, [first]), (nonce, [other])]) == ["", ""]
+    submit(store, outcomes, single(more))
+    submit(store, outcomes, [(nonce, [other])])
+    store.close()
+    store, outcomes = opened(tmp_path)
+    assert submit(store, outcomes, [(nonce, [other])]) == [""]
+    # Of a post of several reports, each one has a place of its own under the nonce.
+    several = draw(3)
+    submit(store, outcomes, [(secrets.token_bytes(16), several)] * 1)
+    nonce = secrets.token_bytes(16)
+    assert submit(store, outcomes, [(nonce, draw(1)), (nonce, draw(1))]) == ["", ""]
+    store.close()
+    assert len(sealed(tmp_path)) == 101 + 3 + 1
+    assert first in sealed(tmp_path)
+    assert other not in sealed(tmp_path)
+
+
+def test_what_no_client_can_have_made_is_refused_alone(tmp_path):
+    store, outcomes = opened(tmp_path)
+    bad = [(secrets.token_bytes(16), [[5, 99]]), (secrets.token_bytes(16), [[2**70, 0]])]
+    good = single(draw(2))
+    found = submit(store, outcomes, [good[0], bad[0], good[1], bad[1]])
+    assert found[0] == found[2] == ""
+    assert "cannot have made these reports" in found[1]
+    assert found[3]
+    store.close()
+    assert len(sealed(tmp_path)) == 2
+
+
+def test_few_reports_are_held_for_the_next_start(tmp_path):
+    rules = RULES._replace(least=10)
+    store, outcomes = opened(tmp_path, rules)
+    submit(store, outcomes, single(draw(9)))
+    assert store.close() == "9 reports are held for the next start, as --least is 10"
+    assert not list(tmp_path.glob("*.jsonl"))
+    store, outcomes = opened(tmp_path, rules)
+    assert (store.n_held, store.counts.n_samples) == (9, 9)
+    submit(store, outcomes, single(draw(1)))
+    assert store.close() == "the last 10 reports are sealed"
+    assert len(sealed(tmp_path)) == 10
+
+
+def test_a_batch_is_sealed_in_time(tmp_path):
+    """If it has the least number of reports by then."""
+    store, outcomes = opened(tmp_path, RULES._replace(batch_seconds=0.5, least=5))
+    submit(store, outcomes, single(draw(4)))
+    time.sleep(2)
+    assert not list(tmp_path.glob("*.jsonl"))
+    submit(store, outcomes, single(draw(1)))
+    assert patience(lambda: list(tmp_path.glob("*.jsonl")))
+    store.close()
+
+
+def test_one_process_and_one_collection_at_a_time(tmp_path):
+    store, _ = opened(tmp_path)
+    with pytest.raises(CheckpointError, match="is in use by process"):
+        opened(tmp_path)
+    store.close()
+    with pytest.raises(ValueError, match="reports of another collection: oracle 'OLH' instead of"):
+        opened(tmp_path, oracle=GRR(1.0, categories=COLOURS))
+    (tmp_path / ".serve" / "x.slots").write_bytes(b"{}")
+    with pytest.raises(ValueError, match="no file of slots that this release can read"):
+        opened(tmp_path)
+
+
+def test_a_lost_salt_is_told(tmp_path):
+    store, outcomes = opened(tmp_path)
+    submit(store, outcomes, single(draw(5)))
+    store.close()
+    (tmp_path / ".serve" / "salt").unlink()
+    store, _ = opened(tmp_path)
+    assert "salt is lost: reports that are sent again from before count twice" in store.said
+    store.close()
+
+
+def test_results_change_by_whole_steps(tmp_path):
+    """And after a new start by a step more than all that is there."""
+    store, outcomes = opened(tmp_path)
+    published = set()
+    for report in draw(95):
+        submit(store, outcomes, single([report]))
+        published.add(None if store.published is None else store.published.n_samples)
+    assert published == {None, *range(10, 100, 10)}
+    store.close()
+    again, outcomes = opened(tmp_path, was_shown=True)
+    for i, report in enumerate(draw(10)):
+        assert again.published is None, i
+        submit(again, outcomes, single([report]))
+    assert again.published.n_samples == 105
+    again.close()
+    fresh, _ = opened(tmp_path, was_shown=False)  # nobody has seen anything
+    assert fresh.published.n_samples == 105
+    fresh.close()
+
+
+# ---- disks that fail -----------------------------------------------------------------------------
+def test_a_full_disk_does_not_end_the_service(tmp_path, monkeypatch):
+    """No spare file can be made, and no batch be sealed: posts are refused until there is room."""
+    monkeypatch.setattr(store_module, "_PATIENCE", 0.2)
+    store, outcomes = opened(tmp_path)
+    submit(store, outcomes, single(draw(30)))
+    is_full = threading.Event()
+    is_full.set()
+
+    def full(path):
+        if is_full.is_set():
+            raise OSError(28, "No space left on device", str(path))
+        return kept(path)
+
+    kept = store_module.replacing
+    for module in (store_module, slots_module, _report_files):
+        monkeypatch.setattr(module, "replacing", full)
+    found = submit(store, outcomes, single(draw(100)))
+    assert found[:10] == [""] * 10
+    assert isinstance(found[-1], OSError)
+    is_full.clear()
+    assert patience(lambda: submit(store, outcomes, single(draw(1))) == [""])
+    n = store.counts.n_samples
+    store.close()
+    assert store.failure is None
+    assert len(sealed(tmp_path)) == n
+
+
+def test_a_failed_sync_ends_the_service(tmp_path, monkeypatch):
+    """What such a disk holds is not known: nothing is acknowledged, then or later."""
+    store, outcomes = opened(tmp_path)
+    submit(store, outcomes, single(draw(3)))
+
+    def fail(file):
+        raise OSError(5, "Input/output error")
+
+    for name in ("fdatasync", "fsync"):
+        monkeypatch.setattr(slots_module.os, name, fail, raising=False)
+    (found,) = submit(store, outcomes, single(draw(1)))
+    assert "Input/output error" in str(found)
+    assert store.failure is not None
+    monkeypatch.undo()
+    store.close()
+    store, _ = opened(tmp_path)
+    assert store.counts.n_samples in (3, 4)
+    store.close()
+
+
+def test_systems_without_pwrite(tmp_path, monkeypatch):
+    for name in ("pwrite", "fdatasync"):
+        monkeypatch.delattr(slots_module.os, name, raising=False)
+    store, outcomes = opened(tmp_path)
+    reports = draw(50)
+    submit(store, outcomes, single(reports))
+    store.close()
+    assert sealed(tmp_path) == sorted(reports)
+
+
+# ---- crashes between the steps of sealing --------------------------------------------------------
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("step", ["before", "tags", "batch"])
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_a_crash_between_the_steps_of_sealing(step, is_moved, tmp_path, monkeypatch):
+    """All steps are repeated at the next start; a batch that was taken away comes as a repeat."""
+    store, outcomes = opened(tmp_path)
+    reports = draw(40)
+    submit(store, outcomes, single(reports[:39]))
+    names = {"before": (Slots, "read"), "tags": (store_module, "write_reports")}
+    with monkeypatch.context() as patch:
+        owner, name = names.get(step, (Slots, "remove"))
+        patch.setattr(owner, name, lambda *_, **__: (_ for _ in ()).throw(Killed()))
+        store._later(store._seal, store._present).exception()
+    store._stack.close()  # the lock of a process that is gone
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    if is_moved:
+        for path in tmp_path.glob("*.jsonl"):
+            path.rename(kept / path.name)
+    again, outcomes = opened(tmp_path)
+    assert again.counts.n_samples == 39
+    submit(again, outcomes, single(reports[39:]))
+    again.close()
+    server = aggregate(kept, ORACLE, collection_round="may") if any(kept.iterdir()) else None
+    server = Aggregator(ORACLE, collection_round="may", on_repeat="ignore")
+    for path in [*kept.glob("*.jsonl"), *tmp_path.glob("*.jsonl")]:
+        aggregate(path, server)
+    assert server.n_samples == 40
+
+
+# ---- power losses --------------------------------------------------------------------------------
+class Disk:
+    """A log of what was written, from which the disk after a power loss is made."""
+
+    def __init__(self, monkeypatch, waits=True):
+        self.log, self.lock, self.waits = [], threading.Lock(), waits
+        for module in (store_module, slots_module, _report_files):
+            monkeypatch.setattr(module, "replacing", self.replacing(module.replacing))
+        for name in ("write", "sync", "remove"):
+            monkeypatch.setattr(Slots, name, getattr(self, name)(getattr(Slots, name)))
+
+    def note(self, *event):
+        with self.lock:
+            self.log.append(event)
+
+    def replacing(self, original):
+        from contextlib import contextmanager
+
+        @contextmanager
+        def logged(path):
+            with original(path) as file:
+                yield file
+            self.note("file", path, path.read_bytes())
+
+        return logged
+
+    def write(self, original):
+        def logged(slots, slot, tag, record):
+            size = len(tag) + len(record) + 4
+            original(slots, slot, tag, record)
+            place = 4096 + slot * size
+            with open(slots.path, "rb") as file:
+                file.seek(place)
+                self.note("write", slots.path, place, file.read(size))
+
+        return logged
+
+    def sync(self, original):
+        def logged(slots):
+            with self.lock:
+                n = len(self.log)
+            original(slots)
+            if self.waits:
+                self.note("sync", slots.path, n)
+
+        return logged
+
+    def remove(self, original):
+        def logged(slots):
+            original(slots)
+            self.note("remove", slots.path)
+
+        return logged
+
+    def after_a_loss(self, events, rng):
+        """The files of a disk: of what no sync has waited for, any sectors are there."""
+        files, waiting = {}, {}
+        for i, (kind, path, *rest) in enumerate(events):
+            if kind == "file":
+                files[path] = bytearray(rest[0])
+            elif kind == "write":
+                waiting.setdefault(path, []).append((i, *rest))
+            elif kind == "remove":
+                if rng.random() < 0.5:  # or the folder was not written yet
+                    files.pop(path, None)
+            elif kind == "sync":
+                for at, place, content in waiting.get(path, []):
+                    if at < rest[0] and path in files:
+                        files[path][place : place + len(content)] = content
+                waiting[path] = [one for one in waiting.get(path, []) if one[0] >= rest[0]]
+        for path, writes in waiting.items():
+            if path in files:
+                newest = bytearray(files[path])
+                for _, place, content in writes:
+                    newest[place : place + len(content)] = content
+                for start in range(0, len(newest), 512):
+                    if rng.random() < 0.5:
+                        files[path][start : start + 512] = newest[start : start + 512]
+        return files
+
+
+def losses(n, folder, monkeypatch, seed, waits=True):
+    """Simulate power losses: all posts are sent again if they were not acknowledged."""
+    rng = np.random.default_rng(seed)
+    with monkeypatch.context() as patch:
+        disk = Disk(patch, waits)
+        store, outcomes = opened(folder / "original")
+        acknowledged = store._deliver
+
+        def deliver(pairs):
+            disk.note("acknowledged", None, [ticket for ticket, _ in pairs])
+            acknowledged(pairs)
+
+        store._deliver = deliver
+        posts = single(draw(130))
+        for i, (nonce, reports) in enumerate(posts):
+            store.submit(Post(nonce, reports, i))
+            if rng.random() < 0.3:
+                patience(lambda i=i: i in outcomes)
+        assert patience(lambda: len(outcomes) == len(posts))
+        store.close()
+    n_lost = 0
+    for trial in range(n):
+        events = disk.log[: rng.integers(3, len(disk.log) + 1)]
+        done = {ticket for kind, _, *rest in events if kind == "acknowledged" for ticket in rest[0]}
+        place = folder / f"{trial}"
+        for path, content in disk.after_a_loss(events, rng).items():
+            target = place / path.relative_to(folder / "original")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        again, outcomes = opened(place)
+        repeated = [post for i, post in enumerate(posts) if i not in done or rng.random() < 0.2]
+        assert set(submit(again, outcomes, repeated)) <= {""}
+        again.close()
+        n_lost += sealed(place) != sorted(report for _, (report,) in posts)
+    return n_lost
+
+
+def test_power_losses(tmp_path, monkeypatch, seed):
+    assert losses(25, tmp_path, monkeypatch, seed) == 0
+
+
+@pytest.mark.slow
+def test_many_power_losses(tmp_path, monkeypatch, seed):
+    assert losses(500, tmp_path, monkeypatch, 1000 + seed) == 0
+
+
+def test_a_store_that_acknowledges_too_early_loses(tmp_path, monkeypatch, seed):
+    """Negative control of the above: the same, if nothing waits for the disk."""
+    assert losses(10, tmp_path, monkeypatch, seed, waits=False) > 5
+
+
+# ---- the order of arrival ------------------------------------------------------------------------
+def correlations(folder, reports):
+    """Rank correlations of place and arrival, over every file of the folder that has reports."""
+    arrival = {tuple(report): i for i, report in enumerate(reports)}
+    found = {}
+    for path in folder.rglob("*"):
+        if path.suffix == ".jsonl":
+            rows = read_reports(path, ORACLE, collection_round="may").tolist()
+        elif path.suffix == ".slots":
+            one = Slots.open(path)
+            _, _, records = one.read()
+            seeds = np.ascontiguousarray(records[:, :8]).view("<u8").ravel().tolist()
+            by_seed = {report[0]: report for report in reports}
+            rows = [by_seed[seed] for seed in seeds]
+        else:
+            continue
+        if len(rows) > 100:
+            found[path.name] = stats.spearmanr(
+                [arrival[tuple(row)] for row in rows], range(len(rows))
+            ).statistic
+    return found
+
+
+def ordered_posts(folder):
+    store, outcomes = opened(folder, Rules(batch_reports=1000, least=1000))
+    reports = draw(1900)
+    for start in range(0, len(reports), 20):
+        submit(store, outcomes, single(reports[start : start + 20]))
+    patience(lambda: list(folder.glob("*.jsonl")))
+    store.close()
+    return correlations(folder, reports)
+
+
+def test_no_file_tells_the_order_of_arrival(tmp_path):
+    """Two files of about 1,000 reports; at five standard deviations it fails once in 10**6 runs."""
+    found = ordered_posts(tmp_path)
+    assert len(found) == 2
+    assert all(abs(one) < 5 / np.sqrt(900) for one in found.values())
+
+
+def test_slots_in_order_are_found(tmp_path, monkeypatch):
+    """Negative control of the above."""
+    monkeypatch.setattr(store_module, "shuffled", lambda n: list(range(n)))
+    found = ordered_posts(tmp_path)
+    assert any(abs(one) > 0.9 for one in found.values())
+
+
+def test_slots_are_shuffled_uniformly(seed):
+    """By chi-square over all orders of four; fails once in 10**6 runs."""
+    orders = [tuple(slots_module.shuffled(4)) for _ in range(4800)]
+    assert stats.chisquare(np.unique(orders, axis=0, return_counts=True)[1]).pvalue > 1e-6
+    assert len(set(orders)) == 24
