@@ -171,6 +171,20 @@ class FrequencyEstimate:
         return not self.postprocessors
 
     @property
+    def design_effect(self) -> Any:
+        """What weighting users unequally costs: a float, or one for each estimate.
+
+        By this factor more users are needed than without weights: ``n sum W_h**2 / n_h`` for n
+        users in groups of n_h and with the weights W_h (Kish). It is 1 without weights.
+        """
+        noise = self.noise
+        if noise is None or noise.n_samples is None:
+            raise ValueError("No design_effect without the noise and the number of users.")
+        weights = sum(term.times(1.0) for term in noise.terms if not term.is_draw)
+        effect = np.ravel(np.asarray(noise.n_samples) * weights)
+        return float(effect[0]) if effect.size == 1 else effect
+
+    @property
     def labels(self) -> Any:
         """What print and pictures call the categories: themselves, with their flags."""
         if not self.flags:
