@@ -82,6 +82,9 @@ class FrequencyEstimate:
     flags : mapping of str to ndarray of bool of shape (d,), default=None
         What is true of some categories, such as that they were "detected". Tables have a column
         for each flag, and print and pictures name those of a category beside it.
+    standard_errors : ndarray of shape (n_estimates, d), default=None
+        How far the values are from the population's frequencies, where a post-processor knows it,
+        such as :class:`Trend`; then there are intervals after post-processing, too.
 
     Attributes
     ----------
@@ -116,6 +119,7 @@ class FrequencyEstimate:
     raw_values: Any = None
     domain: Domain | None = None
     flags: Any = None
+    standard_errors: Any = None
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64, ndmin=2)
@@ -141,6 +145,14 @@ class FrequencyEstimate:
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "categories", categories)
         object.__setattr__(self, "domain", domain)
+        if self.standard_errors is not None:
+            errors = _read_only(np.asarray(self.standard_errors, dtype=np.float64))
+            if errors.shape != values.shape:
+                raise ValueError(
+                    f"FrequencyEstimate needs standard_errors of shape {values.shape}, as the "
+                    f"values, got {errors.shape}."
+                )
+            object.__setattr__(self, "standard_errors", errors)
         if self.row_names is not None:
             if len(self.row_names) != len(values):
                 raise ValueError(
@@ -169,6 +181,11 @@ class FrequencyEstimate:
     def is_raw(self) -> bool:
         """Whether no post-processor has changed the estimate."""
         return not self.postprocessors
+
+    @property
+    def states_errors(self) -> bool:
+        """Whether it has intervals of its own: it is raw, or has `standard_errors`."""
+        return self.is_raw or self.standard_errors is not None
 
     @property
     def design_effect(self) -> Any:
@@ -280,10 +297,9 @@ class FrequencyEstimate:
         values = self.values[rows]
         noise = None if self.noise is None else self.noise.of_rows(rows)
         names = None if self.row_names is None else self.row_names[rows]
-        raw = None if self.raw_values is None else self.raw_values[rows]
-        return replace(
-            self, values=values, noise=noise, shards=None, row_names=names, raw_values=raw
-        )
+        raw, errors = (x if x is None else x[rows] for x in (self.raw_values, self.standard_errors))
+        changes: dict[str, Any] = {"row_names": names, "raw_values": raw, "standard_errors": errors}
+        return replace(self, values=values, noise=noise, shards=None, **changes)
 
     def with_values(
         self, values: ArrayLike, by: str | None = None, **changes: Any
@@ -305,8 +321,9 @@ class FrequencyEstimate:
             A new estimate; this one is not changed.
         """
         names = self.postprocessors if by is None else (*self.postprocessors, by)
-        if by is not None and self.is_raw:
-            changes = {"raw_values": self.values, **changes}
+        if by is not None:
+            raw = self.values if self.is_raw else self.raw_values
+            changes = {"raw_values": raw, "standard_errors": None, **changes}
         return replace(self, values=values, postprocessors=names, **changes)
 
     def as_raw(self) -> FrequencyEstimate:
@@ -325,6 +342,7 @@ class FrequencyEstimate:
             postprocessors=(),
             clip_answers=False,
             raw_values=None,
+            standard_errors=None,
         )
 
     def of_shards(self, shards: np.ndarray) -> FrequencyEstimate:
@@ -520,7 +538,7 @@ class FrequencyEstimate:
         if not self.is_raw:
             tidy["raw"] = self.as_raw().values.ravel()
         ends = {"low": low.ravel(), "high": high.ravel()}
-        said = {"interval": at_level(interval, self.is_raw)}
+        said = {"interval": at_level(interval, self.states_errors)}
         return pd.DataFrame({**tidy, **ends, **said, **flags})
 
     def summary(self, level: float = 0.95) -> DataFrame:
@@ -573,7 +591,8 @@ class FrequencyEstimate:
         Intervals of single categories are score intervals with half a count, which hold at least
         at their level even where few reports support a category. Those of other answers are Wald
         intervals with the exact covariances of the oracle, at the estimate's nearest distribution,
-        and half a count wider.
+        and half a count wider. After :class:`Trend` they are normal intervals with its
+        `standard_errors`, which it says when to trust.
 
         Privacy: costs none.
 
@@ -797,7 +816,7 @@ class FrequencyEstimate:
             ends = table_intervals(self, _LEVEL, queries) if shown else ()
             for row, low, high in zip(shown, *(end[0, places] for end in ends), strict=False):
                 row.append(f"{low:.4g} to {high:.4g}")
-            heads.append(at_level(_LEVEL, self.is_raw))
+            heads.append(at_level(_LEVEL, self.states_errors))
         rows = [f"<th>{'</th><th>'.join(heads)}</th>"] if shown else []
         rows += [f"<td>{'</td><td>'.join(map(html.escape, row))}</td>" for row in shown]
         body = "".join(f"<tr>{row}</tr>" for row in rows)
