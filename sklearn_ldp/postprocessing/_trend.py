@@ -31,12 +31,14 @@ class LocalLevel(NamedTuple):
     filtered_variance: np.ndarray
     smoothed: np.ndarray  # the levels, from all rows
     smoothed_variance: np.ndarray
-    innovations: np.ndarray  # what no row before tells of each, in standard deviations
+    # What all rows say of an additional step to each row: standard normal if there is none. At the
+    # last row it is the innovation.
+    shifts: np.ndarray
     log_likelihood: np.ndarray  # (.., d): of all rows but the first one
 
 
 def local_level(F: ArrayLike, variance: ArrayLike, drift: ArrayLike) -> LocalLevel:
-    """Estimate levels that drift, by the Kalman filter and the Rauch-Tung-Striebel smoother.
+    """Estimate levels that drift, by the Kalman filter and its fixed-interval smoother.
 
     The model of each category is ``F_t = f_t + N(0, variance_t)`` and
     ``f_t = f_(t-1) + N(0, drift_t)`` [1]_. Nothing is known of the first level.
@@ -58,27 +60,30 @@ def local_level(F: ArrayLike, variance: ArrayLike, drift: ArrayLike) -> LocalLev
     References
     ----------
     .. [1] J. Durbin, S. J. Koopman, "Time series analysis by state space methods", second edition,
-       Oxford University Press, 2012, sections 2.2 to 2.4,
+       Oxford University Press, 2012, sections 2.2 to 2.5,
        :doi:`10.1093/acprof:oso/9780199641178.001.0001`.
     """
     F, variance, drift = np.broadcast_arrays(*map(np.asarray, (F, variance, drift)))
-    level, spread, errors, z = (np.zeros(F.shape) for _ in range(4))
+    level, spread, errors, z, smoothed, rest, shifts = (np.zeros(F.shape) for _ in range(7))
     level[0], spread[0], errors[0] = F[0], variance[0], 1.0
     for t in range(1, len(F)):
         prior = spread[t - 1] + drift[t]
         errors[t] = prior + variance[t]
-        gain = prior / errors[t]
-        level[t] = level[t - 1] + gain * (F[t] - level[t - 1])
-        spread[t] = gain * variance[t]
-        z[t] = (F[t] - level[t - 1]) / np.sqrt(errors[t])
-    smoothed, smoothed_spread = level.copy(), spread.copy()
-    for t in range(len(F) - 2, -1, -1):
-        prior = spread[t] + drift[t + 1]
-        back = spread[t] / prior
-        smoothed[t] += back * (smoothed[t + 1] - level[t])
-        smoothed_spread[t] += back**2 * (smoothed_spread[t + 1] - prior)
+        innovation, gain = F[t] - level[t - 1], prior / errors[t]
+        level[t], spread[t] = level[t - 1] + gain * innovation, gain * variance[t]
+        z[t] = innovation / np.sqrt(errors[t])
+    # The score of a step, and its information, from the rows after each one.
+    score = information = np.zeros(F.shape[1:])
+    for t in range(len(F) - 1, -1, -1):
+        smoothed[t] = level[t] + spread[t] * score
+        rest[t] = spread[t] - spread[t] ** 2 * information
+        kept = variance[t] / errors[t]
+        score = z[t] / np.sqrt(errors[t]) + kept * score
+        information = 1 / errors[t] + kept**2 * information
+        shifts[t] = score / np.sqrt(information)
+    shifts[0] = 0.0  # the first level is any
     likelihood = -0.5 * np.sum(np.log(errors) + z**2, axis=0)
-    return LocalLevel(level, spread, smoothed, smoothed_spread, z, likelihood)
+    return LocalLevel(level, spread, smoothed, rest, shifts, likelihood)
 
 
 class _Fit(NamedTuple):
@@ -86,7 +91,7 @@ class _Fit(NamedTuple):
 
     values: np.ndarray  # (n_rows, d)
     variance: np.ndarray
-    innovations: np.ndarray  # under the typical drift
+    shifts: np.ndarray  # under the typical drift
     drift: float  # the typical one, for a category that everybody has
 
 
@@ -102,7 +107,7 @@ def _fitted(F: np.ndarray, noise: Noise, steps: np.ndarray) -> tuple[_Fit, np.nd
         unit, jumps = steps[:, None] * f.mean(axis=0), np.zeros(F.shape)
         while True:
             fit = _at_likely_drifts(F, variance, unit, jumps)
-            sizes = np.abs(fit.innovations)
+            sizes = np.abs(fit.shifts)
             found = np.flatnonzero(sizes.max(axis=0) > critical)
             if not found.size:
                 break
@@ -137,10 +142,10 @@ def _at_likely_drifts(
         of_block, share = levels(block, drifts[near]), weights[block]
         mean = (share * of_block.smoothed).sum(axis=1)
         spread = of_block.smoothed_variance + (of_block.smoothed - mean[:, None]) ** 2
-        innovations = of_block.innovations[:, np.searchsorted(near, w)]
-        parts.append((mean, (share * spread).sum(axis=1), innovations))
-    values, variance, innovations = np.concatenate(parts, axis=-1)
-    return _Fit(values, variance, innovations, float(drifts[w]))
+        shifts = of_block.shifts[:, np.searchsorted(near, w)]
+        parts.append((mean, (share * spread).sum(axis=1), shifts))
+    values, variance, shifts = np.concatenate(parts, axis=-1)
+    return _Fit(values, variance, shifts, float(drifts[w]))
 
 
 class Trend(BasePostProcessor):
