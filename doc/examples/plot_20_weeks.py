@@ -3,8 +3,8 @@
 A number of each week
 =====================
 
-Every week 5,000 users tell which browser they use, with epsilon = 1. A week alone has an error of a
-few percent. `Trend` takes the weeks around it into account, as far as the browsers drift.
+Every week 20,000 users tell which browser they use, with epsilon = 1. A week alone has an error of
+more than a percent. `Trend` takes the weeks around it into account, as far as the browsers drift.
 
 The users are *made up*. Each week has others.
 """
@@ -28,7 +28,7 @@ logs = np.log([0.35, 0.25, 0.15, 0.12, 0.08, 0.05]) + np.cumsum(
 )
 logs[30:, 2] += 0.8
 truth = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
-counts = np.array([rng.multinomial(5_000, shares) for shares in truth])
+counts = np.array([rng.multinomial(20_000, shares) for shares in truth])
 
 oracle = OLH(epsilon=1.0, categories=browsers, random_state=0)
 weekly = estimate_by_group(

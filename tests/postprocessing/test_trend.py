@@ -208,6 +208,23 @@ def test_later_rows_change_nothing_that_was_published(weekly):
     np.testing.assert_allclose(whole.frequencies_[-1], Trend().fit(weekly).frequencies_[-1])
 
 
+def test_frequencies_without_a_trend_stay_as_they_are(seed, monkeypatch):
+    """Drawn anew each week, and often 0; control: smoothed all the same they are worse."""
+    rng = np.random.default_rng([seed, 8])
+    truth = rng.dirichlet(np.full(20, 0.1), size=40)
+    raw, _ = collected(truth, rng)
+    trend = Trend().fit(raw)
+    assert trend.drift_ == np.inf
+    assert not trend.jumps_.any()
+    np.testing.assert_array_equal(trend.frequencies_, raw.values)
+    assert covered(trend.estimate_, truth).mean() > 0.91
+    monkeypatch.setattr("sklearn_ldp.postprocessing._trend._risk", lambda *given: 0.0)
+    smoothed = NormSub().fit_transform(Trend().fit_transform(raw))
+    alone = NormSub().fit_transform(raw)
+    errors = [np.mean((one.values - truth) ** 2) for one in (alone, smoothed)]
+    assert errors[0] < errors[1]
+
+
 # -- jumps ------------------------------------------------------------------------------------
 def test_jumps_that_are_none_are_rare(seed):
     """At most 1 % of the series, as stated: of 60 at most 5 (error rate 1e-4)."""
