@@ -18,6 +18,7 @@ _HOMES = {
     "postprocessing": """
         CLS NPMLE Base BaseCut BasePos Calibrate EmpiricalBayes ExactMLE MLEApx MonotoneCDF Norm
         NormCut NormHyb NormMul NormSub PostPos Power PowerNS Smooth SmoothMLE
+        Trend
     """,
     "surveys": "ColumnOracle Consistent LatentClasses MarginalOracle RangeOracle",
 }
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from .postprocessing import PowerNS as PowerNS
     from .postprocessing import Smooth as Smooth
     from .postprocessing import SmoothMLE as SmoothMLE
+    from .postprocessing import Trend as Trend
     from .surveys import ColumnOracle as ColumnOracle
     from .surveys import Consistent as Consistent
     from .surveys import LatentClasses as LatentClasses

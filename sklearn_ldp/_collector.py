@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from ._domains import Domain
-from ._domains.values import declares_levels, group_codes, read_once
+from ._domains.values import as_columns, declares_levels, group_codes, objects, read_once
 from ._estimates.errors import held_out_score, mean_of_parts
 from ._mechanisms import Counts, Protocol, Reports, Users, check_counts, check_total
 from ._mechanisms.coins import CoinStreams
@@ -346,7 +346,7 @@ class Kept(NamedTuple):
 
 def check_weights(sample_weight: ArrayLike, n_rows: int, name: str) -> np.ndarray:
     """Return the number of users of each row as int64 of shape (n_rows,), or raise ValueError."""
-    weights = check_counts(sample_weight, f"{name}: sample_weight")
+    weights = check_counts(sample_weight, f"{name}: sample_weight", _WEIGHTED_GROUPS)
     if len(weights) != n_rows:
         raise ValueError(
             f"{name} expects one sample_weight for each row of X: expected {n_rows}, got "
@@ -361,6 +361,9 @@ _OF_SEARCH = (
 )
 # Beside the oracles, so that neither copies nor pickles of one take it along.
 _KEPT: WeakKeyDictionary[BaseCollector[Any], Kept] = WeakKeyDictionary()
+_WEIGHTED_GROUPS = """ Groups of users can, by their shares of the population:
+  by_group = estimate_by_group(oracle, X, by=group)
+  inference.poststratify(by_group, {"a": 0.3, "b": 0.7})"""
 _ONE_ROW = "an estimate has one row per collection, not one per user"
 _Estimate = TypeVar("_Estimate")
 _Collector = TypeVar("_Collector", bound="BaseCollector[Any]")
@@ -1050,8 +1053,8 @@ def estimate_by_group(
         changed.
     X : array-like of shape (n_samples,) or (n_samples, n_columns)
         As for its `fit`: values, or reports with ``input="reports"``.
-    by : array-like of shape (n_samples,)
-        The group of each row.
+    by : array-like of shape (n_samples,) or (n_samples, n_columns)
+        The group of each row. Several columns name a group by the tuple of their values.
     sample_weight : array-like of shape (n_samples,), default=None
         The number of users of each row.
 
@@ -1087,6 +1090,9 @@ def estimate_by_group(
             f"estimate_by_group is for oracles and for ColumnOracle, got {type(oracle).__name__}: "
             "fit one to the users of each group."
         )
+    if len(np.shape(by)) == 2:  # type: ignore[arg-type]
+        columns = [column.tolist() for column in as_columns(by, "estimate_by_group: by")]
+        by = columns[0] if len(columns) == 1 else objects(list(zip(*columns, strict=True)))
     names, groups = group_codes(by, "estimate_by_group", "for each row")
     check_consistent_length(X, groups)
     # A clone, so that the oracle is not changed; but a generator is shared, and moves on.

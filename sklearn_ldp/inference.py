@@ -19,7 +19,9 @@ from ._inference import (
     combine,
     goodness_of_fit,
     independence,
+    poststratify,
     quantiles,
+    rake,
     ranks,
     top_categories,
 )
@@ -35,7 +37,9 @@ __all__ = [
     "combine",
     "goodness_of_fit",
     "independence",
+    "poststratify",
     "quantiles",
+    "rake",
     "ranks",
     "top_categories",
 ]

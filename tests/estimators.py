@@ -41,6 +41,7 @@ from sklearn_ldp import (
     SmoothMLE,
     SubsetSelection,
     SyntheticSearch,
+    Trend,
 )
 from sklearn_ldp.queries import ranges
 
@@ -123,6 +124,9 @@ POSTPROCESSORS = [
     Smooth(bandwidth=2),
     MonotoneCDF(),
 ]
+
+# Post-processors of rows that follow each other, which improve each by those around it.
+ROW_JOINERS = [Trend(noise=0.05), Trend(filtered=True, noise=0.05)]
 
 # Post-processors of whole tables, for which a row alone is a table that agrees with itself.
 TABLE_PROCESSORS = [Consistent(), LatentClasses()]

@@ -6,6 +6,7 @@ from estimators import (
     MEAN,
     ORACLES,
     POSTPROCESSORS,
+    ROW_JOINERS,
     SEARCHES,
     SURVEYS,
     TABLE_ORACLES,
@@ -68,7 +69,7 @@ QUICK = [post for post in FIRST if not isinstance(post, (EmpiricalBayes, NPMLE))
 
 
 @parametrize_with_checks(
-    [*QUICK, NPMLE(noise=1.0), *SEARCHES],
+    [*QUICK, ROW_JOINERS[0], NPMLE(noise=1.0), *SEARCHES],
     expected_failed_checks=expected_failed_checks,
 )
 def test_scikit_learn_checks_of_postprocessors(estimator, check):
@@ -119,11 +120,13 @@ def test_checks_of_table_oracles(oracle, check):
 @pytest.mark.parametrize("check", postprocessor_checks(), ids=lambda check: check.__name__)
 @pytest.mark.parametrize(
     "postprocessor",
-    [*slow_but(FIRST, POSTPROCESSORS), *TABLE_PROCESSORS],
+    [*slow_but(FIRST, POSTPROCESSORS), *ROW_JOINERS, *TABLE_PROCESSORS],
     ids=repr,
 )
 def test_checks_of_postprocessors(postprocessor, check, request):
-    if is_ordinal(postprocessor) and check.__name__ in ORDINAL_FAILURES:
-        reason = ORDINAL_FAILURES[check.__name__]
+    known = ORDINAL_FAILURES if is_ordinal(postprocessor) else {}
+    if postprocessor in ROW_JOINERS:
+        known = expected_failed_checks(postprocessor)
+    if reason := known.get(check.__name__):
         request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     check(postprocessor)

@@ -87,6 +87,9 @@ class FrequencyEstimate(Kept):
     caveats : tuple of str, default=()
         What a report of the estimate may not leave out, such as that its domain was learned from
         the users' values.
+    standard_errors : ndarray of shape (n_estimates, d), default=None
+        How far the values are from the population's frequencies, where a post-processor knows it,
+        such as :class:`Trend`; then there are intervals after post-processing, too.
 
     Attributes
     ----------
@@ -122,6 +125,7 @@ class FrequencyEstimate(Kept):
     domain: Domain | None = None
     flags: Any = None
     caveats: tuple[str, ...] = ()
+    standard_errors: Any = None
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64, ndmin=2)
@@ -147,6 +151,14 @@ class FrequencyEstimate(Kept):
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "categories", categories)
         object.__setattr__(self, "domain", domain)
+        if self.standard_errors is not None:
+            errors = _read_only(np.asarray(self.standard_errors, dtype=np.float64))
+            if errors.shape != values.shape:
+                raise ValueError(
+                    f"FrequencyEstimate needs standard_errors of shape {values.shape}, as the "
+                    f"values, got {errors.shape}."
+                )
+            object.__setattr__(self, "standard_errors", errors)
         if self.row_names is not None:
             if len(self.row_names) != len(values):
                 raise ValueError(
@@ -175,6 +187,25 @@ class FrequencyEstimate(Kept):
     def is_raw(self) -> bool:
         """Whether no post-processor has changed the estimate."""
         return not self.postprocessors
+
+    @property
+    def states_errors(self) -> bool:
+        """Whether it has intervals of its own: it is raw, or has `standard_errors`."""
+        return self.is_raw or self.standard_errors is not None
+
+    @property
+    def design_effect(self) -> Any:
+        """What weighting users unequally costs: a float, or one for each estimate.
+
+        By this factor more users are needed than without weights: ``n sum W_h**2 / n_h`` for n
+        users in groups of n_h and with the weights W_h (Kish). It is 1 without weights.
+        """
+        noise = self.noise
+        if noise is None or noise.n_samples is None:
+            raise ValueError("No design_effect without the noise and the number of users.")
+        weights = sum(term.times(1.0) for term in noise.terms if not term.is_draw)
+        effect = np.ravel(np.asarray(noise.n_samples) * weights)
+        return float(effect[0]) if effect.size == 1 else effect
 
     @property
     def labels(self) -> Any:
@@ -271,12 +302,11 @@ class FrequencyEstimate(Kept):
         rows = [int(rows)] if isinstance(rows, (int, np.integer)) else rows
         values = self.values[rows]
         noise = None if self.noise is None else self.noise.of_rows(rows)
-        names = None if self.row_names is None else self.row_names[rows]
-        raw = None if self.raw_values is None else self.raw_values[rows]
         shards = None if self.shards is None else self.shards.of_rows(rows)
-        return replace(
-            self, values=values, noise=noise, shards=shards, row_names=names, raw_values=raw
-        )
+        names = None if self.row_names is None else self.row_names[rows]
+        raw, errors = (x if x is None else x[rows] for x in (self.raw_values, self.standard_errors))
+        changes: dict[str, Any] = {"row_names": names, "raw_values": raw, "standard_errors": errors}
+        return replace(self, values=values, noise=noise, shards=shards, **changes)
 
     def with_values(
         self, values: ArrayLike, by: str | None = None, **changes: Any
@@ -298,8 +328,9 @@ class FrequencyEstimate(Kept):
             A new estimate; this one is not changed.
         """
         names = self.postprocessors if by is None else (*self.postprocessors, by)
-        if by is not None and self.is_raw:
-            changes = {"raw_values": self.values, **changes}
+        if by is not None:
+            raw = self.values if self.is_raw else self.raw_values
+            changes = {"raw_values": raw, "standard_errors": None, **changes}
         return replace(self, values=values, postprocessors=names, **changes)
 
     def as_raw(self) -> FrequencyEstimate:
@@ -318,6 +349,7 @@ class FrequencyEstimate(Kept):
             postprocessors=(),
             clip_answers=False,
             raw_values=None,
+            standard_errors=None,
         )
 
     def of_shards(self, shards: np.ndarray) -> FrequencyEstimate:
@@ -518,7 +550,7 @@ class FrequencyEstimate(Kept):
         if not self.is_raw:
             tidy["raw"] = self.as_raw().values.ravel()
         ends = {"low": low.ravel(), "high": high.ravel()}
-        said = {"interval": at_level(interval, self.is_raw)}
+        said = {"interval": at_level(interval, self.states_errors)}
         return pd.DataFrame({**tidy, **ends, **said, **flags})
 
     def summary(self, level: float = 0.95) -> DataFrame:
@@ -571,7 +603,8 @@ class FrequencyEstimate(Kept):
         Intervals of single categories are score intervals with half a count, which hold at least
         at their level even where few reports support a category. Those of other answers are Wald
         intervals with the exact covariances of the oracle, at the estimate's nearest distribution,
-        and half a count wider.
+        and half a count wider. After :class:`Trend` they are normal intervals with its
+        `standard_errors`, which it says when to trust.
 
         Privacy: costs none.
 
@@ -800,7 +833,7 @@ class FrequencyEstimate(Kept):
             ends = table_intervals(self, _LEVEL, queries) if shown else ()
             for row, low, high in zip(shown, *(end[0, places] for end in ends), strict=False):
                 row.append(f"{low:.4g} to {high:.4g}")
-            heads.append(at_level(_LEVEL, self.is_raw))
+            heads.append(at_level(_LEVEL, self.states_errors))
         rows = [f"<th>{'</th><th>'.join(heads)}</th>"] if shown else []
         rows += [f"<td>{'</td><td>'.join(map(html.escape, row))}</td>" for row in shown]
         body = "".join(f"<tr>{row}</tr>" for row in rows)

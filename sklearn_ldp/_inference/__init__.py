@@ -11,3 +11,4 @@ from ._quantiles import Quantiles, quantiles, quartiles
 from ._ranks import RankInterval, TopCategories, ranks, top_categories
 from ._statements import at_level, check_level, check_of
 from ._tests import WaldTest, as_table, departures, from_independence, goodness_of_fit, independence
+from ._weights import poststratify, rake

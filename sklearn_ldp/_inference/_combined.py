@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
 from .._noise import Noise
@@ -15,10 +16,11 @@ from ._covariances import Estimate, EstimateCovariances
 from ._difference import check_alike
 
 _ERROR_RATE = 0.01  # of the warning that the groups differ, over all categories
+_ROUNDING = 1e-6  # how far from 1 a sum of shares may be
 
 
-def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
-    """Return the weighted mean of raw estimates of one population, by any oracles and epsilons.
+def combine(estimates: Sequence[Estimate], weights: str | ArrayLike = "precision") -> Any:
+    """Return the weighted mean of raw estimates of different users, by any oracles and epsilons.
 
     Each user took part in one of the collections only.
 
@@ -28,11 +30,12 @@ def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
     ----------
     estimates : list of FrequencyEstimate of shape (n_estimates, d)
         Raw estimates of the same categories, each with its noise.
-    weights : {"precision", "users"}, default="precision"
+    weights : {"precision", "users"} or array-like of shape (n,), default="precision"
         "precision" weights by the inverse variances of the estimate of a category that nobody has:
         the most accurate mean whose weights do not depend on the reports, and unbiased if the
         groups do not differ. "users" weights by the numbers of users: an estimate of all users
-        together, who may have chosen their epsilon by their values.
+        together, who may have chosen their epsilon by their values. An array has a share of the
+        population for each estimate, see `poststratify`, and may not depend on the reports.
 
     Returns
     -------
@@ -50,6 +53,7 @@ def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
     See Also
     --------
     EstimateDifference : What differs between two of them.
+    poststratify : The same for the rows of one estimate, whose weights have names.
 
     References
     ----------
@@ -68,22 +72,51 @@ def combine(estimates: Sequence[Estimate], weights: str = "precision") -> Any:
     """
     estimates = list(estimates)
     _check(estimates)
-    if weights not in ("precision", "users"):
-        raise ValueError(f'Argument weights must be "precision" or "users", got {weights!r}.')
     noises: list[Any] = [estimate.noise for estimate in estimates]
-    if weights == "users":
+    if not isinstance(weights, str):
+        parts = check_shares(weights, len(estimates), "combine", "estimate")
+        kept = [i for i, part in enumerate(parts) if part]
+        estimates = [estimates[i] for i in kept]
+        noises, chosen = [at_own_frequencies(one) for one in estimates], list(parts[kept])
+    elif weights == "users":
         chosen = [np.asarray(noise.n_users, dtype=float) for noise in noises]
-    else:
+    elif weights == "precision":
         chosen = [1 / np.maximum(np.square(noise.std), 1e-300) for noise in noises]
+    else:
+        raise ValueError(
+            f'Argument weights must be "precision" or "users", or an array, got {weights!r}.'
+        )
     shares = np.array(np.broadcast_arrays(*chosen))
     shares /= shares.sum(axis=0)
     pairs = zip(shares, estimates, strict=True)
     mean: Any = sum(share[..., None] * one.values for share, one in pairs)
-    if weights == "precision":
+    if isinstance(weights, str) and weights == "precision":
         _warn_of_groups(estimates, mean)
     first: Any = estimates[0]
     noise = Noise.combined(noises, shares)
     return first.with_values(mean, noise=noise, oracle=None, shards=None)
+
+
+def check_shares(given: ArrayLike, n: int, name: str, of: str) -> np.ndarray:
+    """Return shares of a population as an array whose sum is exactly 1, or raise ValueError."""
+    shares = np.asarray(given, dtype=float)
+    if shares.shape != (n,) or not np.all((shares >= 0) & np.isfinite(shares)):
+        raise ValueError(
+            f"{name} needs a share of the population >= 0 for each {of}, {n} in all, got {given!r}."
+        )
+    if abs(shares.sum() - 1) > _ROUNDING:
+        raise ValueError(
+            f"{name} needs shares whose sum is 1, got {shares.sum():.6g}: divide them by their "
+            "sum, if none is missing."
+        )
+    return shares / shares.sum()
+
+
+def at_own_frequencies(estimate: Any) -> Noise:
+    """Return the noise of an estimate at the frequencies of its users, and not those of others."""
+    noise, rows = estimate.noise, enumerate(estimate.values)
+    own = np.array([noise.of_rows(i).frequencies_behind(row) for i, row in rows])
+    return noise.given(own[0] if len(own) == 1 else own)
 
 
 def _check(estimates: list[Any]) -> None:

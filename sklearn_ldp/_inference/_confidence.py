@@ -6,19 +6,24 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.simplex import norm_sub
 from ..queries import as_query_set
 from ._covariances import EstimateCovariances, covariances_of_rows, refuse_without_law
 from ._intervals import (
     ConfidenceInterval,
     Ends,
+    answer_range,
     intervals,
     names_of,
     query_rows,
+    sidak,
     stacked,
     tail_intervals,
+    two_sided,
     warn_of_heaps,
+    within,
 )
-from ._statements import check_level
+from ._statements import check_level, check_of
 
 
 def confidence_interval(
@@ -26,6 +31,8 @@ def confidence_interval(
 ) -> ConfidenceInterval:
     """Return the result of `FrequencyEstimate.confidence_interval`, whose arguments these are."""
     check_level(level)
+    if coverage == "each" and estimate.standard_errors is not None:
+        return _stated_intervals(estimate, level, queries, simultaneous, of)
     if coverage == "each":
         other = ', or ask for coverage="selected" (the intervals of those that lead)'
         of_rows = covariances_of_rows(estimate, of, "confidence interval", other)
@@ -52,13 +59,38 @@ def confidence_interval(
     return ConfidenceInterval(*stacked(ends, k), estimate.categories[listed[0]] if listed else None)
 
 
+def _stated_intervals(
+    estimate: Any, level: float, queries: Any, simultaneous: bool, of: str
+) -> ConfidenceInterval:
+    """Normal intervals of an estimate whose post-processor knows its standard errors."""
+    check_of(of)
+    variances, noise = estimate.standard_errors**2, estimate.noise
+    if of == "users" and noise is not None and noise.n_users is not None:
+        # Let the week's users be drawn from the population with the variance S, and let V be that
+        # of the week's estimate about the population. The smoothed value, of variance P, weighs
+        # this estimate by P / V. So P / V is how much of the users' own deviation it follows, and
+        # its error about them has the variance P + S (1 - 2 P / V).
+        f = norm_sub(estimate.values)
+        whole = noise.of_population().variance(f)
+        drawn = whole - noise.variance(f)
+        variances = np.maximum(variances + drawn * (1 - 2 * variances / whole), 0)
+    rows, n_queries, _ = query_rows(queries, estimate)
+    answers = (rows @ estimate.values.T).T
+    # Standard errors add up at most, however the errors of the categories go together.
+    critical = sidak(rows.shape[0], level) if simultaneous else two_sided(level)
+    width = critical * (abs(rows) @ np.sqrt(variances).T).T
+    low, high = within(answers - width, answers + width, width, *answer_range(rows))
+    ends = stacked(list(zip(low, high, strict=True)), n_queries)
+    return ConfidenceInterval(*ends, names_of(queries, estimate))
+
+
 def table_intervals(estimate: Any, level: float, queries: Any = None) -> ConfidenceInterval:
     """Return the intervals that tables and pictures give, of all categories or queries at once."""
     # Readers sort a table, cut it, and look at the largest: only intervals that hold at once
     # may be read like that. They are those of the raw estimate, and reach to the raw value
     # where noise has put that outside of what is possible.
     # queries: the queries; None asks for every category.
-    raw = estimate.as_raw()
+    raw = estimate if estimate.states_errors else estimate.as_raw()
     found = confidence_interval(raw, level, queries, True, "users", "each")
     answers = np.asarray(raw.answer(queries))
     ends = np.minimum(found.low, answers), np.maximum(found.high, answers)

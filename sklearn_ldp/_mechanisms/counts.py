@@ -21,7 +21,7 @@ from .mechanism import Mechanism, chunk_users, privatize, rows_by_group
 MAX_USERS = 2**53
 
 
-def check_counts(counts: ArrayLike, what: str) -> np.ndarray:
+def check_counts(counts: ArrayLike, what: str, instead: str = "") -> np.ndarray:
     """Return numbers of users as int64 of shape (n,).
 
     Parameters
@@ -30,6 +30,8 @@ def check_counts(counts: ArrayLike, what: str) -> np.ndarray:
         Non-negative integers (in any numeric dtype), not all zero, and at most 2**53 in total.
     what : str
         What error messages call them.
+    instead : str, default=""
+        What there is for whoever wants parts of users.
 
     Returns
     -------
@@ -52,7 +54,7 @@ def check_counts(counts: ArrayLike, what: str) -> np.ndarray:
         if odd.any():
             raise ValueError(
                 f"{what} must be whole numbers of users, got {array[np.argmax(odd)]}; a user "
-                "cannot count in part."
+                f"cannot count in part.{instead}"
             )
     if array.size and array.min() < 0:
         raise ValueError(f"{what} must not be negative, got {array.min()}.")

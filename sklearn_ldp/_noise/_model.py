@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ class Term(NamedTuple):
     # (d,): the position of each category among those of the law, if these stand in another
     # order.
     order: np.ndarray | None = None
-    # (d,): its own frequencies; None takes those that are asked about.
+    # (d,) or (n_estimates, d): its own frequencies; None takes those that are asked about.
     frequencies: np.ndarray | None = None
 
     @property
@@ -57,13 +58,25 @@ class Term(NamedTuple):
         return variances / users * np.asarray(self.weight)[..., None]
 
     def covariance(self, frequencies: np.ndarray) -> Any:
-        """Return the covariance of one user."""
-        f = frequencies if self.frequencies is None else self.frequencies
+        """Return the covariance of one user, for a single estimate."""
+        f = frequencies if self.frequencies is None else self.frequencies.reshape(-1)
         if self.order is None:
             return self.law.covariance(f)
         view = _Reordered(self.order)
         inner = self.law.covariance(view.back(f))
         return Covariances([(1.0, inner)], view, lambda: inner.variances()[self.order])
+
+    def of_rows(self, rows: Rows) -> Term:
+        """Return that of some of the estimates."""
+        numbers = {name: _some(getattr(self, name), rows) for name in ("weight", "users")}
+        return self._replace(**numbers, frequencies=_some(self.frequencies, rows, least=2))
+
+    def permuted(self, order: np.ndarray) -> Term:
+        """Return that of an estimate whose categories stand in another order."""
+        f = None if self.frequencies is None else self.frequencies[..., order]
+        if not self.is_draw:
+            order = order if self.order is None else self.order[order]
+        return self._replace(order=None if self.is_draw else order, frequencies=f)
 
 
 class _Reordered(NamedTuple):
@@ -122,6 +135,9 @@ class Noise:
     # all.
     has_slope: bool
     level: Any  # the standard deviation, if nothing else is known: its square may be no float
+    # The errors of a draw of the users, which statements about a population add. None takes those
+    # of `n_users` drawn at once; the groups of a weighted mean were drawn one by one.
+    draws: tuple[Term, ...] | None
 
     def __init__(
         self,
@@ -134,6 +150,7 @@ class Noise:
         grids: Sequence[tuple[Any, Any]] = (),
         has_slope: bool = False,
         level: float | None = None,
+        draws: Sequence[Term] | None = None,
     ) -> None:
         vars(self).update(
             terms=tuple(terms),
@@ -144,6 +161,7 @@ class Noise:
             grids=tuple(grids),
             has_slope=has_slope,
             level=level,
+            draws=None if draws is None else tuple(draws),
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -207,18 +225,22 @@ class Noise:
         """
         weights = np.asarray(weights, dtype=float)
         pairs = list(zip(noises, weights, strict=True))
-        terms = [term._replace(weight=term.weight * w**2) for one, w in pairs for term in one.terms]
+        terms, draws = (
+            [term._replace(weight=term.weight * w**2) for one, w in pairs for term in own(one)]
+            for own in (attrgetter("terms"), Noise._draws)
+        )
         is_known = all(one.n_samples is not None for one in noises)
         sizes = [np.asarray(one.n_users, dtype=float) for one in noises] if is_known else []
         is_grid = all(one.grids for one in noises)
         return Noise(
-            terms,
+            _joined(terms),
             sum(np.asarray(one.n_samples) for one in noises) if is_known else None,
             n_users=1 / sum(w**2 / n for n, w in zip(sizes, weights, strict=True))
             if sizes
             else None,
             grids=[(law, n / abs(w)) for x, w in pairs for law, n in x.grids] if is_grid else (),
             has_slope=is_known,
+            draws=draws if any(one.draws is not None for one in noises) else None,
         )
 
     def of_sample(self, n_users: Any) -> Noise:
@@ -236,7 +258,7 @@ class Noise:
         """
         m, n = np.asarray(self.n_samples, dtype=float), np.asarray(n_users, dtype=float)
         drawn = Term(MULTINOMIAL, (n - m) / (m * np.maximum(n - 1, 1)))
-        return self._with([*self.terms, drawn], n_users=n_users)
+        return self._with([*self.terms, drawn], n_users=n_users, draws=None)
 
     def of_population(self) -> Noise:
         """Return the noise of an estimate about a population, of which the users are a sample.
@@ -248,7 +270,12 @@ class Noise:
         """
         if self.n_users is None:
             raise ValueError("Noise without a number of users tells nothing about a population.")
-        return self._with([*self.terms, Term(MULTINOMIAL, 1.0, self.n_users)])
+        return self._with([*self.terms, *self._draws()], draws=())
+
+    def _draws(self) -> tuple[Term, ...]:
+        if self.draws is None and self.n_users is not None:
+            return (Term(MULTINOMIAL, 1.0, self.n_users),)
+        return self.draws or ()
 
     def of_reports(self) -> Noise:
         """Return the noise of the reports alone, without that of a choice of users.
@@ -259,7 +286,7 @@ class Noise:
             The noise.
         """
         terms = [term for term in self.terms if not term.is_draw]
-        return self._with(terms, n_users=self.n_samples)
+        return self._with(terms, n_users=self.n_samples, draws=None)
 
     def permuted(self, order: np.ndarray) -> Noise:
         """Return the noise of an estimate whose categories stand in another order.
@@ -274,12 +301,7 @@ class Noise:
         Noise
             The noise.
         """
-        return self._with(
-            term
-            if term.is_draw
-            else term._replace(order=order if term.order is None else term.order[order])
-            for term in self.terms
-        )
+        return self._of_each_term(lambda term: term.permuted(order))
 
     def scaled(self, factor: float) -> Noise:
         """Return the noise of an estimate whose covariances are larger by a factor.
@@ -297,8 +319,8 @@ class Noise:
         """
         is_plain = self.p is not None and len(self.terms) == 1 and self.terms[0].order is None
         fewer = None if self.n_samples is None else np.asarray(self.n_samples) / factor
-        return self._with(
-            (term._replace(users=term.users / factor) for term in self.terms),
+        return self._of_each_term(
+            lambda term: term._replace(users=term.users / factor),
             n_samples=fewer,
             n_users=fewer,
             level=None if self.level is None else np.sqrt(factor) * self.level,
@@ -311,15 +333,16 @@ class Noise:
 
         Parameters
         ----------
-        frequencies : ndarray of shape (d,)
+        frequencies : ndarray of shape (d,) or (n_estimates, d)
             The frequencies.
 
         Returns
         -------
         Noise
-            The noise.
+            The noise. What a draw of the users adds is at these frequencies, too.
         """
-        return self._with(term._replace(frequencies=frequencies) for term in self.terms)
+        whole = self._with(self.terms, draws=self._draws())
+        return whole._of_each_term(lambda term: term._replace(frequencies=frequencies))
 
     def of_rows(self, rows: Rows) -> Noise:
         """Return the noise of some of the estimates.
@@ -335,26 +358,24 @@ class Noise:
             The noise of these estimates; this very object if all estimates have the same number
             of users.
         """
-        numbers = [self.n_samples, self.n_users, *(x for term in self.terms for x in term[1:3])]
-        if not any(map(np.ndim, numbers)):
+        terms = (*self.terms, *(self.draws or ()))
+        numbers = [self.n_samples, self.n_users, *(x for term in terms for x in term[1:3])]
+        own = [term.frequencies for term in terms if term.frequencies is not None]
+        if not any(map(np.ndim, numbers)) and all(f.ndim < 2 for f in own):
             return self
-
-        def some(x: Any) -> Any:
-            own: Any = np.asarray(x)
-            return own[rows] if own.ndim else x
-
-        return self._with(
-            (
-                term._replace(weight=some(term.weight), users=some(term.users))
-                for term in self.terms
-            ),
-            n_samples=some(self.n_samples),
-            n_users=some(self.n_users),
-            grids=[(law, some(n)) for law, n in self.grids],
+        return self._of_each_term(
+            lambda term: term.of_rows(rows),
+            n_samples=_some(self.n_samples, rows),
+            n_users=_some(self.n_users, rows),
+            grids=[(law, _some(n, rows)) for law, n in self.grids],
         )
 
+    def _of_each_term(self, change: Callable[[Term], Term], **changes: Any) -> Noise:
+        draws = None if self.draws is None else tuple(map(change, self.draws))
+        return self._with(map(change, self.terms), draws=draws, **changes)
+
     def _with(self, terms: Any, **changes: Any) -> Noise:
-        names = ("n_samples", "n_users", "p", "q", "grids", "has_slope", "level")
+        names = ("n_samples", "n_users", "p", "q", "grids", "has_slope", "level", "draws")
         return Noise(tuple(terms), **{**{name: getattr(self, name) for name in names}, **changes})
 
     # -- what it is -------------------------------------------------------------------------------
@@ -370,7 +391,8 @@ class Noise:
         return f"<Noise of {' and '.join(names)}{p_q}, n_samples={self.n_samples!r}{of}>"
 
     def _key(self) -> tuple[Any, ...]:
-        return self.n_samples, self.n_users, self.level, *(x for t in self.terms for x in t)
+        terms = (*self.terms, *(self.draws or ()))
+        return self.n_samples, self.n_users, self.level, *(x for term in terms for x in term)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Noise):
@@ -666,6 +688,36 @@ def _is_same(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return np.array_equal(one, other)
     return bool(one == other)
+
+
+def _some(numbers: Any, rows: Any, least: int = 1) -> Any:
+    """Return those of some of the estimates, if they have so many axes that each has its own."""
+    return np.asarray(numbers)[rows] if np.ndim(numbers) >= least else numbers
+
+
+def _joined(terms: Sequence[Term]) -> list[Term]:
+    """Return terms, with a single one for the reports of a mechanism at several frequencies."""
+    # Users report independently of each other, so the covariance of their reports is a sum over
+    # the users, and linear in their frequencies: it is that at the weighted mean of these.
+    alike: list[list[Term]] = []
+    for term in terms:
+        is_linear = term.frequencies is not None and not term.law.curvature
+        for some in alike:
+            own = some[0].frequencies
+            if is_linear and own is not None and term._replace(frequencies=own).is_like(some[0]):
+                some.append(term)
+                break
+        else:
+            alike.append([term])
+    return [some[0] if len(some) == 1 else _mean_term(some) for some in alike]
+
+
+def _mean_term(terms: Sequence[Any]) -> Term:
+    factors: list[Any] = [np.asarray(term.times(1.0))[..., None] for term in terms]
+    pairs = zip(factors, terms, strict=True)
+    total: Any = sum(factors)
+    f = sum(factor * term.frequencies for factor, term in pairs)
+    return terms[0]._replace(weight=total[..., 0], users=1.0, frequencies=f / total)
 
 
 def variances_after_norm(

@@ -277,7 +277,8 @@ class TrendDisplay(BaseDisplay):
         ----------
         estimate : FrequencyEstimate of shape (n_estimates, d)
             A raw estimate of two or more groups of different users, see
-            :func:`~sklearn_ldp.oracles.estimate_by_group`. Its `row_names` are the groups.
+            :func:`~sklearn_ldp.oracles.estimate_by_group`, or what :class:`~sklearn_ldp.Trend`
+            makes of it. Its `row_names` are the groups.
         categories : array-like, default=None
             The categories to draw (at most 7), named without a look at the estimate; None takes the
             `k` that are the most frequent over all rows.
@@ -325,7 +326,8 @@ class TrendDisplay(BaseDisplay):
                 f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}: draw "
                 "several displays."
             )
-        # The rows are of different users, hence independent.
+        # The rows are of different users, hence independent; for those of a trend it is Sidak's
+        # inequality.
         each = level ** (1 / n_rows)
         chosen = None if categories is None else sparse.eye_array(d, format="csr")[places]
         ends = estimate.confidence_interval(each, chosen, simultaneous=True, of=of)

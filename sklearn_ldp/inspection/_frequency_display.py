@@ -207,7 +207,7 @@ class FrequencyDisplay(EstimateDisplay):
             shown = first._places_among(categories)
             by, orientation = first.by, first.orientation
         ends = None
-        if estimate.noise is not None and (estimate.is_raw or first is None):
+        if estimate.noise is not None and (estimate.states_errors or first is None):
             ends = _interval(estimate, level, query)
         if name is None:
             name = " + ".join(estimate.postprocessors) or "raw estimate"
@@ -216,7 +216,7 @@ class FrequencyDisplay(EstimateDisplay):
             values[shown],
             interval=None if ends is None else (ends[0][shown], ends[1][shown]),
             level=None if ends is None else level,
-            is_raw=estimate.is_raw,
+            is_raw=estimate.states_errors,
             n_categories=len(categories),
             order=described,
             truth=None if truth is None else truth[shown],

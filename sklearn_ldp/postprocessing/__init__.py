@@ -35,6 +35,7 @@ from ._smooth import (
     smooth_risk,
 )
 from ._smooth_likelihood import SmoothFit, SmoothMLE, smooth_mle
+from ._trend import LocalLevel, Trend, local_level
 
 __all__ = [
     "CLS",
@@ -47,6 +48,7 @@ __all__ = [
     "EmpiricalBayes",
     "ExactMLE",
     "GroupTotals",
+    "LocalLevel",
     "MLEApx",
     "MonotoneCDF",
     "Norm",
@@ -60,6 +62,7 @@ __all__ = [
     "Smooth",
     "SmoothFit",
     "SmoothMLE",
+    "Trend",
     "average_prior",
     "base_cut",
     "base_pos",
@@ -67,6 +70,7 @@ __all__ = [
     "direct_mle",
     "exact_mle",
     "g_model_prior",
+    "local_level",
     "mle_apx",
     "monotone_cdf",
     "norm",

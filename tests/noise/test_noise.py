@@ -106,8 +106,11 @@ def test_a_pickled_law_is_the_same_law():
         assert len(errors._summands) == len(one.terms)
         both = one.at(f).product(vector) + two.at(f).product(vector)
         np.testing.assert_allclose(errors.product(vector), both)
-    apart = Noise.combined([noise.given(f), other.given(np.eye(20)[0])], (1, -1)).at(f)
-    assert len(apart._summands) == 2
+    parts = [noise.given(f), other.given(np.eye(20)[0])]  # of independent users: linear in theirs
+    errors, alone = (Noise.combined(parts[:n], (1, -1)[:n]).at(f) for n in (2, 1))
+    assert len(errors._summands) == 1
+    both = alone.product(vector) + parts[1].at(f).product(vector)
+    np.testing.assert_allclose(errors.product(vector), both)
 
 
 # -- other kinds fit in without bending -------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from estimators import POSTPROCESSORS, TALLY_PROCESSORS, is_ordinal, slow_but
+from estimators import POSTPROCESSORS, ROW_JOINERS, TALLY_PROCESSORS, is_ordinal, slow_but
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -182,9 +182,10 @@ def test_the_list_is_complete():
     """Whoever adds a post-processor adds it to tests/estimators.py and to the promises above."""
     public = {getattr(postprocessing, name) for name in postprocessing.__all__}
     classes = {c for c in public if isinstance(c, type) and issubclass(c, BasePostProcessor)}
-    of_rows = classes - {BasePostProcessor} - {type(post) for post in TALLY_PROCESSORS}
+    others = {type(post) for post in [*TALLY_PROCESSORS, *ROW_JOINERS]}
+    of_rows = classes - {BasePostProcessor} - others
     assert {type(post) for post in ALL} == of_rows == set(PURE)
-    assert all(getattr(sklearn_ldp, cls.__name__) is cls for cls in PURE)
+    assert all(getattr(sklearn_ldp, cls.__name__) is cls for cls in {*PURE, *others})
 
 
 # -- properties over all ----------------------------------------------------------------------

@@ -1,0 +1,131 @@
+"""Smooth an estimate of each week: errors and coverage of `Trend` on made-up and real series.
+
+python -m benchmarks.accuracy.weeks [--series series.json]
+
+The truth of each row is the population's, from which its users are drawn anew. NormSub comes after
+each method. The control is a drift that is the same for all categories.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks._command import command
+from benchmarks._tables import markdown
+from sklearn_ldp import GRR, OLH, FrequencyEstimate, Trend
+from sklearn_ldp.postprocessing import local_level, norm_sub
+
+N_WEEKS, N_CATEGORIES, N_USERS = 52, 16, 20_000
+
+
+def made_up(kind: str, rng: np.random.Generator) -> np.ndarray:
+    """Return the shares of each week: a random walk of the logarithms, or a jump of one."""
+    shape, start = (N_WEEKS, N_CATEGORIES), -np.log(np.arange(1, N_CATEGORIES + 1))
+    step = {"slow": 0.03, "still": 0.0, "jump": 0.0, "wild": 0.3}[kind]
+    logs = start + np.cumsum(rng.normal(0, step, shape), axis=0)
+    if kind == "jump":
+        logs[N_WEEKS // 2 :, 2] += np.log(2.5)
+    return np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
+
+
+def collected(truth: np.ndarray, oracle: Any, rng: np.random.Generator) -> FrequencyEstimate:
+    """Return an estimate of each week."""
+    d = truth.shape[1]
+    oracle.set_params(categories=d, random_state=np.random.RandomState(rng.integers(1 << 31)))
+    rows = [oracle.simulate(rng.multinomial(N_USERS, row)) for row in truth]
+    noise = rows[0].noise.of(rows[0].noise.channel, N_USERS)
+    return FrequencyEstimate(np.concatenate(rows), rows[0].categories, noise)
+
+
+def common_drift(estimate: FrequencyEstimate) -> tuple[np.ndarray, np.ndarray]:
+    """Return levels and standard errors with one drift for all categories: the control."""
+    F = estimate.values
+    noise: Any = estimate.noise
+    variance = noise.of_population().variance(np.broadcast_to(norm_sub(F.mean(axis=0)), F.shape))
+    drifts = np.append(0.0, np.logspace(-5, 0, 101))
+    logs = [local_level(F, variance, w**2).log_likelihood.sum() for w in drifts]
+    levels = local_level(F, variance, drifts[int(np.argmax(logs))] ** 2)
+    return levels.smoothed, np.sqrt(levels.smoothed_variance)
+
+
+def one_run(truth: np.ndarray, oracle: Any, rng: np.random.Generator) -> dict[str, Any]:
+    """Return errors, coverage and jumps of one series."""
+    estimate = collected(truth, oracle, rng)
+    trend, F = Trend(), estimate.values
+    smoothed = trend.fit_transform(estimate)
+    filtered = Trend(filtered=True).fit_transform(estimate)
+    four = np.array([F[max(t - 3, 0) : t + 1].mean(axis=0) for t in range(len(F))])
+    common, common_errors = common_drift(estimate)
+    values = {"raw": F, "four": four, "common": common}
+    values |= {"trend": smoothed.values, "filtered": filtered.values}
+    result: dict[str, Any] = {
+        name: 1e6 * np.mean((norm_sub(one) - truth) ** 2) for name, one in values.items()
+    }
+    largest = np.argsort(-truth.mean(axis=0))[:2]
+    for name, one in (("trend", smoothed), ("filtered", filtered)):
+        low, high = one.confidence_interval(0.95, of="population")
+        covers = (low <= truth) & (truth <= high)
+        result[f"{name} covers"] = covers.mean()
+        result[f"{name} covers 2"] = covers[:, largest].mean()
+    covers = np.abs(common - truth) <= 1.96 * common_errors
+    result["common covers 2"] = covers[:, largest].mean()
+    result["jumps"] = trend.jumps_.sum()
+    return result
+
+
+COLUMNS = {
+    "raw": ".0f",
+    "four": ".0f",
+    "common": ".1f",
+    "trend": ".1f",
+    "filtered": ".1f",
+    "trend covers": ".3f",
+    "trend covers 2": ".3f",
+    "filtered covers": ".3f",
+    "filtered covers 2": ".3f",
+    "common covers 2": ".3f",
+    "jumps": ".1f",
+}
+
+
+def table(series: dict[str, Any], oracle: Any, n_runs: int) -> str:
+    """Return the means over runs in Markdown; errors are MSE x 10^6 after NormSub."""
+    lines = []
+    for name, make in series.items():
+        seeds = [np.random.default_rng([seed, 49]) for seed in range(n_runs)]
+        runs = [one_run(make(rng), oracle, rng) for rng in seeds]
+        means = {key: np.mean([run[key] for run in runs]) for key in COLUMNS}
+        cells = [format(means[key], how) for key, how in COLUMNS.items()]
+        lines.append([name, *cells, f"{means['trend'] / means['raw']:.2f}"])
+    return markdown(["series", *COLUMNS, "trend / raw"], lines)
+
+
+def real(path: Path) -> dict[str, Any]:
+    """Return the series that benchmarks/accuracy/_real_series.py has written."""
+    counts = {name: np.array(rows, float) for name, rows in json.loads(path.read_text()).items()}
+    shares = {name: rows / rows.sum(axis=1, keepdims=True) for name, rows in counts.items()}
+    return {name: lambda rng, rows=rows: rows for name, rows in shares.items()}
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = command(__doc__, __spec__, whole=True)
+    parser.add_argument("--runs", type=int, default=20, help="of each series (default: 20)")
+    parser.add_argument("--series", type=Path, help="what _real_series.py has written")
+    given = parser.parse_args()
+    if given.series is None:
+        kinds = ["slow", "still", "jump", "wild"]
+        series = {kind: lambda rng, kind=kind: made_up(kind, rng) for kind in kinds}
+    else:
+        series = real(given.series)
+    for oracle in (OLH(1.0), GRR(4.0)):
+        print(f"{type(oracle).__name__}, epsilon {oracle.epsilon:g}, {N_USERS:,} users a row")
+        print(table(series, oracle, given.runs), end="\n\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""
+=====================================
+Volunteers who are not like everybody
+=====================================
+
+How many people work at home? Those who do answer more often than others. The shares of ages and
+sexes in the population are known, so the answers can be weighted.
+
+The people are *made up*. They answer with probabilities between 4 and 60 %.
+"""
+
+# %%
+# Who answers
+# -----------
+# 200,000 people are invited. The young, and women, answer most often, and work at home most often.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_ldp import OLH
+from sklearn_ldp.inference import combine, poststratify, rake
+from sklearn_ldp.oracles import estimate_by_group
+
+places = ["at home", "both", "elsewhere"]
+ages = {"18-29": 0.2, "30-44": 0.3, "45-64": 0.3, "65+": 0.2}
+sexes = {"F": 0.5, "M": 0.5}
+cells = [(age, sex) for age in ages for sex in sexes]
+shares = np.outer(list(ages.values()), list(sexes.values())).ravel()
+rates = np.outer([0.4, 0.2, 0.1, 0.04], [1.5, 0.5]).ravel()  # how many of a cell answer
+at_home = np.array([0.6, 0.4, 0.5, 0.3, 0.35, 0.15, 0.2, 0.05])
+answers = np.stack([at_home, (1 - at_home) / 3, 2 * (1 - at_home) / 3], axis=1)
+truth = shares @ answers
+
+rng = np.random.default_rng(0)
+reported = rng.binomial(rng.multinomial(200_000, shares), rates)
+counts = np.array([rng.multinomial(n, f) for n, f in zip(reported, answers, strict=True)])
+for (age, sex), n, share in zip(cells, reported, shares, strict=True):
+    print(f"{age} {sex}: {n:6,} answers, {n / reported.sum():4.0%} of all; {share:4.0%} of people")
+
+# %%
+# Three estimates
+# ---------------
+# The answers come by age and by sex. With `poststratify`, each age counts as much as there are
+# people of it. `rake` takes the shares of both, without those of their combinations.
+
+values, sizes = np.tile(places, len(cells)), counts.ravel()
+age, sex = (np.repeat(column, len(places)) for column in zip(*cells, strict=True))
+oracle = OLH(epsilon=1.0, categories=places, random_state=0)
+by_age = estimate_by_group(oracle, values, by=age, sample_weight=sizes)
+by_cell = estimate_by_group(oracle, values, by=np.column_stack([age, sex]), sample_weight=sizes)
+estimates = {
+    "unweighted": combine([by_age[i] for i in range(len(ages))], weights="users"),
+    "weighted by age": poststratify(by_age, ages),
+    "raked by age and sex": rake(by_cell, {"age": ages, "sex": sexes}),
+}
+for name, estimate in estimates.items():
+    error = np.abs(estimate.values[0] - truth).max()
+    print(f"{name:20} largest error {error:.3f}, design effect {estimate.design_effect:.2f}")
+
+# %%
+# The intervals of the unweighted estimate are the shortest, and far from the truth. Weights make
+# intervals longer: the few old people stand for many.
+
+figure, axes = plt.subplots(figsize=(7, 3.5))
+for i, (name, estimate) in enumerate(estimates.items()):
+    low, high = estimate.confidence_interval(0.95, of="population", simultaneous=True)
+    middle, x = estimate.values[0], np.arange(3) + 0.2 * (i - 1)
+    ends = np.maximum([middle - low[0], high[0] - middle], 0)
+    axes.errorbar(x, middle, yerr=ends, fmt="o", capsize=4, label=name)
+axes.hlines(truth, np.arange(3) - 0.35, np.arange(3) + 0.35, color="black", label="truth")
+axes.set_xticks(np.arange(3), places)
+axes.set_ylabel("share of the population")
+axes.legend(frameon=False, loc="upper center")
+figure.tight_layout()
+
+# %%
+# Weights mend differences *between* the cells. If within a cell those who answer differ from the
+# others, as when people at home answer because they are at home, no weights help.

@@ -1,0 +1,80 @@
+"""
+=====================
+A number of each week
+=====================
+
+Every week 20,000 users tell which browser they use, with epsilon = 1. A week alone has an error of
+more than a percent. `Trend` takes the weeks around it into account, as far as the browsers drift.
+
+The users are *made up*. Each week has others.
+"""
+
+# %%
+# A year
+# ------
+# Shares drift. In week 30 one browser is made the default of many devices: it jumps.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_ldp import OLH, FrequencyEstimate, NormSub, Trend
+from sklearn_ldp.inspection import TrendDisplay
+from sklearn_ldp.oracles import estimate_by_group
+
+browsers = ["Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir"]
+rng = np.random.default_rng(4)
+logs = np.log([0.35, 0.25, 0.15, 0.12, 0.08, 0.05]) + np.cumsum(
+    rng.normal(0, 0.03, (52, 6)), axis=0
+)
+logs[30:, 2] += 0.8
+truth = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
+counts = np.array([rng.multinomial(20_000, shares) for shares in truth])
+
+oracle = OLH(epsilon=1.0, categories=browsers, random_state=0)
+weekly = estimate_by_group(
+    oracle, np.tile(browsers, 52), by=np.repeat(np.arange(52), 6), sample_weight=counts.ravel()
+)
+
+# %%
+# Three estimates
+# ---------------
+# `filtered=True` takes the past alone, as a dashboard must.
+
+trend = Trend().fit(weekly)
+smoothed = trend.estimate_
+filtered = Trend(filtered=True).fit_transform(weekly)
+for name, estimate in {"raw": weekly, "filtered": filtered, "smoothed": smoothed}.items():
+    errors = NormSub().fit_transform(estimate).values - truth
+    low, high = estimate.confidence_interval(0.95, of="population")
+    covered = np.mean((low <= truth) & (truth <= high))
+    print(f"{name:9} error {np.sqrt(np.mean(errors**2)):.4f}, {covered:.0%} of intervals hold")
+for week, browser in np.argwhere(trend.jumps_):
+    print(f"{browsers[browser]} jumps in week {week}")
+
+# %%
+# The pictures have bands that hold at once, for all browsers and weeks. Dashed lines are the truth.
+
+figure, axes = plt.subplots(2, 1, figsize=(8, 7), sharex=True, sharey=True)
+for ax, (name, estimate) in zip(axes, {"raw": weekly, "smoothed": smoothed}.items(), strict=True):
+    display = TrendDisplay.from_estimate(estimate, categories=browsers[:3], ax=ax)
+    for i, browser in enumerate(browsers[:3]):
+        color = display.lines_[browser].get_color()
+        ax.plot(truth[:, i], color=color, linestyle="--", linewidth=1)
+    ax.set_ylabel(f"frequency, {name}")
+figure.tight_layout()
+
+# %%
+# Weeks that are missing
+# ----------------------
+# With the names of the rows as times, a gap is as long as it is, and the intervals in it grow.
+
+kept = np.r_[0:12, 20:52]
+with_gap = FrequencyEstimate(
+    weekly.values[kept], weekly.categories, weekly.noise.of_rows(kept), row_names=kept
+)
+after = Trend(times=kept).fit_transform(with_gap)
+whole = smoothed.standard_errors[kept]
+for week in (5, 11, 20, 40):
+    place = kept.tolist().index(week)
+    ratio = np.mean(after.standard_errors[place]) / np.mean(whole[place])
+    print(f"week {week}: intervals {ratio:.2f} times as long as without the gap")
