@@ -206,7 +206,7 @@ def _warn(message):
 class BaseCalibrate(BasePostProcessor):
     """Base of the posterior means on counts: rows, noise and numbers of users."""
 
-    needs = "n_samples"
+    needs: str | None = "n_samples"
 
     def _posterior_of_rows(self, estimate, family, known=None):
         """Posterior means, parameters of each row's prior (known or fitted), numbers of users."""

@@ -96,7 +96,7 @@ class MLEApx(BasePostProcessor):
     """
 
     _parameter_constraints: dict = {"noise": NOISE_CONSTRAINT}
-    needs = "null_variance"
+    needs: str | None = "null_variance"
 
     def __init__(self, *, noise: float | Noise | None = None) -> None:
         self.noise = noise

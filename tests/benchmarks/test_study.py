@@ -451,7 +451,7 @@ def test_groups_are_real_and_as_many_as_the_report_says(shared_data):
     assert sizes == {
         "Emoji, subcategories": (93, 845),
         "Emoji, categories": (9, 845),
-        "IPUMS, states": (48, 915),
+        "IPUMS, states": (50, 915),
         "IPUMS, divisions": (9, 915),
         "US states, divisions": (9, 51),
         "Letters, first letters": (26, 676),
@@ -499,9 +499,9 @@ def test_scaled_keeps_the_sum_and_the_frequencies():
 
 def test_what_is_not_there_is_left_out(tmp_path, capsys):
     assert populations.load("emoji", tmp_path) is None
-    arguments = ["since-fig8", "--output", str(tmp_path), "--data", str(tmp_path)]
+    arguments = ["2019-fig4", "--output", str(tmp_path), "--data", str(tmp_path)]
     assert main.main(arguments) == 1
-    assert "left out, no data (emoji-twitter, census)" in capsys.readouterr().out
+    assert "left out, no data (census)" in capsys.readouterr().out
 
 
 # -- the command ----------------------------------------------------------------------------------
