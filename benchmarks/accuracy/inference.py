@@ -34,7 +34,7 @@ from sklearn_ldp import (
 from sklearn_ldp._inference import EstimateCovariances
 from sklearn_ldp._inference._discoveries import adjusted_p_values
 from sklearn_ldp._inference._intervals import score_intervals, two_sided
-from sklearn_ldp.inference import goodness_of_fit, independence, ranks, top_categories
+from sklearn_ldp.inference import combine, goodness_of_fit, independence, ranks, top_categories
 
 from .._command import command
 from .._tables import markdown
@@ -43,6 +43,7 @@ PURE = [GRR, OUE, OLH, HadamardResponse, SubsetSelection, ProjectiveGeometryResp
 ALL = [SUE(), BLH(), HadamardResponse(n_blocks="auto"), *(kind() for kind in PURE)]
 LEVEL = 0.95
 SUSPECT = 0.93  # cells that cover less at first are measured more exactly
+FEW_USERS = ((30, 0.5), (30, 10.0), (100, 6.0), (300, 8.0), (1000, 3.0), (3000, 7.0))
 LARGE = 42_178  # categories, as many as Kosarak has
 VARIANCES = [0, 1, 3, 10, 20, 50, 300, np.inf]
 
@@ -266,6 +267,30 @@ def large_bands(repeats: int, rng: np.random.Generator) -> str:
     )
 
 
+def of_few_users(repeats: int, rng: np.random.Generator) -> str:
+    """Simulated coverage with few users: all of few categories at once, and several combined."""
+    rows = []
+    for kind in ALL:
+        at_once, single = [], []
+        for d, (n, epsilon), other in itertools.product((2, 12, 50), FEW_USERS, (1.0, 8.0)):
+            for shares in (np.eye(d)[0], 1 / np.arange(1, d + 1)):
+                users = np.rint(n * shares / shares.sum()).astype(int)
+                one = clone(kind).set_params(epsilon=epsilon, categories=d, random_state=rng)
+                parts = [one.simulate(users, repeats)]
+                if other != epsilon:
+                    one = clone(one).set_params(epsilon=other)
+                parts.append(one.simulate(2 * users, repeats))
+                truth = users / users.sum()
+                ends = parts[0].confidence_interval(LEVEL, simultaneous=True)
+                at_once.append(is_inside(ends, truth).all(axis=1).mean())
+                ends = combine(parts).confidence_interval(LEVEL)
+                single.append(is_inside(ends, truth).mean())
+        rows.append(
+            [label(kind), f"{len(single)}", mean_and_range(at_once), mean_and_range(single)]
+        )
+    return markdown(["oracle", "cells", "all categories at once", "each, two combined"], rows)
+
+
 # -- tests ------------------------------------------------------------------------------------
 def sizes(repeats: int, rng: np.random.Generator) -> str:
     """Simulated size of the tests at 5 %, on populations that users are drawn from."""
@@ -458,6 +483,7 @@ PARTS: dict[str, Callable[[int, np.random.Generator], str]] = {
     "answers": answers,
     "two_collections": two_collections,
     "small_bands": small_bands,
+    "few_users": of_few_users,
     "bands": large_bands,
     "sizes": sizes,
     "large_sizes": large_sizes,

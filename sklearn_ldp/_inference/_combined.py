@@ -19,10 +19,15 @@ _ERROR_RATE = 0.01  # of the warning that the groups differ, over all categories
 _ROUNDING = 1e-6  # how far from 1 a sum of shares may be
 
 
-def combine(estimates: Sequence[Estimate], weights: str | ArrayLike = "precision") -> Any:
+def combine(
+    estimates: Sequence[Estimate],
+    weights: str | ArrayLike = "precision",
+    *,
+    shared_users: bool = False,
+) -> Any:
     """Return the weighted mean of raw estimates of different users, by any oracles and epsilons.
 
-    Each user took part in one of the collections only.
+    Each user took part in one of the collections only, unless it is said that they are the same.
 
     Privacy: costs none.
 
@@ -36,11 +41,18 @@ def combine(estimates: Sequence[Estimate], weights: str | ArrayLike = "precision
         groups do not differ. "users" weights by the numbers of users: an estimate of all users
         together, who may have chosen their epsilon by their values. An array has a share of the
         population for each estimate, see `poststratify`, and may not depend on the reports.
+    shared_users : bool, default=False
+        Whether users took part in several of the collections, as in the rounds of a
+        :class:`~sklearn_ldp.collection.RepeatedClient`. Their errors may then depend on each other
+        in any way, so the noise is the largest that is possible: that of one round, if all rounds
+        are alike. For users who draw fresh coins in each round, False is right with
+        ``of="users"``, and only with that.
 
     Returns
     -------
     FrequencyEstimate of shape (n_estimates, d)
-        A raw estimate with the noise of the mean, for post-processors and intervals. It has no
+        A raw estimate with the noise of the mean (with `shared_users` a bound of it), for
+        post-processors and intervals. It has no
         oracle, no shards and no counts, which some searches, `detected` and ExactMLE need.
 
     Warns
@@ -90,9 +102,15 @@ def combine(estimates: Sequence[Estimate], weights: str | ArrayLike = "precision
     shares /= shares.sum(axis=0)
     pairs = zip(shares, estimates, strict=True)
     mean: Any = sum(share[..., None] * one.values for share, one in pairs)
-    if isinstance(weights, str) and weights == "precision":
+    if isinstance(weights, str) and weights == "precision" and not shared_users:
         _warn_of_groups(estimates, mean)
     first: Any = estimates[0]
+    if shared_users:
+        # By Cauchy and Schwarz the variance of a sum of errors e_i is at most the sum of
+        # Var(e_i) / a_i, for any a_i that sum to 1; the least bound has a_i in proportion to
+        # the standard deviations, here of a category that nobody has.
+        parts = shares * [noise.std for noise in noises]
+        shares = shares / np.sqrt(parts / parts.sum(axis=0))
     noise = Noise.combined(noises, shares)
     return first.with_values(mean, noise=noise, oracle=None, shards=None)
 

@@ -138,10 +138,10 @@ def intervals(
     if not (simultaneous and len(values)):
         return score_intervals(values, covariances, two_sided(level))
     d = len(values)
+    critical = sidak(d, level)
     if d <= _MANY_CATEGORIES:
         critical, _ = band(covariances, every_category(d), level)
-        return score_intervals(values, covariances, critical)
-    return tail_intervals(values, covariances, float(ndtr(-sidak(d, level))))
+    return tail_intervals(values, covariances, float(ndtr(-critical)))
 
 
 # -- critical values --------------------------------------------------------------------------
@@ -247,7 +247,8 @@ def score_intervals(values: np.ndarray, covariances: EstimateCovariances, critic
     low, high = end(values - step, -1), end(values + step, 1)
     # What is so far below 0 that its variance would have to be a larger frequency's says nothing
     # about how large that is; and the same above 1.
-    low, high = np.minimum(low, np.maximum(values, 0)), np.maximum(high, np.minimum(values, 1))
+    low = np.minimum(low, np.maximum(values - step, 0))
+    high = np.maximum(high, np.minimum(values + step, 1))
     return within(low, high, critical * np.sqrt(np.maximum(constant, 0)) + step)
 
 

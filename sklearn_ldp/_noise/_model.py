@@ -461,10 +461,10 @@ class Noise:
 
         Estimates lie on a grid, and a probability on a grid is compared with a continuous one at
         the middle between two points. It is 0 if the grid is not known; of several, it is the
-        finest.
+        coarsest: a part whose reports are hardly ever false has few values, in finer steps or not.
         """
         halves = [law.half_count / np.asarray(n, dtype=float) for law, n in self.grids]
-        return np.min(halves, axis=0) if halves else 0.0
+        return np.max(halves, axis=0) if halves else 0.0
 
     def debias(self, support_counts: ArrayLike) -> np.ndarray:
         """Return unbiased frequencies from support counts (2020 paper, Eq. 2).
