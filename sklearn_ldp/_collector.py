@@ -8,8 +8,9 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from typing import Any, Generic, NamedTuple, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,6 +102,8 @@ def inherit_survey_parameters(cls: type[_T]) -> type[_T]:
     return fill_in(cls, domains=_EPSILON_AND_DOMAINS, collection=_COLLECTION, features=_FEATURES)
 
 
+_IMMUTABLE = (str, Number, type(None), Domain)
+_SIMPLE = {str, bytes, int, float, bool, tuple, type(None)}  # of a category; of columns a tuple
 #: Parameters in which the parties of a collection may differ.
 OF_ONE_PARTY = ("input", "random_state", "n_jobs")
 
@@ -307,6 +310,51 @@ class Collected(Uncached):
         return [name for name in ours if name in theirs and ours[name] != theirs[name]]
 
 
+class Kept(NamedTuple):
+    """A protocol with what it was made of, so that a client that answers often makes it once.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        The protocol.
+    values : dict
+        The parameters by name, each as it was given and, if its owner may change it, a copy.
+    """
+
+    protocol: Protocol
+    values: dict[str, tuple[Any, Any]]
+
+    @classmethod
+    def of(cls, attributes: Mapping[str, Any], protocol: Protocol) -> Kept | None:
+        """The protocol with an oracle's parameters; None if one may change without a trace."""
+        values = {}
+        for name, value in attributes.items():
+            if name in OF_ONE_PARTY[:2] or name.startswith("_") or name.endswith("_"):
+                continue
+            copy: Any = None
+            if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+                copy = value.copy()
+            elif not isinstance(value, _IMMUTABLE):
+                if not isinstance(value, (list, tuple)) or not set(map(type, value)) <= _SIMPLE:
+                    return None
+                copy = list(value) if isinstance(value, list) else None
+            values[name] = value, copy
+        return cls(protocol, values)
+
+    def is_of(self, attributes: Mapping[str, Any]) -> bool:
+        """Whether these are the attributes that the protocol was made of."""
+        for name, (given, copy) in self.values.items():
+            value = attributes.get(name)
+            # True equals 1, but is refused where a number is expected: it must be the same object.
+            if value is not given:
+                return False
+            if copy is not None and not (
+                value == copy if isinstance(value, list) else np.array_equal(value, copy)
+            ):
+                return False
+        return True
+
+
 def check_weights(sample_weight: ArrayLike, n_rows: int, name: str) -> np.ndarray:
     """Return the number of users of each row as int64 of shape (n_rows,), or raise ValueError."""
     weights = check_counts(sample_weight, f"{name}: sample_weight", _WEIGHTED_GROUPS)
@@ -321,6 +369,8 @@ def check_weights(sample_weight: ArrayLike, n_rows: int, name: str) -> np.ndarra
 _WEIGHTED_GROUPS = """ Groups of users can, by their shares of the population:
   by_group = estimate_by_group(oracle, X, by=group)
   inference.poststratify(by_group, {"a": 0.3, "b": 0.7})"""
+# Beside the oracles, so that neither copies nor pickles of one take it along.
+_KEPT: WeakKeyDictionary[BaseCollector[Any], Kept] = WeakKeyDictionary()
 _ONE_ROW = "an estimate has one row per collection, not one per user"
 _Estimate = TypeVar("_Estimate")
 _Collector = TypeVar("_Collector", bound="BaseCollector[Any]")
@@ -436,7 +486,14 @@ class BaseCollector(  # type: ignore[call-arg]
         ValueError
             If a parameter is not valid, or the domain is not known.
         """
-        return self._protocol_over(self._domain(), collection_round)
+        kept = _KEPT.get(self)
+        if kept is not None and kept.is_of(vars(self)):
+            protocol = kept.protocol
+        else:
+            protocol = self._protocol_over(self._domain())
+            if not self._is_auto() and (kept := Kept.of(vars(self), protocol)):
+                _KEPT[self] = kept
+        return protocol.protocol(collection_round) if collection_round else protocol
 
     # -- client side --------------------------------------------------------------------------
     def privatize(self, X: Values, *, parts: ArrayLike | None = None) -> Reports:

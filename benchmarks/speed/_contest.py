@@ -91,6 +91,23 @@ def race(
                 yield from _heat(entrants, task | {"epsilon": epsilon}, seconds, values)
 
 
+def race_one_value(peers_python: str | None, d: int, epsilon: float = 1.0) -> list[list[str]]:
+    """Return rows of a table: microseconds to randomise one value, by oracle and package."""
+    rows = []
+    for oracle in ORACLES:
+        row = [oracle]
+        for package in (OURS, *PEERS):
+            python = sys.executable if package == OURS else peers_python
+            if python is None or oracle not in PEERS.get(package, ORACLES):
+                row.append("")
+                continue
+            task = {"package": package, "oracle": oracle, "n_categories": d, "epsilon": epsilon}
+            took = run_contestant(python, {**task, "values": "", "one_value": True})
+            row.append(f"{took['microseconds']:.3g}")
+        rows.append(row)
+    return rows
+
+
 def _heat(entrants: dict[str, str], task: dict, seconds: float, values: np.ndarray) -> list[Result]:
     """Measure an oracle of all packages; quick ones are measured twice, the better time counts."""
     best: dict[str, Result] = {}
@@ -110,7 +127,7 @@ def run_contestant(python: str, task: dict, seconds: float = SECONDS) -> dict:
     names += ["LOKY_MAX_CPU_COUNT"]  # processes of joblib, whose time would not be counted
     done = subprocess.run(
         [python, str(Path(__file__).with_name("_peers.py"))],
-        input=json.dumps({**task, "seconds": seconds, "mebibytes": MEBIBYTES}),
+        input=json.dumps({"one_value": False, **task, "seconds": seconds, "mebibytes": MEBIBYTES}),
         env={**os.environ, **dict.fromkeys(names, "1")},
         stdout=subprocess.PIPE,
         check=True,

@@ -1,7 +1,8 @@
 """Measure one oracle of one package; run by an interpreter that has the package.
 
 Reads one JSON object from the standard input (package, oracle, values: a NumPy file with one
-category code per user, n_categories, epsilon, seconds, mebibytes) and writes one. Every package,
+category code per user, n_categories, epsilon, seconds, mebibytes, and whether one value is to be
+randomised instead) and writes one. Every package,
 including ours, is measured by this code. It needs NumPy and the package, and nothing else.
 """
 
@@ -28,10 +29,13 @@ Projection = Callable[[np.ndarray], np.ndarray]
 def main() -> None:
     """Read the task, measure, and write the result."""
     task = json.load(sys.stdin)
-    values = np.load(task["values"])
     package = PACKAGES[task["package"]]
-    collectors = dict(package(task["n_categories"], task["epsilon"]))
-    collect = collectors[task["oracle"]]
+    oracles = package(task["n_categories"], task["epsilon"])
+    privatize, collect = {name: rest for name, *rest in oracles}[task["oracle"]]
+    if task["one_value"]:
+        print(json.dumps({"microseconds": 1e6 * one_value(privatize)}))
+        return
+    values = np.load(task["values"])
     project = PROJECTIONS.get(task["package"], simplex_projection)
     users = values if task["package"] == "sklearn_ldp" else values.tolist()
     collect(users[:_START_USERS])  # compiles what is compiled at the first call
@@ -82,6 +86,17 @@ def measure(collect: Collect, project: Projection, users, seconds, mebibytes) ->
     }
 
 
+def one_value(privatize: Privatize) -> float:
+    """Return the best seconds of randomising one value, as a client on a device does."""
+    n_calls = 1 + int(0.05 / (1e-7 + min(_timed(lambda: privatize(3))[0] for _ in range(_ROUNDS))))
+
+    def calls():
+        for _ in range(n_calls):
+            privatize(3)
+
+    return min(_timed(calls)[0] for _ in range(_ROUNDS)) / n_calls
+
+
 def _run(collect: Collect, users) -> tuple[float, float, np.ndarray]:
     """Return seconds, MiB at the peak above what was held before, and the estimates."""
     _forget_peak()
@@ -115,11 +130,16 @@ def simplex_projection(estimates: np.ndarray) -> np.ndarray:
 
 
 # -- the packages: each as fast as its documentation makes it ------------------------------------
-def ours(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
+# Each yields the name of an oracle, what randomises one value, and what collects many.
+Privatize = Callable[[int], Any]
+Oracles = Iterator[tuple[str, Privatize, Collect]]
+
+
+def ours(d: int, epsilon: float) -> Oracles:
     """Oracles of sklearn_ldp, with secure coins."""
     import sklearn_ldp
 
-    def end_to_end(name):
+    def collector(name):
         def collect(values):
             return getattr(sklearn_ldp, name)(epsilon, categories=d).fit_transform(values).values[0]
 
@@ -127,7 +147,8 @@ def ours(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
 
     names = ["GRR", "SUE", "OUE", "BLH", "OLH", "HadamardResponse", "SubsetSelection"]
     for name in [*names, "ProjectiveGeometryResponse"]:
-        yield name, end_to_end(name)
+        client = getattr(sklearn_ldp, name)(epsilon, categories=d)
+        yield name, lambda value, client=client: client.privatize([value]), collector(name)
 
 
 def our_projection(estimates: np.ndarray) -> np.ndarray:
@@ -137,7 +158,7 @@ def our_projection(estimates: np.ndarray) -> np.ndarray:
     return norm_sub(estimates)
 
 
-def pure_ldp(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
+def pure_ldp(d: int, epsilon: float) -> Oracles:
     """Oracles of pure-ldp, whose estimates are counts."""
     from pure_ldp.frequency_oracles import (
         direct_encoding,
@@ -155,26 +176,32 @@ def pure_ldp(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
         return np.asarray(server.estimate_all(range(d), suppress_warnings=True)) / len(values)
 
     def pair(make_client, make_server, **options):
-        def collect(values):
-            client = make_client(epsilon, d, index_mapper=same, **options)
-            return estimates(client, make_server(epsilon, d, index_mapper=same, **options), values)
+        options |= {"epsilon": epsilon, "d": d, "index_mapper": same}
 
-        return collect
+        def collect(values):
+            return estimates(make_client(**options), make_server(**options), values)
+
+        return make_client(**options).privatise, collect
+
+    def hadamard_client(server):
+        functions = server.get_hash_funcs()
+        return hadamard_response.HadamardResponseClient(epsilon, d, functions, index_mapper=same)
+
+    def hadamard_server():
+        return hadamard_response.HadamardResponseServer(epsilon, d, index_mapper=same)
 
     def hadamard(values):
-        server = hadamard_response.HadamardResponseServer(epsilon, d, index_mapper=same)
-        functions = server.get_hash_funcs()
-        client = hadamard_response.HadamardResponseClient(epsilon, d, functions, index_mapper=same)
-        return estimates(client, server, values)
+        server = hadamard_server()
+        return estimates(hadamard_client(server), server, values)
 
     hashing = local_hashing.LHClient, local_hashing.LHServer
     unary = unary_encoding.UEClient, unary_encoding.UEServer
-    yield "GRR", pair(direct_encoding.DEClient, direct_encoding.DEServer)
-    yield "SUE", pair(*unary, use_oue=False)
-    yield "OUE", pair(*unary, use_oue=True)
-    yield "BLH", pair(*hashing, use_olh=False)
-    yield "OLH", pair(*hashing, use_olh=True)
-    yield "HadamardResponse", hadamard
+    yield "GRR", *pair(direct_encoding.DEClient, direct_encoding.DEServer)
+    yield "SUE", *pair(*unary, use_oue=False)
+    yield "OUE", *pair(*unary, use_oue=True)
+    yield "BLH", *pair(*hashing, use_olh=False)
+    yield "OLH", *pair(*hashing, use_olh=True)
+    yield "HadamardResponse", hadamard_client(hadamard_server()).privatise, hadamard
 
 
 def pure_ldp_projection(estimates: np.ndarray) -> np.ndarray:
@@ -184,87 +211,87 @@ def pure_ldp_projection(estimates: np.ndarray) -> np.ndarray:
     return project_probability_simplex(estimates)
 
 
-def multi_freq_ldpy(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
+def multi_freq_ldpy(d: int, epsilon: float) -> Oracles:
     """Oracles of multi-freq-ldpy; it clips its estimates at 0 and divides them by their sum."""
     from multi_freq_ldpy.pure_frequency_oracles import GRR, LH, SS, UE
 
-    def grr(values):
-        reports = [GRR.GRR_Client(value, d, epsilon) for value in values]
-        return GRR.GRR_Aggregator_MI(reports, d, epsilon)
+    def pair(randomise, aggregate, *options):
+        def privatise(value):
+            return randomise(value, d, epsilon, *options)
+
+        return privatise, lambda values: aggregate([privatise(value) for value in values])
 
     def unary(optimal):
-        def collect(values):
-            reports = [UE.UE_Client(value, d, epsilon, optimal) for value in values]
+        def aggregate(reports):
             return UE.UE_Aggregator_MI(reports, epsilon, optimal)
 
-        return collect
+        return pair(UE.UE_Client, aggregate, optimal)
 
     def hashing(optimal):
-        def collect(values):
-            reports = [LH.LH_Client(value, d, epsilon, optimal) for value in values]
+        def aggregate(reports):
             return LH.LH_Aggregator_MI(reports, d, epsilon, optimal)
 
-        return collect
+        return pair(LH.LH_Client, aggregate, optimal)
 
-    def subset(values):
-        reports = [SS.SS_Client(value, d, epsilon) for value in values]
-        return SS.SS_Aggregator_MI(reports, d, epsilon)
-
-    yield "GRR", grr
-    yield "SUE", unary(False)
-    yield "OUE", unary(True)
-    yield "BLH", hashing(False)
-    yield "OLH", hashing(True)
-    yield "SubsetSelection", subset
+    yield "GRR", *pair(GRR.GRR_Client, lambda reports: GRR.GRR_Aggregator_MI(reports, d, epsilon))
+    yield "SUE", *unary(False)
+    yield "OUE", *unary(True)
+    yield "BLH", *hashing(False)
+    yield "OLH", *hashing(True)
+    subsets = pair(SS.SS_Client, lambda reports: SS.SS_Aggregator_MI(reports, d, epsilon))
+    yield "SubsetSelection", *subsets
 
 
-def ldp_toolbox(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
+def ldp_toolbox(d: int, epsilon: float) -> Oracles:
     """Oracles of ldp-toolbox; it clips its estimates at 0 and divides them by their sum."""
     from ldp_toolbox.protocols.frequency import grr, lh, ss, ue
 
-    def end_to_end(make, **options):
+    def pair(make, **options):
         def collect(values):
             protocol = make(d, epsilon, **options)
             return protocol.estimate([protocol.obfuscate(value) for value in values])
 
-        return collect
+        return make(d, epsilon, **options).obfuscate, collect
 
-    yield "GRR", end_to_end(grr.GeneralizedRandomizedResponse)
-    yield "SUE", end_to_end(ue.UnaryEncoding, optimal=False)
-    yield "OUE", end_to_end(ue.UnaryEncoding, optimal=True)
-    yield "BLH", end_to_end(lh.LocalHashing, optimal=False)
-    yield "OLH", end_to_end(lh.LocalHashing, optimal=True)
-    yield "SubsetSelection", end_to_end(ss.SubsetSelection)
+    yield "GRR", *pair(grr.GeneralizedRandomizedResponse)
+    yield "SUE", *pair(ue.UnaryEncoding, optimal=False)
+    yield "OUE", *pair(ue.UnaryEncoding, optimal=True)
+    yield "BLH", *pair(lh.LocalHashing, optimal=False)
+    yield "OLH", *pair(lh.LocalHashing, optimal=True)
+    yield "SubsetSelection", *pair(ss.SubsetSelection)
 
 
-def opendp(d: int, epsilon: float) -> Iterator[tuple[str, Collect]]:
+def opendp(d: int, epsilon: float) -> Oracles:
     """Randomised response of opendp, with secure randomness; it has no estimator for GRR."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
+    p = np.exp(epsilon) / (np.exp(epsilon) + d - 1)
+    keep = dp.m.make_randomized_response(list(range(d)), prob=p)
 
     def grr(values):
-        p = np.exp(epsilon) / (np.exp(epsilon) + d - 1)
-        randomise = dp.m.make_randomized_response(list(range(d)), prob=p)
-        counts = np.bincount([randomise(value) for value in values], minlength=d)
+        counts = np.bincount([keep(value) for value in values], minlength=d)
         q = (1 - p) / (d - 1)
         return (counts / len(values) - q) / (p - q)
 
+    flip = 2 / (1 + np.exp(epsilon / 2))
+    bits = dp.bitvector_domain(max_weight=1)
+    flip_bits = dp.m.make_randomized_response_bitvec(bits, dp.discrete_distance(), flip)
+    encoded = np.zeros(-(-d // 8), dtype=np.uint8)
+
+    def randomise(value):
+        encoded[value // 8] = 1 << value % 8
+        report = flip_bits(encoded)
+        encoded[value // 8] = 0
+        return report
+
     def sue(values):
-        flip = 2 / (1 + np.exp(epsilon / 2))
-        bits = dp.bitvector_domain(max_weight=1)
-        randomise = dp.m.make_randomized_response_bitvec(bits, dp.discrete_distance(), flip)
-        encoded = np.zeros(-(-d // 8), dtype=np.uint8)
-        reports = []
-        for value in values:
-            encoded[value // 8] = 1 << value % 8
-            reports.append(randomise(encoded))
-            encoded[value // 8] = 0
+        reports = [randomise(value) for value in values]
         counts = dp.m.debias_randomized_response_bitvec(reports, flip)
         return np.asarray(counts)[:d] / len(values)
 
-    yield "GRR", grr
-    yield "SUE", sue
+    yield "GRR", keep, grr
+    yield "SUE", randomise, sue
 
 
 PACKAGES = {

@@ -30,16 +30,18 @@ from .._command import command
 from .._tables import markdown
 from ..accuracy.strings import PEER_HEADER, peer_rows
 from . import _race_report as report
-from ._contest import ORACLES, SECONDS, SIZES, Result, race
+from ._contest import ORACLES, OURS, PEERS, SECONDS, SIZES, Result, race, race_one_value
 from ._race_targets import check_targets
 from .main_job import best_time
 
 # How our cost grows: one parameter is varied, the others stay fixed.
 GROWTH = {
     "n": [50_000, 100_000, 200_000, 400_000, 800_000],
-    "d": [256, 1_024, 4_096, 16_384],
+    "d": [256, 1_024, 4_096, 16_384, 131_072, 1_000_000],
     "epsilon": [0.5, 1.0, 2.0, 4.0],
 }
+LONG_REPORTS, LONG_REPORTS_BITS = ("SUE", "OUE", "SubsetSelection"), 10**9
+N_OF_DEVICE = 1_024
 GROWTH_BASE = {"n": 100_000, "d": 1_024, "epsilon": 1.0}
 
 
@@ -58,6 +60,9 @@ def main() -> None:
         growth = [] if arguments.quick else list(measure_growth())
         checks = [] if arguments.quick else check_targets(results)
     page = report.page(results, growth, checks, arguments.epsilon, arguments.seconds)
+    one_value = race_one_value(arguments.peers_python, N_OF_DEVICE, arguments.epsilon)
+    page += f"\n## One value on a device, d = {N_OF_DEVICE:,}\n\nMicroseconds of one value, as a "
+    page += f"client randomises it.\n\n{markdown(['oracle', OURS, *PEERS], one_value)}\n"
     if arguments.peers_python and not arguments.quick:
         page += f"\n## Strings\n\n{markdown(PEER_HEADER, peer_rows(arguments.peers_python))}\n"
     (arguments.output / "race.md").write_text(page, encoding="utf-8")
@@ -92,8 +97,11 @@ def measure_growth() -> Iterator[report.Growth]:
                 setting = {**GROWTH_BASE, varied: x}
                 n, d = int(setting["n"]), int(setting["d"])
                 values = make_zipf(n, d, exponent=1.1, random_state=0)
+                if name in LONG_REPORTS:  # each user takes in proportion to d, so fewer will do
+                    values = values[: max(LONG_REPORTS_BITS // d, 1_000)]
                 oracle = getattr(sklearn_ldp, name)(setting["epsilon"], categories=d)
-                seconds.append(best_time(partial(oracle.fit_transform, values)))
+                took = best_time(partial(oracle.fit_transform, values))
+                seconds.append(took * n / len(values))
             yield report.Growth(name, varied, list(map(float, at)), seconds)
 
 

@@ -32,28 +32,29 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from signal import SIGINT
 from typing import Any, NoReturn
 
 from .._utils.text import printable
 from .._version import __version__
-from . import _aggregate, _client, _demo, _estimate, _plan, _privatize
-from ._aggregate import Terminated
 
 PROG = "sklearn-ldp"
-FAILED, MISUSED, SIGNALLED, INTERRUPTED, BROKEN_PIPE = 1, 2, 128, 130, 141
+FAILED, MISUSED, SIGNALLED, BROKEN_PIPE = 1, 2, 128, 141
 # Of an error: names from a file may be as long as the file.
 _MAX_ERROR = 480
 _FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
-# Each command is a module with `add_options` and `run`. Its texts for --help are its docstring, as
-# those of the command line as a whole are that of this module.
-_COMMANDS: dict[str, Any] = {
-    "demo": _demo,
-    "plan": _plan,
-    "privatize": _privatize,
-    "client": _client,
-    "aggregate": _aggregate,
-    "estimate": _estimate,
+# Each command is a module with `add_options` and `run`, and is imported if it is asked for: all of
+# them take a second. Its texts for --help are the rest of its docstring, as those of the command
+# line as a whole are that of this module.
+_COMMANDS = {
+    "demo": "the main job on real data, in a minute",
+    "plan": "expected errors and needed users of every oracle",
+    "privatize": "a file of values in, a file of reports out",
+    "client": "a JavaScript module that randomises answers in a browser",
+    "aggregate": "files of reports in, a collection that can be resumed out",
+    "estimate": "a file of values or a histogram in, an estimate out",
 }
 
 
@@ -67,17 +68,16 @@ class _Parser(argparse.ArgumentParser):
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Parse the arguments, run the command and return the exit code."""
+    given = sys.argv[1:] if argv is None else argv
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = _parser(given).parse_args(given)
     except SystemExit as stop:  # --help and --version end with 0, a mistake with 2
         return int(stop.code or 0)
     try:
         arguments.run(arguments)
         sys.stdout.flush()
-    except Terminated as signal:
-        return SIGNALLED + signal.number
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except KeyboardInterrupt as stop:  # of Ctrl-C, or of a signal that is treated like it
+        return SIGNALLED + getattr(stop, "number", SIGINT)
     except BrokenPipeError:  # the reader of our output, such as `head`, has had enough
         _forget_stdout()
         return BROKEN_PIPE
@@ -94,26 +94,27 @@ def _forget_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog=PROG, **_help_texts(__doc__)[1])
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    parser = _Parser(prog=PROG, **_help_texts(__doc__))
     parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
-    for name, command in _COMMANDS.items():
-        title, texts = _help_texts(command.__doc__)
-        subparser = commands.add_parser(name, help=title, **texts)
-        command.add_options(subparser)
-        subparser.set_defaults(run=command.run)
+    for name, title in _COMMANDS.items():
+        command: Any = import_module(f"._{name}", __name__) if name in argv else None
+        subparser = commands.add_parser(
+            name, help=title, **_help_texts(command and command.__doc__)
+        )
+        if command:
+            command.add_options(subparser)
+            subparser.set_defaults(run=command.run)
     return parser
 
 
-def _help_texts(docstring: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the title of a command, and how argparse shows the rest of its module's docstring."""
-    # docstring: its first line is the name of the command, a colon and the title; a line of
-    # dashes is between the description and the epilog. None, as Python has it with `-OO`, is no
-    # help.
-    title, _, rest = (docstring or "").partition("\n")
-    description, _, epilog = rest.partition("\n----\n")
-    return title.partition(": ")[2], {
+def _help_texts(docstring: str | None) -> dict[str, Any]:
+    """Return how argparse shows a module's docstring but for its first line."""
+    # docstring: a line of dashes is between the description and the epilog. None, as Python has
+    # it with `-OO`, is no help.
+    description, _, epilog = (docstring or "").partition("\n")[2].partition("\n----\n")
+    return {
         "description": description.strip(),
         "epilog": epilog.strip(),
         "formatter_class": argparse.RawDescriptionHelpFormatter,

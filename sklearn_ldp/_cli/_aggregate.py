@@ -1,4 +1,4 @@
-"""``sklearn-ldp aggregate``: files of reports in, a collection that can be resumed out
+"""The command ``sklearn-ldp aggregate``.
 
 Add up reports that `sklearn-ldp privatize` or sklearn_ldp.collection.write_reports has written.
 Each file is a batch and counts once, whatever its name and however often it comes. A batch that is

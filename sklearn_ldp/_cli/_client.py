@@ -1,4 +1,4 @@
-"""``sklearn-ldp client``: a JavaScript module that randomises answers in a browser
+"""The command ``sklearn-ldp client``.
 
 Write a module without dependencies, for browsers and Node 20, with the configuration of one
 collection in it. It exports privatize(value), which returns a report, and configuration, which is

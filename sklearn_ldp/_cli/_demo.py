@@ -1,4 +1,4 @@
-"""``sklearn-ldp demo``: the main job on real data, in a few seconds
+"""The command ``sklearn-ldp demo``.
 
 The main job on real data. Residents of the US (2020 census) report their state, once each, under
 epsilon-local differential privacy. Every oracle makes an estimate, every post-processor improves

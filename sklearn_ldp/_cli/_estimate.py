@@ -1,4 +1,4 @@
-"""``sklearn-ldp estimate``: a file of values or a histogram in, an estimate out
+"""The command ``sklearn-ldp estimate``.
 
 Simulate a collection under epsilon-local differential privacy: the value of each user in FILE is
 randomised as her own device would do it, and the server's estimate of the frequencies is written

@@ -1,4 +1,4 @@
-"""``sklearn-ldp plan``: expected errors and needed users of every oracle
+"""The command ``sklearn-ldp plan``.
 
 For every oracle: the size of a report, the error to expect of the raw estimate of a category, the
 frequency above which a category can be told from one that nobody has, and the number of users that

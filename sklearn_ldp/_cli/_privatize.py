@@ -1,4 +1,4 @@
-"""``sklearn-ldp privatize``: a file of values in, a file of reports out
+"""The command ``sklearn-ldp privatize``.
 
 Randomise the value of each user independently, and write the reports as one batch: shuffled, and
 with the configuration by which a collector refuses batches of another collection.

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._mechanisms import OracleOrProtocol, Protocol, as_protocol
+from .._mechanisms.coins import SecureCoins
 from .._utils.files import replacing
 from .._utils.random import RandomState, as_generator
 from .._utils.text import printable
@@ -401,13 +402,13 @@ class Shuffle:
         """A uniform permutation: the order of random 64-bit keys."""
         if self._rng is not None:
             return self._rng.permutation(n)
-        return np.argsort(np.frombuffer(os.urandom(8 * n), dtype=np.uint64))
+        return np.argsort(SecureCoins().bytes(8 * n).view(np.uint64))
 
     def _buckets_of(self, n: int) -> np.ndarray:
         """A bucket for each of n rows, which one byte of randomness decides."""
         if self._rng is not None:
             return self._rng.integers(_N_BUCKETS, size=n, dtype=np.uint8)
-        return np.frombuffer(os.urandom(n), dtype=np.uint8)
+        return SecureCoins().bytes(n)
 
     def _spill(self) -> None:
         """Write the rows to the file, the rows of a bucket together."""

@@ -21,6 +21,8 @@ _WITH_A_TEXT = (date, time, timedelta, Decimal, Fraction, UUID)  # datetime is a
 def canonical(value: object) -> bytes:
     """Return the bytes that stand for a category."""
     # Equal for equal categories, on every machine and in every release.
+    if type(value) is str and value.isascii():  # first, as most categories of long lists are
+        return b"s" + value.encode()
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, tuple):

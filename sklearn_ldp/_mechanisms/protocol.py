@@ -357,17 +357,23 @@ class Protocol(Uncached):
         ValueError
             If the domain is too large for this mechanism at this epsilon.
         """
+        if self._excess:
+            raise ValueError(self._excess)
+
+    @cached_property
+    def _excess(self) -> str:
         if self.domain.is_open:
-            return
+            return ""
         cells, operations = self.mechanism.tally_size, self.mechanism.decode_operations(0)
-        if cells > _MAX_CELLS or operations > _MAX_OPERATIONS:
-            raise ValueError(
-                f"{self.name} cannot collect {self.domain.size:,} categories at "
-                f"epsilon={self.epsilon:g}: for any number of users n its reports are added up in "
-                f"{cells:.1e} counts and decoded in about {float(operations):.0e} operations, and "
-                f"the limits are {_MAX_CELLS:.1e} and {float(_MAX_OPERATIONS):.0e}. Use "
-                "HadamardResponse, linear in the categories, or fewer categories or tables."
-            )
+        if cells <= _MAX_CELLS and operations <= _MAX_OPERATIONS:
+            return ""
+        return (
+            f"{self.name} cannot collect {self.domain.size:,} categories at "
+            f"epsilon={self.epsilon:g}: for any number of users n its reports are added up in "
+            f"{cells:.1e} counts and decoded in about {float(operations):.0e} operations, and "
+            f"the limits are {_MAX_CELLS:.1e} and {float(_MAX_OPERATIONS):.0e}. Use "
+            "HadamardResponse, linear in the categories, or fewer categories or tables."
+        )
 
 
 class OracleOrProtocol(typing.Protocol):

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._domains import Categories
 from .._mechanisms.channel import Channel, IndependentChannel, randomised_response
 from .._mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound
-from .._mechanisms.laws import ReportLaw, choice_entropy
+from .._mechanisms.laws import JointSupport, ReportLaw, choice_entropy
 from .._mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, check_hash_reports
 from .._numerics.finite_field import FiniteField, field_orders_beside
 from .._numerics.transforms import LinearFunctions, linear_functions, mixed, scattered
@@ -437,6 +437,14 @@ class LinearHashChannel(HashReports, Channel):
 
     def _kinds(self, reports):
         return reports[:, 0] * self.field.order + reports[:, 1]
+
+    @property
+    def joint_support(self):
+        if self.n_digits > 1:
+            return None  # it depends on the directions between the categories: ask the law
+        # All functions but 0 tell the categories apart; 0 maps all to 0, which is then kept.
+        both = float(self.p) / self.field.order
+        return JointSupport(own=both, other=both)
 
     @property
     def has_exact_covariance(self):

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._domains import Categories
 from .._mechanisms.channel import IndexChannel
-from .._mechanisms.coins import TWO_64, group_threshold
+from .._mechanisms.coins import TWO_64, group_threshold, n_reached
 from .._mechanisms.laws import ReportLaw
 from .._numerics.finite_field import FiniteField, prime_power
 from .._numerics.transforms import contract, linear_functions
@@ -200,7 +200,7 @@ class ProjectiveChannel(IndexChannel):
 
     def _vectors(self, points):
         """Return the numbers of the vectors of points, and the places of their leading 1."""
-        leading = np.searchsorted(self._starts, points, side="right") - 1
+        leading = n_reached(self._starts, points) - 1
         return points + self._shifts[leading], leading
 
     def _product(self, u, v):
@@ -243,14 +243,14 @@ class ProjectiveChannel(IndexChannel):
         # product may be any number but 0, and takes the place of the leading 1 in the
         # index.
         place = self._pivots[1][codes]
-        power = self._powers[np.searchsorted(self._powers, np.maximum(index, 1), side="right") - 1]
+        power = self._powers[n_reached(self._powers, np.maximum(index, 1)) - 1]
         product = index // power
         above = self._solved(codes, index - (product - 1) * power, product)
         return self._points(np.where(index < place, place + index, above))
 
     def _points(self, vectors):
         """Return the numbers of the points of vectors with a leading 1."""
-        return vectors - self._shifts[np.searchsorted(self._powers, vectors, side="right") - 1]
+        return vectors - self._shifts[n_reached(self._powers, vectors) - 1]
 
     @property
     def report_law(self):

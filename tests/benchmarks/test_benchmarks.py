@@ -93,6 +93,13 @@ def test_what_is_slow_or_large_is_found():
     assert regression.table(now, baselines, 2).count("worse") == 2
 
 
+def test_a_baseline_that_hides_a_regression_is_found():
+    """The negative controls are the baselines that are just tight enough."""
+    now = {"post A": 1.0, "post B": 1.0, "memory A": 45.0, "memory B": 46.0}
+    baselines = {"post A": 2.1, "post B": 1.9, "memory A": 101.0, "memory B": 101.0}
+    assert regression.too_loose(now, baselines) == ["post A", "memory A"]
+
+
 def thrice():
     for _ in range(3):
         regression.yardstick()
@@ -101,7 +108,9 @@ def thrice():
 def test_the_ratio_to_the_yardstick():
     """Much less work takes less time, and three times the work takes longer."""
     little = partial(np.cumsum, np.ones(10_000))
-    assert regression.ratio(little) < 1 < regression.ratio(thrice)
+    with regression.yardsticks() as plain_seconds:
+        ratios = [regression.ratio(work, plain_seconds) for work in (little, thrice)]
+    assert ratios[0] < 1 < ratios[1]
 
 
 def test_exponents():

@@ -215,3 +215,21 @@ def test_lines_of_two_points_have_no_covariance():
     matrix = query_matrix([np.arange(500) < 250])
     found = Plan(BLH(1.0), 500, frequencies=frequencies, queries=matrix).rmse(1e6)
     assert found**2 == pytest.approx(variance[:250].sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize(("n_categories", "hash_range"), [(2, 64), (8, 1021), (20, 4099)])
+def test_the_covariance_where_functions_tell_all_categories_apart(
+    n_categories, hash_range, monkeypatch
+):
+    """It is that of the law of all reports; with two digits there is no such short cut."""
+    channel = OLH(1.3, hash_range=hash_range).channel(n_categories)
+    assert channel.n_digits == 1
+    frequencies = np.random.default_rng(0).dirichlet(np.ones(n_categories))
+    every = np.eye(n_categories)
+    found = channel.covariance(frequencies).matrix(every)
+    monkeypatch.setattr(type(channel), "joint_support", None)
+    expected = channel.covariance(frequencies).matrix(every)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    monkeypatch.undo()
+    assert channel.joint_support is not None
+    assert OLH(1.3, hash_range=4).channel(100).joint_support is None

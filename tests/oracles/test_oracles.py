@@ -6,6 +6,7 @@ import os
 import pickle
 import traceback
 import warnings
+from copy import copy
 from itertools import pairwise
 
 import joblib
@@ -293,6 +294,49 @@ def test_parameters_changed_after_fit_do_not_mix():
     with pytest.raises(ValueError, match="have changed since it was fitted"):
         server.aggregate([0, 1])
     assert server.fit([0, 1]).n_samples_seen_ == 2
+
+
+def test_a_protocol_is_kept_until_a_parameter_changes():
+    """A client that answers often makes it once; nothing old is kept, however it was changed."""
+    names = ["a", "b", "c"]
+    client = OLH(1.0, categories=names)
+    protocol = client.protocol()
+    assert client.protocol() is protocol
+    assert client.privatize(["a"])._source is protocol
+    assert client.protocol("may").difference(protocol) == "collection_round '' instead of 'may'"
+    for other in (clone(client), copy(client), pickle.loads(pickle.dumps(client))):
+        other.epsilon = 2.0
+        assert other.protocol().epsilon == 2.0
+        assert client.protocol() is protocol
+    names.append("d")
+    assert client.protocol().domain.size == 4
+    names[:2] = "ba"
+    assert client.protocol().domain.categories.tolist() == ["b", "a", "c", "d"]
+    assert client.set_params(categories=5).protocol().domain.size == 5
+    client.categories = np.arange(6)
+    assert client.protocol() is client.protocol()
+    client.categories[0] = 10
+    assert client.protocol().domain.categories.tolist() == [10, 1, 2, 3, 4, 5]
+    client.epsilon = 1
+    assert client.protocol().epsilon == 1
+    client.epsilon = True
+    with pytest.raises(ValueError, match="'epsilon' parameter of OLH must be"):
+        client.privatize([1])
+
+
+def test_a_protocol_is_not_kept_where_parameters_change_without_a_trace():
+    inner = OLH(1.0)
+    survey = ColumnOracle(1.0, domains={"a": 3, "b": 4}, oracle=inner)
+    before = survey.protocol().configuration
+    inner.hash_range = 7
+    assert survey.protocol().configuration != before
+    survey.domains["b"] = 5
+    assert survey.protocol().domain.sizes == (3, 5)
+    pairs = [["a", "b"], ["c", "d"]]
+    oracle = GRR(1.0, categories=pairs)
+    assert ("c", "d") in oracle.protocol().domain.categories.tolist()
+    pairs[1][1] = "e"
+    assert oracle.protocol().domain.categories.tolist() == [("a", "b"), ("c", "e")]
 
 
 def test_a_fitted_oracle_remembers_what_it_was_fitted_with():

@@ -301,7 +301,8 @@ def coverage(collections, name, noise_of):
     return np.mean(covered, axis=0), len(covered)
 
 
-@pytest.mark.parametrize("name", [pytest.param("sex", marks=pytest.mark.slow), "age"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sex", "age"])
 def test_intervals_cover(collections, name):
     """Each category between 92 and 98.5 % (error rate 1e-3 at a coverage of 95 to 96.5 %).
 
