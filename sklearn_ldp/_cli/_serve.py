@@ -103,6 +103,8 @@ def run(arguments: argparse.Namespace) -> None:
     oracle: Any = make_oracle(arguments, listed)
     client = None
     if arguments.open:
+        if arguments.oracle not in (None, "olh", "olh-mixing"):
+            raise ValueError(f"--open is for --oracle olh, got {arguments.oracle}.")
         oracle = OLH(arguments.epsilon, categories=listed, hash_family="mixing")
         client = OLH(arguments.epsilon, categories="open", hash_family="mixing")
     name = arguments.question_id or arguments.round or "poll"

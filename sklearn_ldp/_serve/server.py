@@ -46,8 +46,9 @@ class _Patient(H11Protocol):
             self._watch(_WORK_SECONDS)
 
     def on_response_complete(self) -> None:
-        self._watch(SECONDS)
         super().on_response_complete()
+        is_next = not self.cycle.response_complete  # one that was sent with this one
+        self._watch(_WORK_SECONDS if is_next else SECONDS)
 
 
 class _Server(uvicorn.Server):

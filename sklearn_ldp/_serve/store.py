@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -88,7 +88,7 @@ class Store:
         self.counts: Counts = self.protocol.empty
         self.published: Counts | None = None  # that of the last step
         self.failure: Exception | None = None
-        self._is_closing = threading.Event()
+        self._is_closing, self._since = threading.Event(), time.monotonic()
         self._stack = ExitStack()
 
     # -- its life ---------------------------------------------------------------------------------
@@ -184,10 +184,19 @@ class Store:
                 self._deliver(self._commit(kept))
             is_late = time.monotonic() - self._since > self.rules.batch_seconds
             if is_late and self.n_held >= self.rules.least and self.failure is None:
-                with suppress(OSError):  # a full disk: later
+                try:
                     self._turn()
+                except OSError:  # a full disk: later
+                    self._since = time.monotonic()
+                except Exception as error:
+                    self._fail(error)
             if None in posts:
                 return
+
+    def _fail(self, error: Exception) -> None:
+        """End the service: whoever is told of outcomes looks for a failure."""
+        self.failure = error
+        self._deliver([])
 
     def _waiting(self) -> list[Post | None]:
         """All posts that wait, of which there is at least one after a second; None is the end."""
@@ -301,6 +310,9 @@ class Store:
                 except OSError:
                     if self._is_closing.wait(_PATIENCE):
                         raise
+                except Exception as error:
+                    self._fail(error)
+                    raise
 
         return self._worker.submit(persist)
 

@@ -289,6 +289,17 @@ def test_a_token_guards_the_results(tmp_path):
         assert b'href="results"' not in get(port, "/")[2]
 
 
+def test_without_a_token_everybody_sees_the_results(server):
+    assert get(server[0], "/estimate.json?token=any")[0] == 200
+
+
+def test_pipelined_posts_are_answered_in_their_order(server):
+    one, other = (json.dumps(content(draw(1))).encode() for _ in range(2))
+    lines = [HEAD + b"Content-Length: %d\r\n\r\n" % len(x) + x for x in (one, other, b"{")]
+    answer, _ = raw(server[0], b"".join(lines))
+    assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"204", b"204", b"400"]
+
+
 # ---- its life ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_seals_what_is_held(number, tmp_path):
@@ -326,6 +337,7 @@ GIVEN = "--categories domain.txt --folder kept"
             "--categories domain.txt --folder kept --oracle projective-geometry-response",
             "There is no client for",
         ),
+        (f"{GIVEN} --open --oracle grr", "--open is for --oracle olh, got grr"),
         ("--categories none.txt --folder kept", "none.txt: No such file"),
     ],
 )
