@@ -211,7 +211,7 @@ class BaseCalibrate(BasePostProcessor):
     def _posterior_of_rows(self, estimate, family, known=None):
         """Posterior means, parameters of each row's prior (known or fitted), numbers of users."""
         name, n_rows = type(self).__name__, len(estimate)
-        noise = resolve_noise(estimate, self.noise, name, self.needs)
+        noise = resolve_noise(estimate, self.noise, name, "n_samples")
         std = [float(sigma) for sigma in per_row(noise.std, n_rows)]
         sizes = [int(n) for n in per_row(noise.n_samples, n_rows)]
         # The mean of a power law is n / d for every row.

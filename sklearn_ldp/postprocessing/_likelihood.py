@@ -102,7 +102,7 @@ class MLEApx(BasePostProcessor):
         self.noise = noise
 
     def _process(self, estimate):
-        noise: Any = resolve_noise(estimate, self.noise, "MLEApx", needs=self.needs)
+        noise: Any = resolve_noise(estimate, self.noise, "MLEApx", "null_variance")
         values = mle_apx(estimate.values, noise.null_variance, noise.slope)
         return estimate.with_values(values, by="MLEApx")
 
