@@ -25,16 +25,27 @@ _CELLS = 1 << 20  # numbers worked on at a time
 
 
 class LocalLevel(NamedTuple):
-    """What the rows of a local-level model tell of its levels, each of shape (n_rows, .., d)."""
+    """What the rows of a local-level model tell of its levels, of shape (n_rows, ..., d).
 
-    filtered: np.ndarray  # the levels, from each row and those before it
+    Parameters
+    ----------
+    filtered, filtered_variance : ndarray
+        The levels, from each row and those before it, and their variances.
+    smoothed, smoothed_variance : ndarray
+        The levels, from all rows, and their variances.
+    shifts : ndarray
+        What all rows say of an additional step to each row: standard normal if there is none. At
+        the last row it is the innovation, in standard deviations.
+    log_likelihood : ndarray of shape (..., d)
+        Of all rows but the first one, without its constant.
+    """
+
+    filtered: np.ndarray
     filtered_variance: np.ndarray
-    smoothed: np.ndarray  # the levels, from all rows
+    smoothed: np.ndarray
     smoothed_variance: np.ndarray
-    # What all rows say of an additional step to each row: standard normal if there is none. At the
-    # last row it is the innovation.
     shifts: np.ndarray
-    log_likelihood: np.ndarray  # (.., d): of all rows but the first one
+    log_likelihood: np.ndarray
 
 
 def local_level(F: ArrayLike, variance: ArrayLike, drift: ArrayLike) -> LocalLevel:
