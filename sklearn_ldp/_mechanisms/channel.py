@@ -691,6 +691,6 @@ def randomised_response(
     result = values.astype(np.int64)
     moved = np.flatnonzero(~coins.bernoulli(threshold, len(values)))
     # As much is drawn of a client who keeps her value, so that no clock tells whether she does.
-    other = coins.integers(n_values - 1, max(moved.size, 1))[: moved.size]
+    other = coins.integers(n_values - 1, max(moved.size, coins.n_least))[: moved.size]
     result[moved] = other + (other >= result[moved])
     return result

@@ -124,6 +124,8 @@ class Coins:
 
     #: From this many coins on, a table for eight at a time is faster.
     many_coins: float = 1 << 16
+    #: How many numbers are drawn at least, even if nobody needs one.
+    n_least = 0
 
     def bytes(self, n: int) -> np.ndarray:
         """Draw uniform bytes.
@@ -453,6 +455,8 @@ class SecureCoins(Coins):
     # fast. Each such draw first mixes 256 new bits of the system into its state. So neither a
     # forked process nor a cloned machine repeats coins, and whoever learns the state later does
     # not learn earlier coins.
+
+    n_least = 1  # the written format, of coins that are given, reads no more than it needs
 
     def bytes(self, n):
         draw = os.urandom if n <= _SYSTEM_BYTES else _expanded
