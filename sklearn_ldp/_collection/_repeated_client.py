@@ -225,10 +225,12 @@ class RepeatedClient(BaseClient):
                 )
             permanent = self._row(chain.permanent(code, coins, function))
             _append(entries, values=digest, permanent=permanent, first=len(entries["rounds"]))
-        # Both are made whichever is sent, so that no clock tells which one it is.
-        uniform = self._row(chain.uniform(code, coins, function))
+        sent: Any = entries["values"].index(digest)
         is_permanent = chain.are_permanent(1, coins)[0]
-        sent: Any = entries["values"].index(digest) if is_permanent else uniform
+        # Both are made whichever is sent, so that no clock tells which one it is.
+        if chain.has_quick_uniforms or not is_permanent:
+            uniform = self._row(chain.uniform(code, coins, function))
+            sent = sent if is_permanent else uniform
         _append(entries, rounds=collection_round, sent=sent)
 
     def _new(self, coins: SecureCoins) -> dict[str, Any]:

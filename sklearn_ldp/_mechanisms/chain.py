@@ -61,6 +61,12 @@ class Chain:
         gain = (ratio - 1) * least
         return max(int(TWO_64 * gain / (ratio / against - ratio + gain)), 0)
 
+    @property
+    def has_quick_uniforms(self) -> bool:
+        """Whether a uniform report takes no more tries than a client may make each time."""
+        # It takes up to exp(epsilon), so beyond an epsilon of 11 it is made where it is sent only.
+        return self.keep_for >= TWO_64 >> 16
+
     # -- drawing: a code is an array of shape (1,), a function the number of one; None draws it ----
     def permanent(
         self, code: np.ndarray, coins: Coins, function: int | None = None, n: int = 1
