@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -233,8 +234,12 @@ class EstimateDifference(Kept):
         p_values = np.empty(self.shape)
         for i, difference in enumerate(self.values):
             errors = self._pooled(i, of)
+            # A sum that is above 1 by chance takes rare categories to 0, where they seem surer
+            # than they are: so each is also taken to be as frequent as both say of it alone.
+            alone = self._pooled(i, of, lambda mean: np.clip(mean, 0, 1))
+            variances = np.maximum(errors.variances(), alone.variances())
             surely = np.maximum(np.abs(difference) - errors.half_count, 0)
-            p_values[i] = 2 * ndtr(-surely / np.sqrt(errors.variances()))
+            p_values[i] = 2 * ndtr(-surely / np.sqrt(variances))
         return discoveries(self.categories, p_values, "changed", level, error_rate)
 
     def to_frame(self, level: float = 0.95, *, of: str = "population") -> DataFrame:
@@ -304,12 +309,14 @@ class EstimateDifference(Kept):
         one, other = (covariances(*row, of) for row in self._rows(i))
         return one.minus(other)
 
-    def _pooled(self, i: int, of: str) -> EstimateCovariances:
+    def _pooled(
+        self, i: int, of: str, project: Callable[[np.ndarray], np.ndarray] = norm_sub
+    ) -> EstimateCovariances:
         """Return the covariances of the i-th difference if nothing changed."""
         rows = self._rows(i)
         precisions = np.array([float(np.ravel(noise.std)[0]) ** -2 for _, noise in rows])
         mean = np.average([values for values, _ in rows], axis=0, weights=precisions)
-        frequencies = norm_sub(mean)
+        frequencies = project(mean)
         one, other = (EstimateCovariances(noise, of, frequencies) for _, noise in rows)
         return one.minus(other)
 

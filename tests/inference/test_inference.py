@@ -438,6 +438,27 @@ def test_a_planted_change_is_found():
     assert low[0, 1] < 0.04 < high[0, 1]
 
 
+@pytest.mark.parametrize("oracle", [OUE, OLH])
+def test_changes_of_rare_categories_are_seldom_false(oracle):
+    """At epsilon 8 with 30 users, 97 % of whom agree: few of 60 pairs name one by chance.
+
+    5 % or less name any; more than 8 of 60 are named with probability .003.
+    Negative control: variances at the pooled distribution, which name somebody in 27 to 40 %.
+    """
+    d, rng = 200, np.random.default_rng(7)
+    shares = np.r_[0.97, np.full(d - 1, 0.03 / (d - 1))]
+    one = oracle(8.0, categories=d, random_state=rng)
+    named, control = 0, 0
+    for _ in range(60):
+        change = EstimateDifference(*(one.simulate(rng.multinomial(n, shares)) for n in (30, 60)))
+        named += change.changed(error_rate="fwer").mask.any()
+        errors = change._pooled(0, "population")
+        z = np.maximum(np.abs(change.values[0]) - errors.half_count, 0)
+        p_values = 2 * stats.norm.sf(z / np.sqrt(errors.variances()))
+        control += adjusted_p_values(p_values[None], "fwer").min() <= 0.05
+    assert named <= 8 < control
+
+
 def test_differences_of_rows():
     weeks = simulated(OUE, 2.0, (ZIPF * 10_000).astype(int), n_repeats=3)
     assert (weeks - weeks[0]).confidence_interval().low.shape == (3, 8)
