@@ -299,7 +299,7 @@ class Collected(Uncached):
         return [name for name in ours if name in theirs and ours[name] != theirs[name]]
 
 
-class Kept(NamedTuple):
+class KeptProtocol(NamedTuple):
     """A protocol with what it was made of, so that a client that answers often makes it once.
 
     Parameters
@@ -314,7 +314,7 @@ class Kept(NamedTuple):
     values: dict[str, tuple[Any, Any]]
 
     @classmethod
-    def of(cls, attributes: Mapping[str, Any], protocol: Protocol) -> Kept | None:
+    def of(cls, attributes: Mapping[str, Any], protocol: Protocol) -> KeptProtocol | None:
         """The protocol with an oracle's parameters; None if one may change without a trace."""
         values = {}
         for name, value in attributes.items():
@@ -360,7 +360,7 @@ _OF_SEARCH = (
     "epsilon by refit=least_epsilon(): no score knows what privacy costs, so the largest wins."
 )
 # Beside the oracles, so that neither copies nor pickles of one take it along.
-_KEPT: WeakKeyDictionary[BaseCollector[Any], Kept] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[BaseCollector[Any], KeptProtocol] = WeakKeyDictionary()
 _WEIGHTED_GROUPS = """ Groups of users can, by their shares of the population:
   by_group = estimate_by_group(oracle, X, by=group)
   inference.poststratify(by_group, {"a": 0.3, "b": 0.7})"""
@@ -485,7 +485,7 @@ class BaseCollector(  # type: ignore[call-arg]
             protocol = kept.protocol
         else:
             protocol = self._protocol_over(self._domain())
-            if not self._is_auto() and (kept := Kept.of(vars(self), protocol)):
+            if not self._is_auto() and (kept := KeptProtocol.of(vars(self), protocol)):
                 _KEPT[self] = kept
         return protocol.protocol(collection_round) if collection_round else protocol
 

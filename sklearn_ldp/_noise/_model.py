@@ -137,7 +137,7 @@ class Noise:
     level: Any  # the standard deviation, if nothing else is known: its square may be no float
     # The errors of a draw of the users, which statements about a population add. None takes those
     # of `n_users` drawn at once; the groups of a weighted mean were drawn one by one.
-    draws: tuple[Term, ...] | None
+    draws: tuple[Term, ...] | None = None
 
     def __init__(
         self,

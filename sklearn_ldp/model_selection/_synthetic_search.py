@@ -116,7 +116,7 @@ class SyntheticSearch(BaseSearch):
     >>> estimate = oracle.fit_transform(states.categories, sample_weight=states.counts)
     >>> search = SyntheticSearch(queries=groups(states.groups["division"]), random_state=0)
     >>> search.fit(estimate).best_estimator_
-    EmpiricalBayes()
+    EmpiricalBayes(queries=groups(9 of 51 categories))
     """
 
     _parameter_constraints: dict = {

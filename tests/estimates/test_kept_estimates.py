@@ -33,7 +33,7 @@ from sklearn_ldp.inference import combine
 from sklearn_ldp.oracles import BaseOracle, estimate_by_group
 
 CATEGORIES = [f"c{i}" for i in range(8)]
-OLD = Path(__file__).parents[1] / "data" / "version_1" / "estimate.npz"
+OLD = Path(__file__).parents[1] / "data" / "estimate_version_1.npz"
 
 
 def through_a_file(estimate, folder):
