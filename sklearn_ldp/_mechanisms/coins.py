@@ -22,11 +22,12 @@ from .._utils.random import RandomState, root_entropy
 TWO_64 = 1 << 64
 _SYSTEM_BYTES = 1 << 12  # drawn from the operating system itself
 _SMALL_SUBSET = 16  # a subset of fewer than one in this many items is small
+_MANY_ITEMS = 1 << 15  # beyond, an exact share is cheaper than few digits and many repairs
 _PLACES = 16  # tried at a time in each row of bits
 _BIT = np.array([128 >> i for i in range(8)], dtype=np.uint8)
 _FEW_ENDS = 12  # from here on searching is quicker, measured with a million words (2026-11-25)
 _OCTET_BLOCK = 1 << 16  # words worked on at a time
-_TIE = np.uint64(2**64 - 1)  # no eight booleans look like this
+_TIE = 256  # no eight booleans have this number
 
 
 @lru_cache(maxsize=64)
@@ -159,7 +160,8 @@ class Coins:
         """
         n = int(np.prod(size))
         if n >= self.many_coins:
-            return self._octets(octets(threshold), -(-n // 8))[:n].reshape(size)
+            packed = self._octets(octets(threshold), -(-n // 8))
+            return np.unpackbits(packed, count=n).view(bool).reshape(size)
         high, low = divmod(threshold, 1 << 56)
         byte = self.bytes(n)
         success = byte < high
@@ -170,11 +172,30 @@ class Coins:
             success[ties] = rest.view("<u8").ravel() < low
         return success.reshape(size)
 
+    def packed_bernoulli(self, threshold: int, n: int, n_bits: int) -> np.ndarray:
+        """Draw rows of the same booleans as `bernoulli`, packed.
+
+        Parameters
+        ----------
+        threshold : int
+            From 0 to 2**64 - 1.
+        n, n_bits : int
+            Number of rows, and of booleans in a row.
+
+        Returns
+        -------
+        ndarray of shape (n, ceil(n_bits / 8))
+            uint8: the highest bit of a byte first, zeros after the last bit.
+        """
+        if n_bits % 8 or n * n_bits < self.many_coins:
+            return np.packbits(self.bernoulli(threshold, (n, n_bits)), axis=1)
+        return self._octets(octets(threshold), n * n_bits // 8).reshape(n, -1)
+
     def _octets(self, law: Octets, n: int) -> np.ndarray:
-        """Return 8 n booleans; each block of work stays in the cache."""
-        result = np.empty(n, dtype=np.uint64)
+        """Return n bytes of eight booleans each; each block of work stays in the cache."""
+        result, room = np.empty(n, dtype=np.uint8), np.empty(min(n, _OCTET_BLOCK), dtype=np.uint16)
         for start in range(0, n, _OCTET_BLOCK):
-            block = result[start : start + _OCTET_BLOCK]
+            block = room[: n - start]
             pairs = self.bytes(2 * len(block))
             # No word is outside the table; "clip" leaves out the check, and a copy.
             law.of_pair.take(pairs.view("<u2"), out=block, mode="clip")
@@ -184,7 +205,8 @@ class Coins:
                 digits[:, :2] = pairs.reshape(-1, 2)[ties]
                 digits[:, 2:] = self.bytes(62 * ties.size).reshape(-1, 62)
                 block[ties] = law.of_number(digits)
-        return result.view(bool)
+            result[start : start + len(block)] = block
+        return result
 
     def integers(self, high: int, size: int) -> np.ndarray:
         """Draw from ``range(high)`` exactly uniformly, by rejection.
@@ -331,17 +353,24 @@ class Coins:
             uint8: a bit for each item, the highest bit of a byte first; the others are 0.
         """
         n, whole = len(sizes), -(-n_items // 8)
-        sixteenths = _cheapest_start(int(sizes.sum()) / max(n * n_items, 1), n_items)
-        drawn = np.zeros((n, whole), dtype=np.uint8)
-        digits = f"{sixteenths:04b}".rstrip("0")
-        for digit in reversed(digits):  # bits below a binary fraction, from its last digit on
-            coins = self.bytes(n * whole).reshape(n, whole)
-            (np.bitwise_or if digit == "1" else np.bitwise_and)(drawn, coins, out=drawn)
+        rate = int(sizes.sum()) / max(n * n_items, 1)
+        if n_items > _MANY_ITEMS:  # only the spread of the numbers of members is left to repair
+            drawn = self.packed_bernoulli(min(int(rate * TWO_64), TWO_64 - 1), n, 8 * whole)
+        else:
+            drawn = self._sixteenths(_cheapest_start(rate, n_items), n, whole)
         drawn[:, -1] &= 255 << (8 * whole - n_items) & 255
         bits = np.zeros((n, n_bytes), dtype=np.uint8)
         bits[:, :whole] = drawn
         self._repair(bits.reshape(-1), sizes - count_members(bits), n_items, n_bytes)
         return bits
+
+    def _sixteenths(self, sixteenths, n, n_bytes):
+        """Draw packed bits of few random ones each: by the digits of a binary fraction."""
+        drawn = np.zeros((n, n_bytes), dtype=np.uint8)
+        for digit in reversed(f"{sixteenths:04b}".rstrip("0")):  # bits below it, from the last on
+            coins = self.bytes(n * n_bytes).reshape(n, n_bytes)
+            (np.bitwise_or if digit == "1" else np.bitwise_and)(drawn, coins, out=drawn)
+        return drawn
 
     def _repair(self, flat, missing, n_items, n_bytes):
         """Flip one bit after the other in each row that lacks members, or has too many."""
@@ -395,27 +424,24 @@ class Octets:
     def __init__(self, threshold: int):
         chances = [threshold**k * (TWO_64 - threshold) ** (8 - k) for k in range(9)]
         ends = list(accumulate(chances[outcome.bit_count()] for outcome in range(256)))
-        bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-        self._outcomes = bits.view(np.uint64).ravel()
         # Strings of bytes compare like the numbers whose digits they are.
         self._ends = np.array([end.to_bytes(64, "big") for end in ends[:-1]], dtype="S64")
-        #: For each word of 16 bits: eight booleans, as the bytes of one number, or a tie.
-        self.of_word = np.full(1 << 16, _TIE)
+        #: For each word of 16 bits: eight booleans, as the bits of one number, or a tie.
+        self.of_word = np.full(1 << 16, _TIE, dtype=np.uint16)
         word = TWO_64**8 >> 16
-        for outcome, start, end in zip(self._outcomes, [0, *ends], ends, strict=False):
+        for outcome, start, end in zip(range(256), [0, *ends], ends, strict=False):
             self.of_word[-(-start // word) : end // word] = outcome
         #: The same for the two bytes of a word, if they are read with the lowest byte first.
         self.of_pair = self.of_word[np.arange(1 << 16, dtype="<u2").byteswap()]
 
     def of_number(self, digits: np.ndarray) -> np.ndarray:
         """Return the outcomes of numbers of 64 bytes each, highest byte first."""
-        place = np.searchsorted(self._ends, digits.view("S64").ravel(), side="right")
-        return self._outcomes[place]
+        return np.searchsorted(self._ends, digits.view("S64").ravel(), side="right")
 
 
 @lru_cache(maxsize=8)
 def octets(threshold: int) -> Octets:
-    """Return the law of eight coins, which takes a millisecond and 1 MiB to build."""
+    """Return the law of eight coins, which takes a millisecond to build, and 256 KiB."""
     return Octets(threshold)
 
 

@@ -11,11 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-_CACHE_BYTES = 1 << 19  # packed bits that are added up at a time
 _WIDE = (
     1024  # bytes of rows that are laid side by side: 256 to 4096 took the same time (2026-11-25)
 )
-_FEW_ROWS = 16  # are unpacked
 
 
 @lru_cache(maxsize=256)  # collectors ask for each batch
@@ -229,29 +227,6 @@ def count_bits(bits: np.ndarray) -> np.ndarray:
     for start in range(0, len(rows), 255):
         total += np.add.reduce(rows[start : start + 255], axis=0, dtype=np.uint8)
     return total.reshape(n_beside, d).sum(axis=0) + bits[whole:].sum(axis=0, dtype=np.int64)
-
-
-def count_packed_bits(packed: np.ndarray) -> np.ndarray:
-    """Count the ones of each column of packed bits, without unpacking more than a few rows."""
-    # Rows are added up like numbers of one bit per column: three rows of the same weight make a
-    # row of sums and one of carries, which weigh twice as much.
-    # Shapes: packed (n, n_bytes) -> (8 * n_bytes,).
-    # packed: eight bits a byte, the highest bit first, uint8.
-    total = np.zeros(8 * packed.shape[1], dtype=np.int64)
-    n_rows = max(_CACHE_BYTES // max(packed.shape[1], 1), 1)
-    for start in range(0, len(packed), n_rows):
-        rows, weight = packed[start : start + n_rows], 1
-        while len(rows):
-            carries = [rows[:0]]
-            while len(rows) > _FEW_ROWS:
-                third = len(rows) // 3
-                a, b, c = (rows[i * third : (i + 1) * third] for i in range(3))
-                either = a ^ b
-                carries.append((a & b) | (either & c))
-                rows = np.concatenate([either ^ c, rows[3 * third :]])
-            total += weight * np.unpackbits(rows, axis=1).sum(axis=0, dtype=np.int64)
-            rows, weight = np.concatenate(carries), 2 * weight
-    return total
 
 
 def fixed_size(size: int, n_categories: int) -> np.ndarray:

@@ -91,14 +91,24 @@ KINDS.direct = {
   supports: (m, report, code) => report === code,
 };
 
+// [unary subset]
+// Eight bits are a byte, the highest bit first.
+function packed(m, codes) {
+  const mask = new Array((m.n_categories + 7) >> 3).fill(0);
+  for (const one of codes) mask[one >> 3] |= 128 >> one % 8;
+  return mask;
+}
+
+const hasBit = (report, code) => !!(report[code >> 3] & (128 >> code % 8));
+
 // [unary]
 KINDS.unary = {
   draw(m, code, bytes) {
     const bits = bernoulli(bytes, BigInt(m.zero), m.n_categories).map(Number);
     bits[code] = Number(bernoulli(bytes, BigInt(m.one))[0]);
-    return bits;
+    return m.is_packed ? packed(m, [...bits.keys()].filter((i) => bits[i])) : bits;
   },
-  supports: (m, report, code) => report[code] === 1,
+  supports: (m, report, code) => (m.is_packed ? hasBit(report, code) : report[code] === 1),
 };
 
 // [linear mixing]
@@ -230,11 +240,9 @@ KINDS.subset = {
     const codes = items.slice(0, size).map((item) => (item === code ? last : item));
     if (holdsOwn) codes.push(code);
     if (!m.is_packed) return codes.sort((a, b) => a - b);
-    const mask = new Array((m.n_categories + 7) >> 3).fill(0);
-    for (const one of codes) mask[one >> 3] |= 128 >> one % 8;
-    return mask;
+    return packed(m, codes);
   },
-  supports: (m, report, code) => (m.is_packed ? !!(report[code >> 3] & (128 >> code % 8)) : report.includes(code)),
+  supports: (m, report, code) => (m.is_packed ? hasBit(report, code) : report.includes(code)),
 };
 
 // [mixing repeated]

@@ -23,10 +23,10 @@ from .._mechanisms.laws import (
     JointSupport,
     choice_entropy,
     count_bits,
-    count_packed_bits,
     fixed_size,
 )
 from .._mechanisms.mechanism import ReportField, are_below, bits_for, counted_by_group, expect
+from .._mechanisms.packed import check_packed_bits, count_packed_bits, packed_bits, set_packed_bits
 from .._utils.random import RandomState
 from ._base import BaseOracle
 
@@ -218,8 +218,7 @@ class SubsetChannel(Channel):
 
     def supports(self, reports, codes):
         if self.is_packed:
-            places = np.asarray(codes)
-            return (reports[:, places >> 3] & (128 >> (places & 7))) != 0
+            return packed_bits(reports, codes)
         return (reports[:, :, None] == codes).any(axis=1)
 
     @property
@@ -275,11 +274,8 @@ class SubsetChannel(Channel):
             bits[rows, codes] = holds_own
             return bits
         packed = coins.packed_subsets(sizes, d - 1, self._n_bytes)
-        places, mask = codes >> 3, (128 >> (codes & 7)).astype(np.uint8)
-        own = packed[rows, places]
-        packed[rows, places] = own & ~mask
-        packed[:, -1] |= np.where(own & mask, 128 >> (d - 1 & 7), 0).astype(np.uint8)
-        packed[rows, places] |= mask * holds_own
+        was_member = set_packed_bits(packed, codes, holds_own)
+        packed[:, -1] |= np.where(was_member, 128 >> (d - 1 & 7), 0).astype(np.uint8)
         return packed
 
     def check_reports(self, reports):
@@ -299,15 +295,13 @@ class SubsetChannel(Channel):
         return reports.astype(self._dtype, copy=False)
 
     def _checked_bits(self, reports):
-        d, size, n_bytes = self.n_categories, self.size, self._n_bytes
-        expect(are_below(reports, 256), f"packed bits of shape (n, {n_bytes}), uint8", reports)
-        packed = reports.astype(np.uint8, copy=False)
+        d, size = self.n_categories, self.size
+        packed = check_packed_bits(reports, d)
         is_wrong = count_members(packed) != size
-        is_wrong |= (packed[:, -1] & 255 >> (d - 1 & 7) + 1) != 0
         if is_wrong.any():
             raise ValueError(
-                f"expected sets of {size} of {d} categories, packed in {n_bytes} bytes with zeros "
-                f"after the last bit, got another one in row {np.argmax(is_wrong)}"
+                f"expected sets of {size} of {d} categories, packed in {self._n_bytes} bytes, got "
+                f"another one in row {np.argmax(is_wrong)}"
             )
         return packed
 

@@ -7,10 +7,13 @@ from fractions import Fraction
 import numpy as np
 
 from .._mechanisms.channel import IndependentChannel
-from .._mechanisms.coins import TWO_64, symmetric_threshold, zero_bit_threshold
+from .._mechanisms.coins import TWO_64, count_members, symmetric_threshold, zero_bit_threshold
 from .._mechanisms.laws import choice_entropy, count_bits
 from .._mechanisms.mechanism import ReportField, are_below, expect
+from .._mechanisms.packed import check_packed_bits, count_packed_bits, packed_bits, set_packed_bits
 from ._base import BaseOracle
+
+_BITS_APART = 256  # up to here reports are easier to read, and small enough
 
 
 class OUE(BaseOracle):
@@ -23,8 +26,9 @@ class OUE(BaseOracle):
 
     .. math:: p = \\frac12, \\qquad q = \\frac{1}{e^\\epsilon + 1}.
 
-    A report is an array of d bits. It takes more room than a report of :class:`OLH`, whose variance
-    is the same up to the rounding of its hash range.
+    A report is an array of d bits, or, where there are more than 256 categories, of d / 8 bytes:
+    the bits packed as `numpy.packbits` does it. Servers take both. It takes more room than a report
+    of :class:`OLH`, whose variance is the same up to the rounding of its hash range.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free.
@@ -70,8 +74,9 @@ class SUE(BaseOracle):
 
     .. math:: p = \\frac{e^{\\epsilon/2}}{e^{\\epsilon/2} + 1}, \\qquad q = 1 - p.
 
-    A report is an array of d bits. :class:`OUE` chooses the two probabilities for the least
-    variance, and is better at every budget when d is large.
+    A report is an array of d bits, or, where there are more than 256 categories, of d / 8 bytes:
+    the bits packed as `numpy.packbits` does it. Servers take both. :class:`OUE` chooses the two
+    probabilities for the least variance, and is better at every budget when d is large.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; all that is done with reports is free. (RAPPOR's permanent responses, for repeated
@@ -115,14 +120,29 @@ class UnaryChannel(IndependentChannel):
         self.one = one
         self.zero = zero
         self.report_bytes = 4 * n_categories
+        self._n_bytes = -(-n_categories // 8)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether eight bits of a report are a byte, as they are in files."""
+        return self.n_categories > _BITS_APART
 
     @property
     def report_fields(self):
+        return (ReportField("bits", 256, self._n_bytes),) if self.is_packed else self._as_bits
+
+    @property
+    def older_fields(self):
+        return self._as_bits if self.is_packed else ()
+
+    @property
+    def _as_bits(self):
         return (ReportField("bits", 2, self.n_categories),)
 
     @property
     def client_parameters(self):
-        size = {"n_categories": self.n_categories}
+        form = {"is_packed": True} if self.is_packed else {}
+        size = {"n_categories": self.n_categories, **form}
         return {"kind": "unary", **size, "one": self.one, "zero": self.zero}
 
     def report_entropy(self, order=1):
@@ -133,26 +153,38 @@ class UnaryChannel(IndependentChannel):
         return n_samples * self.n_categories
 
     def supports(self, reports, codes):
-        return reports[:, codes] == 1
+        return packed_bits(reports, codes) if self.is_packed else reports[:, codes] == 1
 
     def log_base(self, reports):
-        ones, q = reports.sum(axis=1, dtype=float), float(self.q)
+        ones = count_members(reports) if self.is_packed else reports.sum(axis=1, dtype=float)
+        q = float(self.q)
         return ones * np.log(q) + (self.n_categories - ones) * np.log1p(-q)
 
     def privatize(self, codes, coins):
+        if not self.is_packed:
+            return self.draw(codes, coins)
+        packed = coins.packed_bernoulli(self.zero, len(codes), self.n_categories)
+        set_packed_bits(packed, codes, coins.bernoulli(self.one, len(codes)))
+        return packed
+
+    def draw(self, codes, coins):
         n = len(codes)
         bits = coins.bernoulli(self.zero, (n, self.n_categories))
         bits[np.arange(n), codes] = coins.bernoulli(self.one, n)
         return bits.view(np.uint8)
 
     def check_reports(self, reports):
-        d = self.n_categories
-        expect(
-            reports.ndim == 2 and reports.shape[1] == d and are_below(reports, 2),
-            f"an array of shape (n, {d}) of zeros and ones",
-            reports,
-        )
-        return reports.astype(np.uint8, copy=False)
+        d, width = self.n_categories, reports.shape[1] if reports.ndim == 2 else 0
+        if self.is_packed and width == self._n_bytes:
+            return check_packed_bits(reports, d)
+        form = f"an array of shape (n, {d}) of zeros and ones"
+        if self.is_packed:
+            form += f", or of packed bits of shape (n, {self._n_bytes})"
+        expect(width == d and are_below(reports, 2), form, reports)
+        bits = reports.astype(np.uint8, copy=False)
+        return np.packbits(bits, axis=1) if self.is_packed else bits
 
     def count_support(self, reports):
-        return count_bits(reports)
+        if reports.shape[1] == self.n_categories:  # as `draw` makes them, if they are packed
+            return count_bits(reports)
+        return count_packed_bits(reports)[: self.n_categories]

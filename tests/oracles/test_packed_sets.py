@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 
-from sklearn_ldp import ColumnOracle, SubsetSelection
+from sklearn_ldp import OUE, SUE, ColumnOracle, SubsetSelection
 from sklearn_ldp._mechanisms.coins import SecureCoins, SeededCoins
 from sklearn_ldp.collection import (
     Aggregator,
@@ -115,10 +115,16 @@ def test_packed_sets_are_uniform(d, size, own, always_packed, seed):
     assert pvalue((own + 1) % d) < 1e-9
 
 
+@pytest.mark.parametrize("starts_exactly", [False, True])
 @pytest.mark.parametrize("rate", [0.01, 0.07, 0.27, 0.5, 0.76, 0.99])
-def test_rows_of_all_rates_have_their_size(rate, seed):
-    """Pairs of items far apart agree as often as in uniform sets: fails less than once in 10**9."""
+def test_rows_of_all_rates_have_their_size(rate, starts_exactly, seed, monkeypatch):
+    """Pairs of items far apart agree as often as in uniform sets: fails less than once in 10**9.
+
+    Rows of very many items start from bits of the exact share.
+    """
     n, d = 3000, 403
+    if starts_exactly:
+        monkeypatch.setattr("sklearn_ldp._mechanisms.coins._MANY_ITEMS", 1)
     sizes = np.where(np.arange(n) % 2, round(rate * d), round(rate * d) + 1)
     packed = seeded_coins(seed).packed_subsets(sizes, d, 53)
     bits = np.unpackbits(packed, axis=1)
@@ -352,3 +358,51 @@ def test_few_coins_are_the_systems_own_and_many_are_seeded_by_it(monkeypatch):
     assert first != second
     monkeypatch.setitem(sys.modules, "ssl", None)  # Python was built without it
     assert not SecureCoins().bytes(4097).any()
+
+
+# -- unary encodings --------------------------------------------------------------------------
+@pytest.mark.parametrize("oracle_class", [OUE, SUE])
+@pytest.mark.parametrize("d", [300, 304])
+def test_bits_of_unary_encodings_are_packed(oracle_class, d, monkeypatch):
+    """The same coins make the same bits, packed or not; tallies and support are those of bits."""
+    channel, codes = oracle_class(1.0, categories=d).channel(), np.arange(2000) % d
+    packed = channel.privatize(codes, seeded_coins(0))
+    bits = channel.draw(codes, seeded_coins(0))
+    assert packed.shape == (2000, 38)
+    np.testing.assert_array_equal(np.unpackbits(packed, axis=1, count=d), bits)
+    np.testing.assert_array_equal(channel.count_support(packed), bits.sum(axis=0))
+    np.testing.assert_array_equal(channel.supports(packed, [0, d - 1]), bits[:, [0, d - 1]])
+    for older in (bits, bits.astype(np.int64), bits.tolist()):
+        np.testing.assert_array_equal(channel.as_reports(older), packed)
+    log_base = channel.log_base(packed)
+    monkeypatch.setattr(type(channel), "is_packed", False)
+    np.testing.assert_allclose(log_base, channel.log_base(bits))
+    assert not oracle_class(1.0, categories=256).channel().is_packed
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_files_of_bits_stay_as_they_were(form, monkeypatch):
+    """Parquet and Arrow files have the same bytes of bits; lines of bits are read."""
+    oracle = OUE(1.0, categories=D)
+    reports = oracle.channel().privatize(np.arange(50), seeded_coins(0))
+    new, old = io.BytesIO(), io.BytesIO()
+    write_reports(new, reports, oracle, format=form, batch_id="a", random_state=0)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(oracle.channel()), "is_packed", False)
+        bits = np.unpackbits(reports, axis=1, count=D)
+        write_reports(old, bits, clone(oracle), format=form, batch_id="a", random_state=0)
+    if form != "jsonl":
+        assert new.getvalue() == old.getvalue()
+    for file in (new, old):
+        file.seek(0)
+        tally = tally_file(file, oracle, format=form)
+        expected = oracle.channel().count_support(reports)
+        np.testing.assert_array_equal(tally.tallies.sum(axis=0), expected)
+
+
+def test_bits_after_the_last_are_refused():
+    channel = OUE(1.0, categories=D).channel()
+    wrong = np.zeros((2, 38), dtype=np.uint8)
+    wrong[1, -1] = 8
+    with pytest.raises(ValueError, match=r"300 bits, packed .* zeros after the last .* row 1"):
+        channel.check_reports(wrong)
