@@ -96,7 +96,7 @@ def product():
     return table[["realcons", "realinv", "realgovt"]].to_numpy().tolist()
 
 
-# The last six had no part in any choice.
+# The last six had no part in any choice, but that names of boys are a part of those of all boys.
 SERIES = {
     "names of girls, yearly": (names, "Jewish", "F", 40),
     "employment, monthly": (sectors,),

@@ -89,7 +89,7 @@ class FrequencyEstimate(Kept):
         the users' values.
     standard_errors : ndarray of shape (n_estimates, d), default=None
         How far the values are from the population's frequencies, where a post-processor knows it,
-        such as :class:`Trend`; then there are intervals after post-processing, too.
+        such as :class:`~sklearn_ldp.Trend`; then there are intervals after post-processing, too.
 
     Attributes
     ----------
@@ -603,8 +603,8 @@ class FrequencyEstimate(Kept):
         Intervals of single categories are score intervals with half a count, which hold at least
         at their level even where few reports support a category. Those of other answers are Wald
         intervals with the exact covariances of the oracle, at the estimate's nearest distribution,
-        and half a count wider. After :class:`Trend` they are normal intervals with its
-        `standard_errors`, which it says when to trust.
+        and half a count wider. After :class:`~sklearn_ldp.Trend` they are normal
+        intervals with its `standard_errors`, which it says when to trust.
 
         Privacy: costs none.
 

@@ -17,8 +17,8 @@ from ._base import NOISE_CONSTRAINT, BasePostProcessor, resolve_noise
 _JUMP = 0.01  # probability that any category of a series without jumps is taken for one
 _ANYWHERE = 1e6  # variance of a step to an unknown level: that of any frequency is below 1
 _PASSES = 2  # over the variances, which grow with the frequencies
-# How much drifts differ: of 0, .35, .7 and 1.4 it had the least errors on the first seven series of
-# benchmarks.accuracy.weeks and the four made-up ones (2026-11-25).
+# How much drifts differ: of 0, .35, .7 and 1.4 it covered best at small errors, on the made-up
+# series of benchmarks.accuracy.weeks and nine real ones (2026-11-25, doc/notes/postprocessors.md).
 _OWN = 0.35
 _N_DRIFTS = 51  # in five decades around the noise
 _CELLS = 1 << 20  # numbers worked on at a time
