@@ -15,7 +15,7 @@ import numpy as np
 
 from .._mechanisms import OracleOrProtocol, Protocol, Reports
 from .._mechanisms.chain import Chain
-from .._mechanisms.coins import SecureCoins
+from .._mechanisms.coins import TWO_64, SecureCoins
 from .._mechanisms.protocol import reports_of
 from .._mechanisms.several import Several
 from ..surveys import BaseColumnSurvey
@@ -225,10 +225,12 @@ class RepeatedClient(BaseClient):
                 )
             permanent = self._row(chain.permanent(code, coins, function))
             _append(entries, values=digest, permanent=permanent, first=len(entries["rounds"]))
-        # Both are made whichever is sent, so that no clock tells which one it is.
-        uniform = self._row(chain.uniform(code, coins, function))
-        is_permanent = chain.are_permanent(1, coins)[0]
-        sent: Any = entries["values"].index(digest) if is_permanent else uniform
+        sent: Any = entries["values"].index(digest)
+        if chain.share < TWO_64:
+            # Both are made whichever is sent, so that no clock tells which one it is. Where the
+            # permanent one is certain, the other would take exp(epsilon) tries for nothing.
+            uniform = self._row(chain.uniform(code, coins, function))
+            sent = sent if chain.are_permanent(1, coins)[0] else uniform
         _append(entries, rounds=collection_round, sent=sent)
 
     def _new(self, coins: SecureCoins) -> dict[str, Any]:

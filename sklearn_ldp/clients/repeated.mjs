@@ -64,7 +64,8 @@ export function repeated(storage, question) {
       values = [...values, digest];
     }
     const none = typeof code === "bigint" ? 0n : 0;
-    const uniform = kept(none, part, chain.keep_for, CERTAIN);
+    // Both are made whichever is sent. Where the permanent one is certain, the other would take exp(epsilon) tries.
+    const uniform = BigInt(chain.share) < CERTAIN && kept(none, part, chain.keep_for, CERTAIN);
     sent = [...sent, happens(chain.share) ? values.indexOf(digest) : uniform];
     return { ...entries, first, permanent, rounds: [...rounds, round], sent, values };
   }
