@@ -64,8 +64,9 @@ class Chain:
     @property
     def has_quick_uniforms(self) -> bool:
         """Whether a uniform report takes no more tries than a client may make each time."""
-        # It takes up to exp(epsilon), so beyond an epsilon of 11 it is made where it is sent only.
-        return self.keep_for >= TWO_64 >> 16
+        # It takes up to exp(epsilon), so beyond an epsilon of 11 it is made where it is sent only;
+        # and nowhere, if the permanent one is certain.
+        return self.share < TWO_64 and self.keep_for >= TWO_64 >> 16
 
     # -- drawing: a code is an array of shape (1,), a function the number of one; None draws it ----
     def permanent(

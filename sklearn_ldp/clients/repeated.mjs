@@ -64,8 +64,11 @@ export function repeated(storage, question) {
       values = [...values, digest];
     }
     const none = typeof code === "bigint" ? 0n : 0;
-    const uniform = kept(none, part, chain.keep_for, CERTAIN);
-    sent = [...sent, happens(chain.share) ? values.indexOf(digest) : uniform];
+    // Both are made whichever is sent, unless the other one is never sent, or takes more than 2^16 tries.
+    const isQuick = BigInt(chain.share) < CERTAIN && BigInt(chain.keep_for) >= CERTAIN >> 16n;
+    const isPermanent = happens(chain.share);
+    const uniform = isQuick || !isPermanent ? kept(none, part, chain.keep_for, CERTAIN) : null;
+    sent = [...sent, isPermanent ? values.indexOf(digest) : uniform];
     return { ...entries, first, permanent, rounds: [...rounds, round], sent, values };
   }
 
