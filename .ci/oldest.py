@@ -24,7 +24,7 @@ def main(extras: list[str]) -> None:
         if own := re.fullmatch(rf"{project['name']}\[(.*)\]", requirement):
             for extra in own[1].split(","):
                 pending += optional[extra]
-        elif bound := re.fullmatch(r"([\w.-]+(?:\[\w+\])?)>=([\w.]+)", requirement):
+        elif bound := re.fullmatch(r"([\w.-]+(?:\[\w+\])?)>=([\w.]+)(?:,<[\w.]+)?", requirement):
             pins.append(f"{bound[1]}=={bound[2]}")
         else:
             raise SystemExit(f"pyproject.toml: {requirement!r} should be of the form name>=version")

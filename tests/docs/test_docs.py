@@ -203,7 +203,7 @@ def oldest_versions(project):
     extras = [project["optional-dependencies"][name] for name in USER_EXTRAS]
     requirements = [*project["dependencies"], *(r for extra in extras for r in extra)]
     pairs = [("Python", project["requires-python"].removeprefix(">="))]
-    return pairs + [tuple(requirement.split(">=")) for requirement in requirements]
+    return pairs + [tuple(requirement.partition(",")[0].split(">=")) for requirement in requirements]
 
 
 USER_EXTRAS = ["plot", "data", "progress", "dask", "serve", "storage"]
