@@ -70,6 +70,7 @@ def sealed(folder, oracle=ORACLE):
     [
         GRR(1.0, categories=COLOURS),
         OUE(1.0, categories=20),
+        OUE(1.0, categories=300),
         SUE(1.0, categories=COLOURS),
         OLH(1.0, categories=COLOURS),
         ORACLE,
