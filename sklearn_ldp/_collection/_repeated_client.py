@@ -15,7 +15,7 @@ import numpy as np
 
 from .._mechanisms import OracleOrProtocol, Protocol, Reports
 from .._mechanisms.chain import Chain
-from .._mechanisms.coins import TWO_64, SecureCoins
+from .._mechanisms.coins import SecureCoins
 from .._mechanisms.protocol import reports_of
 from .._mechanisms.several import Several
 from ..surveys import BaseColumnSurvey
