@@ -536,7 +536,7 @@ class FrequencyEstimate:
         >>> oracle = OUE(3.0, categories=["a", "b", "c"], random_state=0)
         >>> oracle.fit_transform(["b"] * 900 + ["a"] * 100).summary().round(2)
           category  estimate   low  high      interval
-        0        b      0.87  0.80  0.96  95 % at once
+        0        b      0.87  0.79  0.96  95 % at once
         1        a      0.09  0.05  0.14  95 % at once
         2        c      0.01  0.00  0.06  95 % at once
         """
