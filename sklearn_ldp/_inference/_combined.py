@@ -52,8 +52,8 @@ def combine(
     -------
     FrequencyEstimate of shape (n_estimates, d)
         A raw estimate with the noise of the mean (with `shared_users` a bound of it), for
-        post-processors and intervals. It has no
-        oracle, no shards and no counts, which some searches, `detected` and ExactMLE need.
+        post-processors and intervals. It has no oracle, no shards and no counts, which some
+        searches, `detected` and ExactMLE need.
 
     Warns
     -----
@@ -109,7 +109,7 @@ def combine(
         # By Cauchy and Schwarz the variance of a sum of errors e_i is at most the sum of
         # Var(e_i) / a_i, for any a_i that sum to 1; the least bound has a_i in proportion to
         # the standard deviations, here of a category that nobody has.
-        parts = shares * [noise.std for noise in noises]
+        parts = np.maximum(shares * [noise.std for noise in noises], 1e-300)
         shares = shares / np.sqrt(parts / parts.sum(axis=0))
     noise = Noise.combined(noises, shares)
     return first.with_values(mean, noise=noise, oracle=None, shards=None)

@@ -40,8 +40,8 @@ _LEAST_COUNT = 1e-9
 _NOBODY = 0.1  # false reports, of all categories, below which there is next to no noise
 # Part of the prior odds of equal frequencies that is about one category with any share of the
 # users, and equal others. Chosen with the shares on 2026-11-25 among nine variants (0.02 to 0.3,
-# shares from 0.05, 0.3 or 0.5, and no odds at all where `detected` names somebody), on 16 cells of
-# 11 synthetic populations and the cells of GRR of `benchmarks.accuracy._weak_frequencies`.
+# shares from 0.05, 0.3, 0.5 or 1, and no odds at all where `detected` names somebody), on 16 cells
+# of 11 synthetic populations; 0.02 and not 0.05 on `benchmarks.accuracy._weak_frequencies`.
 _ONE_HEAVY = 0.02
 _HEAVY_SHARES = np.arange(1, 21) / 20
 

@@ -77,9 +77,10 @@ def test_noise_is_that_of_the_mean(weights, seed):
 @pytest.mark.parametrize("oracle", [GRR, OUE, OLH])
 @pytest.mark.parametrize("cells", [((3_000, 10), (3_000, 6)), ((30, 10), (100, 4))])
 def test_parts_with_hardly_a_false_report(oracle, cells):
-    """Half a count of the coarsest part: 90 % of the intervals hold, with 150 collections.
+    """Half a count of the coarsest part: 93 % of the intervals hold, in 150 collections.
 
-    Negative control: half a count of the finest part, of which 70 to 88 % hold in the first cell.
+    Negative control: half a count of the finest part, of which 87 to 88 % hold; in the second cell,
+    where score intervals began above 0, it is not one.
     """
     d, parts = 30, []
     for n, epsilon in cells:
@@ -91,7 +92,8 @@ def test_parts_with_hardly_a_false_report(oracle, cells):
     assert np.mean((low <= truth) & (truth <= high)) > 0.93
     finest = mean.noise._with(mean.noise.terms, grids=[min(mean.noise.grids, key=half)])
     low, high = mean.with_values(mean.values, noise=finest).confidence_interval(0.95)
-    assert np.mean((low <= truth) & (truth <= high)) < 0.93 or cells[0][0] == 30
+    if cells[0][0] == 3_000:
+        assert np.mean((low <= truth) & (truth <= high)) < 0.93
 
 
 def half(grid):

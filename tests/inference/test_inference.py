@@ -301,9 +301,9 @@ def test_bands_of_categories_hold_at_once(d, seed):
 
 @pytest.mark.parametrize(("oracle", "n"), [(GRR, 300), (OUE, 300)])
 def test_bands_of_few_reports_hold_at_once(oracle, n):
-    """At epsilon 8 hardly a report is false: 200 collections, 91 % hold with probability .99.
+    """At epsilon 8 hardly a report is false: fewer than 91 % of 200 hold with probability .01.
 
-    Negative control: score intervals with as many standard deviations, of which 81 % hold.
+    That is if 95 % do. Negative control: score intervals, of which 78 to 84 % hold at once.
     """
     counts = np.zeros(50, dtype=int)
     counts[0] = n
