@@ -225,8 +225,9 @@ class Trend(BasePostProcessor):
     -----
     The result knows its `standard_errors`, so `confidence_interval` works. Its level holds on
     average over rows and categories. Intervals of categories that move more than others of their
-    size, and around jumps that are too small to be found, are too short. The interval of a sum of
-    categories takes the sum of their standard errors, which is never too small.
+    size, around jumps that are too small to be found, and of the first dozen of filtered rows,
+    which know little of the drift, are too short. The interval of a sum of categories takes the sum
+    of their standard errors, which is never too small.
 
     It helps most where little changes. Whether it helps at all is judged by an unbiased estimate of
     the error after :class:`NormSub`. If the rows alone are better, they stay as they are and
