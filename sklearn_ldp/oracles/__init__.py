@@ -1,7 +1,8 @@
 """Frequency oracles: how users randomise their values, and how reports become an estimate."""
 
 from .._collector import estimate_by_group
-from ._base import BaseOracle, PrivacyWarning
+from .._utils.privacy import PrivacyWarning
+from ._base import BaseOracle
 from ._choice import (
     OracleProfile,
     best_oracle,

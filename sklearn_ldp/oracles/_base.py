@@ -15,7 +15,6 @@ from .._collector import (
     check_weights,
     inherit_parameters,
 )
-from .._collector import PrivacyWarning as PrivacyWarning
 from .._domains import Categories, Domain
 from .._domains.values import in_order, own_categories
 from .._estimates import FrequencyEstimate

@@ -17,7 +17,7 @@ from .._estimates import EstimateSet, FrequencyEstimate
 from .._estimates.errors import held_out_score, mean_of_parts
 from .._noise import NOISE_CONSTRAINT as NOISE_CONSTRAINT
 from .._noise import Noise
-from .._utils.docs import Documented, fill_in
+from .._utils.docs import Documented, fill_in, inherit_docstrings
 from .._utils.privacy import warn_of_output
 from .._utils.typing import Column
 from ..queries import Queries
@@ -112,6 +112,7 @@ class BasePostProcessor(
         # What many have in common stands once, and in their docstrings as %(fitted)s or %(noise)s.
         super().__init_subclass__(**kwargs)
         fill_in(cls, fitted=_FITTED, **NOISE_PARAGRAPHS)
+        inherit_docstrings(cls)
 
     @abstractmethod
     def _process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:

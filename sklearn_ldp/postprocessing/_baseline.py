@@ -182,18 +182,7 @@ class BasePos(BasePostProcessor):
         return estimate.with_values(base_pos(estimate.values), by="BasePos")
 
     def is_reference(self, queries: Queries | None) -> bool:
-        """Return whether the most frequent categories are asked for.
-
-        Parameters
-        ----------
-        queries : query set, (sparse) matrix of shape (n_queries, d) or None
-            The queries.
-
-        Returns
-        -------
-        bool
-            True for ``top_k``, for which a synthetic data set is a poor judge.
-        """
+        # For `top_k` a synthetic data set is a poor judge.
         return as_query_set(queries).depends_on_truth
 
 

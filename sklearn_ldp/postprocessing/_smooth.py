@@ -435,18 +435,4 @@ class MonotoneCDF(BasePostProcessor):
         return estimate.with_values(monotone_cdf(estimate.values), by="MonotoneCDF")
 
     def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
-        """Return whether ranges or prefixes are asked for.
-
-        Parameters
-        ----------
-        queries : query set, (sparse) matrix of shape (n_queries, d) or None
-            The queries.
-        estimate : FrequencyEstimate
-            The estimate to answer them.
-
-        Returns
-        -------
-        bool
-            True for queries that follow the order of the categories.
-        """
         return as_query_set(queries).ordered

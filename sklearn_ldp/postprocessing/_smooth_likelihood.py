@@ -286,34 +286,8 @@ class SmoothMLE(BasePostProcessor):
         return estimate.with_values([fit.frequencies for fit in fits], by="SmoothMLE")
 
     def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
-        """Return whether ranges are asked for, and the estimate has kept the tally of its reports.
-
-        Parameters
-        ----------
-        queries : query set, (sparse) matrix of shape (n_queries, d) or None
-            The queries.
-        estimate : FrequencyEstimate
-            The estimate to answer them.
-
-        Returns
-        -------
-        bool
-            True if it can answer, and is made for it.
-        """
         is_counted = estimate.shards is not None and estimate.shards.law is not None
         return is_counted and self.is_reference(queries)
 
     def is_reference(self, queries: Queries | None) -> bool:
-        """Return whether ranges or prefixes are asked for.
-
-        Parameters
-        ----------
-        queries : query set, (sparse) matrix of shape (n_queries, d) or None
-            The queries.
-
-        Returns
-        -------
-        bool
-            True for queries that follow the order of the categories.
-        """
         return as_query_set(queries).ordered

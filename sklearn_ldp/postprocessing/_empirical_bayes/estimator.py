@@ -208,35 +208,9 @@ class EmpiricalBayes(LearntPrior):
         return estimate.with_values(values.reshape(estimate.shape), by=type(self).__name__)
 
     def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
-        """Return whether its prior depends on what it was told.
-
-        Parameters
-        ----------
-        queries : query set, (sparse) matrix of shape (n_queries, d) or None
-            The queries.
-        estimate : FrequencyEstimate
-            The estimate to answer them.
-
-        Returns
-        -------
-        bool
-            True if `queries`, `groups` or `ordered` say anything about the estimate.
-        """
         return any(self._hints(estimate))
 
     def is_reference(self, queries: Queries | None) -> bool:
-        """Return whether others must be surely better for a search to take them.
-
-        Parameters
-        ----------
-        queries : query set, (sparse) matrix of shape (n_queries, d) or None
-            The queries.
-
-        Returns
-        -------
-        bool
-            True for all queries but ``top_k``.
-        """
         return not as_query_set(queries).depends_on_truth
 
     def _hints(self, estimate: FrequencyEstimate) -> QueryHints:

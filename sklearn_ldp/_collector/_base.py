@@ -6,9 +6,8 @@ import sys
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
-from numbers import Integral, Number, Real
+from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -16,344 +15,28 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
-from ._domains import Domain
-from ._domains.values import as_columns, declares_levels, group_codes, objects, read_once
-from ._estimates.errors import held_out_score, mean_of_parts
-from ._mechanisms import Counts, Protocol, Reports, Users, check_counts, check_total
-from ._mechanisms.coins import CoinStreams
-from ._mechanisms.mechanism import Mechanism
-from ._noise import Noise
-from ._utils.docs import Documented, fill_in
-from ._utils.privacy import HARDLY_ANY, warn_of_epsilon, warn_of_learned, warn_of_output, warn_once
-from ._utils.privacy import PrivacyWarning as PrivacyWarning
-from ._utils.random import RandomState
-from ._utils.state import Uncached
-from ._utils.typing import Column, Values
-
-_T = TypeVar("_T")
-
-_COLLECTION = """input : {"values", "reports"}, default="values"
-    Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
-n_shards : int, default=10
-    Number of shards of the reports (user i is in shard i modulo `n_shards`) whose counts are kept
-    apart, for :class:`~sklearn_ldp.HeldOutSearch`. With 1 no shards are kept, nor where they would
-    take more than 64 MiB. Their sums tell something of the order of the users, so shuffle reports
-    before, or keep no shards, if others get the fitted oracle or its estimate.
-random_state : int, RandomState, Generator or None, default=None
-    None draws every coin from a secure source. Anything else makes reports
-    predictable, and is for simulations.
-n_jobs : int, default=None
-    Number of threads that work on chunks of users; it does not change the result."""
-
-_PARAMETERS = """Parameters
-----------
-epsilon : float, default=1.0
-    Privacy budget of one report, > 0.
-categories : "auto", int, array-like of shape (d,) or Domain, default="auto"
-    The public domain: anything that :class:`~sklearn_ldp.Domain` takes. An int d stands for
-    ``0 .. d-1``, tuples for values of several columns. "auto" takes the levels that the values
-    declare (a categorical dtype). Without declared levels it learns the domain from the raw values
-    in `fit`, which leaks the values that occur and is for simulations only.
-"""
-
-_ATTRIBUTES = """Attributes
-----------
-categories_ : ndarray of shape (d,)
-    The domain.
-support_counts_ : ndarray of shape (d,)
-    Number of reports that support each category.
-n_samples_seen_ : int
-    Number of users.
-frequencies_ : ndarray of shape (d,)
-    Unbiased estimates; some may be negative.
-noise_ : Noise
-    The noise of the estimates.
-estimate_ : FrequencyEstimate of shape (1, d)
-    The estimates with their categories and their noise, as post-processors take them.
-n_features_in_ : int
-    Number of columns of the values seen in `fit`.
-feature_names_in_ : ndarray of shape (n_features_in_,)
-    Names of these columns, if they have any."""
-
-
-_EPSILON_AND_DOMAINS = """epsilon : float, default=1.0
-    Privacy budget of one report, > 0.
-domains : "auto" or mapping of str to categories, default="auto"
-    The public domain of each column: anything that :class:`~sklearn_ldp.Domain` takes. "auto"
-    takes the levels that the columns of a data frame declare (categorical dtypes). Without
-    declared levels it learns a domain from the raw values in `fit`, which leaks the values
-    that occur and is for simulations only."""
-
-_FEATURES = """n_features_in_ : int
-    Number of columns.
-feature_names_in_ : ndarray of shape (n_features_in_,)
-    Names of the columns, in the order of `domains`, if the values seen in `fit` had names."""
-
-
-def inherit_parameters(cls: type[_T]) -> type[_T]:
-    """Fill in the parameters and attributes that all oracles share in a class's docstring."""
-    return fill_in(cls, parameters=_PARAMETERS + _COLLECTION, attributes=_ATTRIBUTES)
-
-
-def inherit_survey_parameters(cls: type[_T]) -> type[_T]:
-    """Fill in the parameters and attributes that all oracles of several columns share."""
-    return fill_in(cls, domains=_EPSILON_AND_DOMAINS, collection=_COLLECTION, features=_FEATURES)
-
-
-_IMMUTABLE = (str, Number, type(None), Domain)
-_SIMPLE = {str, bytes, int, float, bool, tuple, type(None)}  # of a category; of columns a tuple
-#: Parameters in which the parties of a collection may differ.
-OF_ONE_PARTY = ("input", "random_state", "n_jobs")
-
-
-class Groups(NamedTuple):
-    """What is known of groups of users, of which an estimate has a row each.
-
-    Parameters
-    ----------
-    names : list
-        The names of the groups.
-    decoded : ndarray of shape (n_groups, any)
-        Their decoded tallies.
-    sizes : ndarray of int of shape (n_groups,)
-        Their numbers of users.
-    """
-
-    names: list
-    decoded: np.ndarray
-    sizes: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class Collected(Uncached):
-    """A collection in progress, replaced as a whole, so that a failure never changes half of it.
-
-    Parameters
-    ----------
-    protocol : Protocol
-        The protocol of the reports.
-    counts : Counts
-        The counts of the reports so far.
-    streams : CoinStreams
-        The streams of the users' coins.
-    parameters : dict
-        The parameters of the oracle that started the collection.
-    first : int, default=0
-        Position of the first user in the streams of coins.
-    is_weighted : bool, default=False
-        Whether some rows stood for several users (``sample_weight``).
-    groups : Groups or None, default=None
-        Groups that are estimated apart; None makes one estimate of all users.
-    is_learned : bool, default=False
-        Whether the domain was learned from users' values.
-    """
-
-    protocol: Protocol
-    counts: Counts
-    streams: CoinStreams
-    parameters: dict[str, Any]
-    first: int = 0
-    is_weighted: bool = False
-    groups: Groups | None = None
-    is_learned: bool = False
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        """What a report of the estimate says of the users' privacy."""
-        seed, epsilon = self.parameters["random_state"], self.protocol.epsilon
-        said = {
-            "That the domain was public: it was learned from the users' values, which leaks those "
-            "that occur.": self.is_learned,
-            "That the reports protect anybody: the oracle has a seed, which is for "
-            "simulations.": seed is not None,
-            f"That the reports protect anybody: no one does at epsilon = {epsilon:g}.": (
-                epsilon > HARDLY_ANY
-            ),
-        }
-        return tuple(text for text, is_true in said.items() if is_true)
-
-    @property
-    def mechanism(self) -> Any:
-        """The mechanism of the protocol."""
-        return self.protocol.mechanism
-
-    @property
-    def position(self) -> int:
-        """Position of the next user in the streams of coins."""
-        return self.first + self.counts.n_samples
-
-    @cached_property
-    def decoded(self) -> tuple[np.ndarray, np.ndarray]:
-        """The decoded tallies, from which estimates are made, and the sizes of all groups."""
-        if self.groups is not None:
-            return self.groups.decoded, self.groups.sizes
-        tallies, sizes = self.counts.by_group
-        return self.mechanism.decode(tallies), sizes
-
-    def of_rows(self, rows: np.ndarray) -> tuple[Any, list | None]:
-        """Return the numbers of all users, and the names, of rows of an estimate."""
-        if self.groups is None:
-            return self.counts.n_samples, None
-        return self.groups.sizes[rows], [self.groups.names[i] for i in rows]
-
-    def emptied(self, counts: Counts | None = None) -> Collected:
-        """Return an empty collection that goes on with fresh coins.
-
-        In a seeded run these are the coins at the positions after all users so far.
-        """
-        counts = self.protocol.empty if counts is None else counts
-        return replace(self, counts=counts, first=self.position)
-
-    def with_values(
-        self,
-        codes: np.ndarray,
-        sample_weight: ArrayLike | None,
-        n_jobs: int | None,
-        slots: np.ndarray | None = None,
-    ) -> Collected:
-        """Return the collection with users added, whose codes are randomised.
-
-        Parameters
-        ----------
-        codes : ndarray whose first axis is the rows
-            The users' values as the domain encodes them.
-        sample_weight : array-like of shape (n_rows,) or None
-            Number of users of each row.
-        n_jobs : int or None
-            Number of threads.
-        slots : ndarray of shape (n_rows,), default=None
-            The slot (group or shard) of each row.
-        """
-        return self._with(codes, self.streams, sample_weight, n_jobs, slots)
-
-    def with_reports(
-        self,
-        reports: Any,
-        sample_weight: ArrayLike | None,
-        n_jobs: int | None,
-        slots: np.ndarray | None = None,
-    ) -> Collected:
-        """Return the collection with reports added; the arguments are those of `with_values`."""
-        # Rows that stand for several users are not one draw each: their total has another law.
-        reports = self.protocol.check(reports, tests_totals=sample_weight is None)
-        return self._with(reports, None, sample_weight, n_jobs, slots)
-
-    def _with(
-        self,
-        rows: np.ndarray,
-        streams: CoinStreams | None,
-        sample_weight: ArrayLike | None,
-        n_jobs: int | None,
-        slots: np.ndarray | None,
-    ) -> Collected:
-        n_users, ends = len(rows), None
-        if sample_weight is not None:
-            ends = np.cumsum(check_weights(sample_weight, n_users, self.protocol.name))
-            n_users = int(ends[-1])
-        self._check_total(n_users)
-        users = Users(self.mechanism, rows, streams, self.position, ends, slots)
-        slots_of = None if slots is None else users.slots
-        counts = self.counts.added(self.mechanism, n_users, users.reports, n_jobs, slots_of)
-        is_weighted = self.is_weighted or sample_weight is not None
-        return replace(self, counts=counts, is_weighted=is_weighted)
-
-    def merged(self, other: Collected) -> Collected:
-        """Return the sum of two collections, or raise ValueError if they do not add up."""
-        what = self.protocol.difference(other.protocol)
-        if not what and self.counts.n_shards != other.counts.n_shards:
-            what = f"n_shards {other.counts.n_shards} instead of {self.counts.n_shards}"
-        if what:
-            given = [name for name in self._differing(other) if name not in what]
-            also = f"; they have other values of {', '.join(given)}" if given else ""
-            raise ValueError(
-                f"{self.protocol.name}.merge refuses a differently configured oracle ({what}"
-                f"{also}): reports of two protocols do not add up. Make an estimate of each "
-                "instead."
-            )
-        name, theirs = self.protocol.name, other.counts
-        self._check_total(theirs.n_samples)
-        try:
-            self.mechanism.check_tallies(theirs.tallies[0], theirs.sizes[0])
-        except ValueError as error:
-            raise ValueError(f"{name}.merge refuses the other {name}: {error}.") from None
-        is_weighted = self.is_weighted or other.is_weighted
-        return replace(self, counts=self.counts + other.counts, is_weighted=is_weighted)
-
-    def _check_total(self, n_more: int) -> None:
-        check_total(self.counts.n_samples + n_more, f"The users of this {self.protocol.name}")
-
-    def _differing(self, other: Collected) -> list[str]:
-        """Names of the numbers and texts among the parameters that are not the same."""
-        ours, theirs = (
-            {
-                name: value
-                for name, value in one.parameters.items()
-                if isinstance(value, (int, float, str)) and name not in OF_ONE_PARTY
-            }
-            for one in (self, other)
-        )
-        return [name for name in ours if name in theirs and ours[name] != theirs[name]]
-
-
-class KeptProtocol(NamedTuple):
-    """A protocol with what it was made of, so that a client that answers often makes it once.
-
-    Parameters
-    ----------
-    protocol : Protocol
-        The protocol.
-    values : dict
-        The parameters by name, each as it was given and, if its owner may change it, a copy.
-    """
-
-    protocol: Protocol
-    values: dict[str, tuple[Any, Any]]
-
-    @classmethod
-    def of(cls, attributes: Mapping[str, Any], protocol: Protocol) -> KeptProtocol | None:
-        """The protocol with an oracle's parameters; None if one may change without a trace."""
-        values = {}
-        for name, value in attributes.items():
-            if name in OF_ONE_PARTY[:2] or name.startswith("_") or name.endswith("_"):
-                continue
-            copy: Any = None
-            if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-                copy = value.copy()
-            elif not isinstance(value, _IMMUTABLE):
-                if not isinstance(value, (list, tuple)) or not set(map(type, value)) <= _SIMPLE:
-                    return None
-                copy = list(value) if isinstance(value, list) else None
-            values[name] = value, copy
-        return cls(protocol, values)
-
-    def is_of(self, attributes: Mapping[str, Any]) -> bool:
-        """Whether these are the attributes that the protocol was made of."""
-        for name, (given, copy) in self.values.items():
-            value = attributes.get(name)
-            # True equals 1, but is refused where a number is expected: it must be the same object.
-            if value is not given:
-                return False
-            if copy is not None and not (
-                value == copy if isinstance(value, list) else np.array_equal(value, copy)
-            ):
-                return False
-        return True
-
-
-def check_weights(sample_weight: ArrayLike, n_rows: int, name: str) -> np.ndarray:
-    """Return the number of users of each row as int64 of shape (n_rows,), or raise ValueError."""
-    weights = check_counts(sample_weight, f"{name}: sample_weight", _WEIGHTED_GROUPS)
-    if len(weights) != n_rows:
-        raise ValueError(
-            f"{name} expects one sample_weight for each row of X: expected {n_rows}, got "
-            f"{len(weights)}."
-        )
-    return weights
-
+from .._domains import Domain
+from .._domains.values import declares_levels, read_once
+from .._estimates.errors import held_out_score, mean_of_parts
+from .._mechanisms import Counts, Protocol, Reports
+from .._mechanisms.coins import CoinStreams
+from .._mechanisms.mechanism import Mechanism
+from .._noise import Noise
+from .._utils.docs import Documented
+from .._utils.privacy import (
+    PrivacyWarning,
+    warn_of_epsilon,
+    warn_of_learned,
+    warn_of_output,
+    warn_once,
+)
+from .._utils.random import RandomState
+from .._utils.typing import Values
+from ._collected import OF_ONE_PARTY, Collected, lost_weights
+from ._kept import KeptProtocol
 
 _OF_SEARCH = (
     " In a search shuffle the users (cv=KFold(shuffle=True)), as sorted ones differ, and choose "
@@ -361,9 +44,6 @@ _OF_SEARCH = (
 )
 # Beside the oracles, so that neither copies nor pickles of one take it along.
 _KEPT: WeakKeyDictionary[BaseCollector[Any], KeptProtocol] = WeakKeyDictionary()
-_WEIGHTED_GROUPS = """ Groups of users can, by their shares of the population:
-  by_group = estimate_by_group(oracle, X, by=group)
-  inference.poststratify(by_group, {"a": 0.3, "b": 0.7})"""
 _ONE_ROW = "an estimate has one row per collection, not one per user"
 _Estimate = TypeVar("_Estimate")
 _Collector = TypeVar("_Collector", bound="BaseCollector[Any]")
@@ -984,18 +664,6 @@ def planned(collector: BaseCollector[Any]) -> dict[Any, PlannedEstimate]:
     return collector._planned_by(collector.protocol())
 
 
-def lost_weights(state: Collected, sample_weight: ArrayLike | None) -> str:
-    """A warning, if an oracle was fitted with weights, and none came with the users left out."""
-    text = (
-        f"The {state.protocol.name} was fitted with sample_weight, but no score was given any, so "
-        "each row of X counts as one user. In a search call sklearn.set_config("
-        "enable_metadata_routing=True), set_fit_request(sample_weight=True) of the oracle and "
-        "set_score_request(sample_weight=True) of a scorer, and pass sample_weight without a "
-        "prefix. If each row is one user, pass a sample_weight of ones."
-    )
-    return text * (state.is_weighted and sample_weight is None)
-
-
 def state_of(collector: BaseCollector[Any], attribute: str) -> Collected:
     """What was collected; NotFittedError says that there is no such attribute without it."""
     return collector._fitted(attribute)
@@ -1028,98 +696,3 @@ def with_counts(collector: _Collector, counts: Counts) -> _Collector:
     fitted = clone(collector)
     fitted._state = fitted._started().emptied(counts)
     return fitted
-
-
-def estimate_by_group(
-    oracle: BaseCollector[_Estimate],
-    X: Values,
-    by: Column,
-    *,
-    sample_weight: ArrayLike | None = None,
-) -> _Estimate:
-    """Estimate the distribution of each group of users, such as each region or each week.
-
-    This is one collection, whose reports are counted by group. Each group has its own number of
-    users and therefore its own noise, which post-processors and intervals take into account row by
-    row. The group of a user is not protected: it must be public, or known to the collector anyway.
-
-    Privacy: as for `fit`, this spends epsilon of every user in `X` once if `X` holds values, and
-    nothing if the oracle reads reports. Several groups of different users cost no more than one.
-
-    Parameters
-    ----------
-    oracle : oracle
-        The oracle to use, or a survey such as :class:`~sklearn_ldp.ColumnOracle`; it is not
-        changed.
-    X : array-like of shape (n_samples,) or (n_samples, n_columns)
-        As for its `fit`: values, or reports with ``input="reports"``.
-    by : array-like of shape (n_samples,) or (n_samples, n_columns)
-        The group of each row. Several columns name a group by the tuple of their values.
-    sample_weight : array-like of shape (n_samples,), default=None
-        The number of users of each row.
-
-    Returns
-    -------
-    FrequencyEstimate of shape (n_groups, d), or EstimateSet
-        One row per group, in the sorted order of the groups' names, which are its `row_names`. In
-        a set of estimates, a column has rows for the groups in which somebody was asked for it.
-
-    Raises
-    ------
-    ValueError
-        If the groups do not match the rows, or a group has no users.
-    TypeError
-        If the oracle makes no estimates of groups, as :class:`~sklearn_ldp.MarginalOracle`.
-
-    Examples
-    --------
-    >>> from sklearn_ldp import GRR, NormSub
-    >>> from sklearn_ldp.oracles import estimate_by_group
-    >>> oracle = GRR(epsilon=8.0, categories=["no", "yes"], random_state=0)
-    >>> answers, region = ["yes", "no", "yes", "yes"] * 100, ["east", "east", "west", "west"] * 100
-    >>> estimate = estimate_by_group(oracle, answers, region)
-    >>> estimate.noise.n_samples
-    array([200, 200])
-    >>> NormSub().fit_transform(estimate).to_frame().round(2)
-    category   no  yes
-    east      0.5  0.5
-    west      0.0  1.0
-    """
-    if not oracle._estimates_groups:
-        raise TypeError(
-            f"estimate_by_group is for oracles and for ColumnOracle, got {type(oracle).__name__}: "
-            "fit one to the users of each group."
-        )
-    if len(np.shape(by)) == 2:  # type: ignore[arg-type]
-        columns = [column.tolist() for column in as_columns(by, "estimate_by_group: by")]
-        by = columns[0] if len(columns) == 1 else objects(list(zip(*columns, strict=True)))
-    names, groups = group_codes(by, "estimate_by_group", "for each row")
-    check_consistent_length(X, groups)
-    # A clone, so that the oracle is not changed; but a generator is shared, and moves on.
-    apart = clone(oracle).set_params(random_state=oracle.random_state)
-    state = apart._started(X)
-    reads = oracle.input == "reports"
-    rows = state.protocol.check(X) if reads else state.protocol.domain.encode(X, apart._name)
-    weights = (
-        None if sample_weight is None else check_weights(sample_weight, len(rows), apart._name)
-    )
-    sizes = np.bincount(groups, weights, minlength=len(names))
-    if not sizes.all():
-        empty = [name for name, size in zip(names, sizes, strict=True) if not size]
-        raise ValueError(f"estimate_by_group has no users in {empty}: leave such groups out.")
-    decoded: Any = None
-    # As many groups at a time as fit in memory; only what the estimate needs of them is kept.
-    step = Counts.most(state.mechanism, len(names))
-    for first in range(0, len(names), step):
-        n_groups = min(step, len(names) - first)
-        chosen = np.flatnonzero((first <= groups) & (groups < first + n_groups))
-        state = state.emptied(Counts.empty(state.mechanism, 1, n_groups))
-        add = state.with_reports if reads else state.with_values
-        of_rows = None if weights is None else weights[chosen]
-        state = add(rows[chosen], of_rows, oracle.n_jobs, groups[chosen] - first)
-        of_groups = state.decoded[0]
-        if decoded is None:  # filled in, as tables of strings are too large to be held twice
-            decoded = np.empty((len(names), *of_groups.shape[1:]), of_groups.dtype)
-        decoded[first : first + n_groups] = of_groups
-    groups_of_users = Groups(names, decoded, sizes.astype(int))
-    return apart._estimate_of(replace(state, groups=groups_of_users))
