@@ -52,10 +52,41 @@ class _Patient(H11Protocol):
 
 
 class _Server(uvicorn.Server):
+    """A server of one app: a signal ends it, and so does a disk that has failed."""
+
+    def __init__(self, app: App) -> None:
+        config = uvicorn.Config(
+            app,
+            http=_Patient,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=_HEAD_BYTES,
+            timeout_graceful_shutdown=10,
+        )
+        super().__init__(config)
+        self.app, self.caught = app, list[int]()
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave signals to `serve`, which has to seal what is held afterwards."""
         yield
+
+    def stop(self, number: int, _: Any = None) -> None:
+        self.caught.append(number)
+        self.should_exit = True
+
+    def finish(self, outcomes: list[tuple[Any, Any]]) -> None:
+        """Tell those who wait what has become of their reports."""
+        for ticket, outcome in outcomes:
+            if not ticket.done():
+                ticket.set_result(outcome)
+        if self.app.store.failure is not None:
+            self.should_exit = True
 
 
 def serve(
@@ -86,50 +117,23 @@ def serve(
     async def run() -> int:
         loop = asyncio.get_running_loop()
         app = App(oracle, client or oracle, collection_round, question, folder)
-
-        def finish(outcomes: list[tuple[Any, Any]]) -> None:
-            for ticket, outcome in outcomes:
-                if not ticket.done():
-                    ticket.set_result(outcome)
-            if app.store.failure is not None:
-                server.should_exit = True
+        server = _Server(app)
 
         def deliver(outcomes: list[tuple[Any, Any]]) -> None:
-            loop.call_soon_threadsafe(finish, outcomes)
+            loop.call_soon_threadsafe(server.finish, outcomes)
 
         app.store = Store(folder, oracle, collection_round, rules, deliver, key)
-        server = _Server(
-            uvicorn.Config(
-                app,
-                http=_Patient,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                date_header=False,
-                proxy_headers=False,
-                h11_max_incomplete_event_size=_HEAD_BYTES,
-                timeout_graceful_shutdown=10,
-            )
-        )
-        caught: list[int] = []
-
-        def stop(number: int, _: Any = None) -> None:
-            caught.append(number)
-            server.should_exit = True
-
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         with socket.create_server((host, port), family=family, backlog=2048) as listening:
             say(app.store.open(app.read_shown()))
             for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, stop)
+                signal.signal(number, server.stop)
             started(listening.getsockname()[1])
             await server.serve([listening])
             said = await asyncio.to_thread(app.store.close)
         if app.store.failure is not None:
             raise OSError(f"the disk has failed, and the server ends: {app.store.failure}")
         say(said)
-        return caught[0] if caught else 0
+        return server.caught[0] if server.caught else 0
 
     return asyncio.run(run())
