@@ -26,10 +26,11 @@ from sklearn_ldp import (
     NoiseModel,
     NormSub,
     StringOracle,
+    Trend,
     load_estimate,
 )
 from sklearn_ldp._utils.arrays import pack_arrays, unpack_arrays
-from sklearn_ldp.inference import combine
+from sklearn_ldp.inference import combine, poststratify
 from sklearn_ldp.oracles import BaseOracle, estimate_by_group
 
 CATEGORIES = [f"c{i}" for i in range(8)]
@@ -104,6 +105,31 @@ def test_every_kind_of_estimate_is_kept(name, tmp_path):
         np.testing.assert_array_equal(
             again.answer({"smokes": 1, "visits": 3}), estimate.answer({"smokes": 1, "visits": 3})
         )
+
+
+@pytest.mark.parametrize("of", ["users", "population"])
+@pytest.mark.parametrize("kind", ["weighted", "trend"])
+def test_what_weights_and_weeks_know_of_their_errors_is_kept(kind, of, tmp_path):
+    """Draws of the users of each group, and the standard errors of a trend, are in the file."""
+    oracle = GRR(1.0, categories=CATEGORIES[:3], random_state=0)
+    groups = np.arange(600) % 4
+    rows = estimate_by_group(oracle, np.array(CATEGORIES)[np.arange(600) % 3], by=groups)
+    if kind == "trend":
+        estimate = Trend().fit_transform(rows)
+    else:
+        estimate = poststratify(rows, dict(enumerate([0.1, 0.2, 0.3, 0.4])))
+    again = through_a_file(estimate, tmp_path)
+    ends = [one.confidence_interval(0.9, of=of) for one in (estimate, again)]
+    np.testing.assert_array_equal(*ends)
+    np.testing.assert_array_equal(again.design_effect, estimate.design_effect)
+    assert again.describe() == estimate.describe()
+    # Without them there would be other intervals, or none.
+    bare = estimate.with_values(estimate.values, noise=rows.noise.of_rows(0), standard_errors=None)
+    if kind == "trend":
+        with pytest.raises(ValueError, match="No confidence interval after Trend"):
+            bare.confidence_interval(0.9, of=of)
+    else:
+        assert not np.allclose(bare.confidence_interval(0.9, of=of), ends[0])
 
 
 def test_a_file_of_an_earlier_release_is_read():
