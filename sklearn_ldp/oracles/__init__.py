@@ -11,6 +11,7 @@ from ._choice import (
 )
 from ._direct import GRR
 from ._hadamard import HadamardResponse
+from ._items import ItemOracle
 from ._local_hashing import BLH, OLH
 from ._local_mean import LocalMean, MeanEstimate
 from ._matrix import MatrixOracle
@@ -27,6 +28,7 @@ __all__ = [
     "SUE",
     "BaseOracle",
     "HadamardResponse",
+    "ItemOracle",
     "LocalMean",
     "MatrixOracle",
     "MeanEstimate",
