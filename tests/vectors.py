@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from sklearn_ldp import BLH, GRR, OLH, OUE, SUE, HadamardResponse, SubsetSelection
+from sklearn_ldp import BLH, GRR, OLH, OUE, SUE, HadamardResponse, ItemOracle, SubsetSelection
 from sklearn_ldp._collection.clients import client_vectors
 
 FOLDER = Path(__file__).parent / "data" / "vectors"
@@ -29,8 +29,14 @@ ORACLES = {
         SubsetSelection(4.0, categories=300),
         SubsetSelection(1.0, categories=300),
     ],
+    "item-oracle": [
+        ItemOracle(1.0, categories=20, max_items=3),
+        ItemOracle(0.1, categories=300, max_items=2),
+        ItemOracle(1.0, categories=20, max_items=3, method="hash"),
+        ItemOracle(1.0, categories="open", max_items=2),
+    ],
 }
-MOST_ROWS = {"subset-selection": 90}  # of all cases of an oracle
+MOST_ROWS = {"subset-selection": 90, "item-oracle": 100}  # of all cases of an oracle
 
 
 def cases(name, n_rows):

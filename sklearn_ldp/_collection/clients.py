@@ -21,7 +21,7 @@ from ._repeated_client import RepeatedClient, chains_of, most_values
 VERSION = 1
 _MOST_CATEGORIES = 100_000
 _EXACT = (1 << 53) - 1  # the largest integer that JavaScript's numbers hold with all smaller ones
-_NAMES = "GRR, SUE, OUE, OLH, BLH, HadamardResponse with one block and SubsetSelection"
+_NAMES = "GRR, SUE, OUE, OLH, BLH, HadamardResponse with one block, SubsetSelection and ItemOracle"
 _THRESHOLDS = {"keep", "one", "zero", "inside"}
 _SECTION = re.compile(r"^// \[([a-z ]+)\]\n", re.MULTILINE)
 
@@ -45,7 +45,8 @@ def client_module(
     Parameters
     ----------
     oracle : oracle or Protocol
-        GRR, SUE, OUE, OLH, BLH, HadamardResponse with one block, or SubsetSelection.
+        GRR, SUE, OUE, OLH, BLH, HadamardResponse with one block, SubsetSelection, or ItemOracle,
+        whose `privatize` takes a list of items.
     collection_round : str, default=""
         Name of the collection.
     epsilon_forever : float, default=None
@@ -85,7 +86,9 @@ def client_module(
     }
     if is_stood_in(missing, "client_module"):
         domain = protocol.domain
-        settings["stand_in"] = 0 if domain.is_open else int(domain.encode([domain.stand_in])[0])
+        code: Any = [] if domain.shares_overlap else 0
+        is_place = not domain.shares_overlap and not domain.is_open
+        settings["stand_in"] = int(domain.encode([domain.stand_in])[0]) if is_place else code
     if epsilon_forever is not None:
         settings |= _memory(protocol, epsilon_forever, most_epsilon, fixed_part)
     elif most_epsilon is not None or fixed_part:
@@ -120,7 +123,10 @@ def client_mechanism(protocol: Protocol) -> dict[str, Any]:
         raise ValueError(
             f"There is no client for {protocol.name} outside Python: take {_NAMES}, for one column."
         )
-    return {name: str(value) if name in _THRESHOLDS else value for name, value in found.items()}
+    texts = {name: str(value) for name, value in found.items() if name in _THRESHOLDS}
+    if "bounds" in found:
+        texts["bounds"] = [str(end) for end in found["bounds"]]
+    return {**found, **texts}
 
 
 def _categories(domain: Domain) -> list[Any] | None:
@@ -149,6 +155,8 @@ def _memory(
     protocol: Protocol, forever: float, most: float | None, fixed_part: bool
 ) -> dict[str, Any]:
     """What a client that remembers needs beside the rest."""
+    if protocol.domain.shares_overlap:
+        raise ValueError("No client outside Python remembers sets of items: use RepeatedClient.")
     (chain,) = chains_of(protocol, forever, fixed_part)
     n_values = most_values(most, forever)
     field, *more = protocol.mechanism.report_fields
@@ -171,11 +179,19 @@ def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str,
     # hexadecimal digits, of which all are read, the code, and the report as clients post it.
     protocol, rng = oracle.protocol(), np.random.default_rng(seed)
     mechanism, domain = client_mechanism(protocol), protocol.domain
-    is_mixing = mechanism["kind"] == "mixing"
-    edges = [int(mechanism[name]) >> 56 for name in _THRESHOLDS & mechanism.keys()]
+    is_mixing, is_hash = mechanism["kind"] == "mixing", mechanism["kind"] == "itemhash"
+    ends = [mechanism[name] for name in _THRESHOLDS & mechanism.keys()]
+    edges = [int(end) >> 56 for end in [*ends, *mechanism.get("bounds", [])]]
     rows = []
     for _ in range(n):
-        if domain.is_open:
+        if domain.shares_overlap:
+            size = rng.integers(protocol.mechanism.max_items + 3)
+            words = rng.integers(2**64, size=size, dtype=np.uint64)
+            items = domain.categories[rng.permutation(domain.size)[:size]] if domain.size else words
+            code = np.sort(items)[::-1] if domain.is_open else domain.encode([items], "")[0]
+            places = code if domain.is_open or not is_hash else protocol.mechanism.digests_of(code)
+            shown = [str(one) if is_hash else int(one) for one in places[places > 0]]
+        elif domain.is_open:
             code: Any = rng.integers(2**64, dtype=np.uint64)
             shown: Any = str(code)
         else:
@@ -241,5 +257,5 @@ def declarations() -> str:
 
 def whole_module() -> str:
     """Return the client of all kinds of mechanisms at once, of no collection: for tests."""
-    kinds = {"direct", "unary", "linear", "mixing", "hadamard", "subset"}
+    kinds = {"direct", "unary", "linear", "mixing", "hadamard", "subset", "items", "itemhash"}
     return _module({"version": VERSION, "configuration": {}, "mechanism": {}}, kinds)

@@ -48,8 +48,9 @@ def item_rows(X: Values, name: str) -> ItemRows:
     if hasattr(given, "tocsr"):
         rows = _of_matrix(given.tocsr().copy(), name)
     elif isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype == bool:
-        places = np.nonzero(given)[1]
-        rows = ItemRows(places, np.count_nonzero(given, axis=1), n_columns=given.shape[1])
+        n, d = given.shape
+        users, places = np.divmod(np.flatnonzero(given), max(d, 1))  # quicker than two axes
+        rows = ItemRows(places, np.bincount(users, minlength=n), n_columns=d)
     else:
         rows = _of_arrow(given, name) or _of_lists(given, name)
     if not len(rows.lengths):
@@ -220,7 +221,9 @@ class ItemDomain(Domain):
         codes = codes if rows.index is None else codes[rows.index]
         unknown = np.flatnonzero(codes == 0)
         if unknown.size:
-            place = unknown[0] if rows.index is None else rows.index[unknown[0]]
-            user = np.searchsorted(np.cumsum(rows.lengths), unknown[0], side="right")
-            self._factors[0].encode(rows.items[[place]], name, f" in the list of row {user}")
+            ends, last = np.cumsum(rows.lengths), unknown[0]
+            user = int(np.searchsorted(ends, last, side="right"))
+            own = np.arange(ends[user] - rows.lengths[user], last + 1)
+            own = rows.items[own if rows.index is None else rows.index[own]]
+            self._factors[0].encode(own, f"{name}, in the list of row {user},")
         return codes

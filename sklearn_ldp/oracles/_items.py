@@ -259,7 +259,7 @@ class SetHash(SetMechanism, MixingHash):
 
     @property
     def client_parameters(self):
-        parameters = {**super().client_parameters, "kind": "hashed items"}
+        parameters = {**super().client_parameters, "kind": "itemhash"}
         return {**parameters, "max_items": self.max_items}
 
     def report_entropy(self, order=1):
@@ -313,10 +313,13 @@ class ItemHashChannel(SetMechanism, MixingHashChannel):
         client.n_seeds, client.n_picks = 4, 1
         return ItemHashChannel(self.digests, client)
 
+    def digests_of(self, codes: np.ndarray) -> np.ndarray:
+        """Return digests in the place of codes, and 0 for nothing."""
+        return self._of_codes[codes]
+
     def sided(self, codes, coins):
-        places = codes + 1 if codes.ndim == 1 else codes
-        digests = self._of_codes[places]
-        return self.client.sided(digests[:, None] if codes.ndim == 1 else digests, coins)
+        sets = codes[:, None] + 1 if codes.ndim == 1 else codes
+        return self.client.sided(self.digests_of(sets), coins)
 
 
 @lru_cache(maxsize=1 << 10)

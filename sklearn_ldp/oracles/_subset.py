@@ -167,7 +167,7 @@ class SubsetChannel(Channel):
         self._set_form(n_categories, size)
 
     def _set_form(self, n_places: int, size: int) -> None:
-        """Say that a report is a set of `size` of some places, of which the first are categories."""
+        """Say that reports are sets of `size` of some places, the first of which are categories."""
         self.n_places, self.size = n_places, size
         self._n_bytes = -(-n_places // 8)
         self.report_bytes = 16 * self._n_bytes if self.is_packed else 2 * n_places + 16 * size
