@@ -32,8 +32,8 @@ ORACLES = {
     "item-oracle": [
         ItemOracle(1.0, categories=20, max_items=3),
         ItemOracle(0.1, categories=300, max_items=2),
-        ItemOracle(1.0, categories=20, max_items=3, method="hash"),
-        ItemOracle(1.0, categories="open", max_items=2),
+        ItemOracle(1.0, categories="open", max_items=3),
+        ItemOracle(4.0, categories="open", max_items=1),
     ],
 }
 MOST_ROWS = {"subset-selection": 90, "item-oracle": 100}  # of all cases of an oracle

@@ -179,21 +179,21 @@ def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str,
     # hexadecimal digits, of which all are read, the code, and the report as clients post it.
     protocol, rng = oracle.protocol(), np.random.default_rng(seed)
     mechanism, domain = client_mechanism(protocol), protocol.domain
-    is_mixing, is_hash = mechanism["kind"] == "mixing", mechanism["kind"] == "itemhash"
+    is_mixing = mechanism["kind"] == "mixing"
     ends = [mechanism[name] for name in _THRESHOLDS & mechanism.keys()]
     edges = [int(end) >> 56 for end in [*ends, *mechanism.get("bounds", [])]]
     rows = []
     for _ in range(n):
         if domain.shares_overlap:
             size = rng.integers(protocol.mechanism.max_items + 3)
-            words = rng.integers(2**64, size=size, dtype=np.uint64)
-            items = domain.categories[rng.permutation(domain.size)[:size]] if domain.size else words
-            code = np.sort(items)[::-1] if domain.is_open else domain.encode([items], "")[0]
-            places = code if domain.is_open or not is_hash else protocol.mechanism.digests_of(code)
-            shown = [str(one) if is_hash else int(one) for one in places[places > 0]]
+            if domain.is_open:
+                code: Any = rng.integers(2**64, size=size, dtype=np.uint64)
+            else:
+                code = 1 + rng.permutation(domain.size)[:size]
+            shown: Any = [str(one) if domain.is_open else int(one) for one in code]
         elif domain.is_open:
-            code: Any = rng.integers(2**64, dtype=np.uint64)
-            shown: Any = str(code)
+            code = rng.integers(2**64, dtype=np.uint64)
+            shown = str(code)
         else:
             code = rng.integers(domain.size)
             shown = str(domain.word_digests()[code]) if is_mixing else int(code)

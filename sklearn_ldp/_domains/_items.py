@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, NamedTuple
@@ -12,9 +12,18 @@ import numpy as np
 from .._utils.privacy import warn_once
 from .._utils.typing import Values
 from ._domain import Domain
-from ._lists import occurring, one_list
-from .canonical import word_digest
-from .values import as_vector, is_missing, objects, read_once, refuse_unread, table_columns
+from ._lists import checked_bounds, occurring, one_list, refuse_outside
+from .canonical import list_digest, word_digest
+from .values import (
+    as_vector,
+    column_names,
+    is_missing,
+    objects,
+    order_of,
+    read_once,
+    refuse_unread,
+    table_columns,
+)
 
 _MOST_CELLS = 1 << 27  # users times items of the longest list: a gigabyte of digests
 
@@ -22,107 +31,50 @@ _MOST_CELLS = 1 << 27  # users times items of the longest list: a gigabyte of di
 class ItemRows(NamedTuple):
     """The lists of all users, one behind the other."""
 
-    items: Any  # of any type, in an array; places among the categories if there are no values
+    items: np.ndarray  # of any type; places among the categories, of an indicator matrix
     lengths: np.ndarray  # (n_users,): how many items each user has
-    index: np.ndarray | None = None  # which of the items each is, if distinct ones are listed
-    n_columns: int | None = None  # of an indicator matrix, whose items are places
-
-    def each(self) -> Iterator[Any]:
-        """Yield the items of each user, or their numbers in the index."""
-        flat = self.items if self.index is None else self.index
-        return iter(np.split(flat, np.cumsum(self.lengths)[:-1]))
+    n_columns: int | None = None  # of an indicator matrix
+    numbers: np.ndarray | None = None  # of the items, where each has one
 
 
 def item_rows(X: Values, name: str) -> ItemRows:
     """Return the lists of users from any container that can hold lists."""
     X = read_once(X)
-    columns = table_columns(X)
-    if columns is not None:
-        if len(columns) != 1:
-            raise ValueError(
-                f"{name} takes one column of lists, got a table of {len(columns)} columns: pass "
-                "one of them, or a boolean matrix of all categories, X[categories].to_numpy(bool)."
-            )
-        (X,) = columns
-    given: Any = X
+    columns = [X] if (found := table_columns(X)) is None else found
+    given: Any = columns[0] if len(columns) == 1 else X
     if hasattr(given, "tocsr"):
-        rows = _of_matrix(given.tocsr().copy(), name)
+        matrix = given.tocsr().copy()
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        if np.all(matrix.data == 1):
+            return ItemRows(matrix.indices, np.diff(matrix.indptr), matrix.shape[1])
     elif isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype == bool:
         n, d = given.shape
         users, places = np.divmod(np.flatnonzero(given), max(d, 1))  # quicker than two axes
-        rows = ItemRows(places, np.bincount(users, minlength=n), n_columns=d)
-    else:
-        rows = _of_arrow(given, name) or _of_lists(given, name)
-    if not len(rows.lengths):
-        raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required by {name}")
-    return rows
-
-
-def _of_matrix(matrix: Any, name: str) -> ItemRows:
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    if np.any(matrix.data != 1):
-        raise ValueError(f"{name} expects a sparse matrix of zeros and ones, got other numbers.")
-    return ItemRows(matrix.indices, np.diff(matrix.indptr), n_columns=matrix.shape[1])
-
-
-def _of_arrow(column: Any, name: str) -> ItemRows | None:
-    """The lists of a column of Arrow, or of one that polars or pandas keep in Arrow; or None."""
-    if hasattr(column, "to_arrow"):
-        column = column.to_arrow()
-    elif hasattr(getattr(column, "array", None), "__arrow_array__") and column.dtype != object:
-        column = column.array.__arrow_array__()
-    if not hasattr(column, "combine_chunks") and not hasattr(column, "value_lengths"):
-        return None
-    array = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-    if hasattr(array, "chunks"):  # older versions of Arrow combine to one chunk
-        array = array.chunk(0) if array.num_chunks else array
-    if not hasattr(array, "value_lengths"):
-        return _of_lists(array.to_pylist(), name)
-    if array.null_count:
-        _refuse_row(name, "nothing", int(np.argmax(array.is_null().to_numpy(False))))
-    flat = array.flatten()
-    if not hasattr(flat, "dictionary"):
-        flat = flat.dictionary_encode(null_encoding="encode")
-    items, index = objects(flat.dictionary.to_pylist()), flat.indices.to_numpy(False)
-    if flat.indices.null_count:  # of a column that was a dictionary before
-        items, index = objects([*items, None]), np.nan_to_num(index, nan=len(items)).astype(int)
-    return ItemRows(items, array.value_lengths().to_numpy(False).astype(np.int64), index)
-
-
-def _of_lists(X: Any, name: str) -> ItemRows:
-    refuse_unread(X, name)
-    if isinstance(X, np.ndarray) and X.dtype != object:
+        return ItemRows(places, np.bincount(users, minlength=n), d)
+    refuse_unread(given, name)
+    to_list = next((x for x in ("to_pylist", "to_list", "tolist") if hasattr(given, x)), None)
+    lists = getattr(given, to_list)() if to_list else given
+    if not isinstance(lists, (list, tuple)) or len(columns) != 1 or np.ndim(given) > 1 < len(lists):
         raise ValueError(
-            f"{name} expects a list of items for each user, got an array of dtype {X.dtype} and "
-            f"shape {X.shape}: pass a list of lists, such as [['a', 'b'], []], or a boolean matrix "
-            "with a column for each category, X.astype(bool)."
+            f"{name} expects a list of items for each user, such as [['a', 'b'], []], a column of "
+            "lists, or a boolean or sparse matrix of zeros and ones with a column for each "
+            f"category, got a {type(X).__name__}."
         )
-    if isinstance(X, (str, bytes, Mapping, AbstractSet)) or not hasattr(X, "__len__"):
-        raise ValueError(f"{name} expects a list of items for each user, got a {_kind(X)}.")
-    lists = X.tolist() if hasattr(X, "tolist") else list(X)
-    odd = {t for t in set(map(type, lists)) if not issubclass(t, _LISTS)}
-    if odd or np.ndarray in set(map(type, lists)):
-        for i, one in enumerate(lists):
-            if type(one) in odd or np.ndim(one) > 1:
-                _refuse_row(name, _kind(one), i)
+    odd = {kind for kind in set(map(type, lists)) if not issubclass(kind, _LISTS)}
+    if odd:
+        row = next(i for i, one in enumerate(lists) if type(one) in odd)
+        what = "missing value" if is_missing(lists[row]) else type(lists[row]).__name__
+        raise ValueError(
+            f"{name} expects a list of items for each user, got a {what} at position {row}, which "
+            "is not shown because errors of clients are logged: a single item stands in a list, "
+            "['a'], and nobody's items are []."
+        )
     lengths = np.fromiter(map(len, lists), np.int64, len(lists))
     return ItemRows(objects(list(chain.from_iterable(lists))), lengths)
 
 
 _LISTS = (list, tuple, AbstractSet, np.ndarray)
-
-
-def _kind(one: Any) -> str:
-    return "missing value" if is_missing(one) else type(one).__name__
-
-
-def _refuse_row(name: str, what: str, row: int) -> None:
-    raise ValueError(
-        f"{name} expects a list of items for each user, got {what} at position {row}, which is not "
-        "shown because errors of clients are logged: a single item stands in a list, ['a'], and "
-        "nobody's items are []."
-    )
 
 
 class ItemDomain(Domain):
@@ -178,23 +130,29 @@ class ItemDomain(Domain):
     def columns_of(self, X: Values, name: str) -> list[Any]:
         return [item_rows(X, name)]
 
+    def places_of(self, codes: np.ndarray) -> np.ndarray:
+        """Return the place of the category of each code, from 1 on; 0 of nothing."""
+        return codes
+
     def n_clipped(self, columns: list[Any]) -> int:
-        many = (columns[0].lengths > self.max_items).nonzero()[0]
-        each = list(columns[0].each()) if many.size else []
-        return sum(len(set(each[i].tolist())) > self.max_items for i in many)
+        """Count the users of more items than a report tells of."""
+        items, lengths, *_ = columns[0]
+        starts = np.cumsum(lengths) - lengths
+        many = np.flatnonzero(lengths > self.max_items)
+        each = (items[starts[i] : starts[i] + lengths[i]].tolist() for i in many)
+        return sum(len(set(one)) > self.max_items for one in each)
 
     def encode_columns(self, columns: list[Any], name: str) -> np.ndarray:
-        given = columns[0]
-        rows = given if isinstance(given, ItemRows) else item_rows(given, name)
-        n, width = len(rows.lengths), max(int(rows.lengths.max()), 1)
-        if n * width > _MOST_CELLS:
+        rows = columns[0] if isinstance(columns[0], ItemRows) else item_rows(columns[0], name)
+        n, width = len(rows.lengths), max(int(rows.lengths.max(initial=0)), 1)
+        if not 0 < n * width <= _MOST_CELLS:
             raise ValueError(
-                f"{name} got {n:,} users at once, one of whom has {width:,} items, which would "
-                "take gigabytes: add fewer users at a time (partial_fit), or shorten such lists."
+                f"{name} needs 1 sample at least, and takes {_MOST_CELLS:,} items at most, got "
+                f"{n:,} users, one of whom has {width:,}: shorten such lists, or add fewer users "
+                "at a time (partial_fit)."
             )
-        codes = self._places(rows, name)
         table = np.zeros((n, width), dtype=self._dtype)
-        table[np.arange(width) < rows.lengths[:, None]] = codes
+        table[np.arange(width) < rows.lengths[:, None]] = self._places(rows, name)
         table = np.sort(table, axis=1)[:, ::-1]
         twice = (table[:, 1:] == table[:, :-1]) & (table[:, 1:] > 0)
         if twice.any():
@@ -202,28 +160,77 @@ class ItemDomain(Domain):
             warn_once(text, UserWarning, f"{name}: an item twice")
             table[:, 1:][twice] = 0
             table = np.sort(table, axis=1)[:, ::-1]
-        return np.ascontiguousarray(table)
+        return table
 
     def _places(self, rows: ItemRows, name: str) -> np.ndarray:
         """Return the codes of all items, one behind the other."""
+        if self.is_open and rows.n_columns is None:
+            # No item has the digest 0, which stands for nothing; it would occur once in 2**64.
+            return np.array([max(word_digest(one), 1) for one in rows.items], dtype=np.uint64)
+        if rows.n_columns not in (None, self.size):
+            raise ValueError(
+                f"{name} expects a matrix with a column for each of its {self.size} categories, "
+                f"got {rows.n_columns} columns."
+            )
         if rows.n_columns is not None:
-            if rows.n_columns != self.size:
-                raise ValueError(
-                    f"{name} expects a matrix with a column for each of its {self.size} "
-                    f"categories, got {rows.n_columns} columns."
-                )
             return rows.items + 1
-        if self.is_open:
-            # No value has the digest 0, which stands for nothing; it would occur once in 2**64.
-            codes = np.array([max(word_digest(one), 1) for one in rows.items], dtype=np.uint64)
-        else:
-            codes = self._factors[0].places(rows.items) + 1
-        codes = codes if rows.index is None else codes[rows.index]
-        unknown = np.flatnonzero(codes == 0)
+        places = self._factors[0].places(rows.items)
+        unknown = np.flatnonzero(places < 0)
         if unknown.size:
-            ends, last = np.cumsum(rows.lengths), unknown[0]
-            user = int(np.searchsorted(ends, last, side="right"))
-            own = np.arange(ends[user] - rows.lengths[user], last + 1)
-            own = rows.items[own if rows.index is None else rows.index[own]]
+            ends = np.cumsum(rows.lengths)
+            user = int(np.searchsorted(ends, unknown[0], side="right"))
+            own = rows.items[ends[user] - rows.lengths[user] : ends[user]]
             self._factors[0].encode(own, f"{name}, in the list of row {user},")
-        return codes
+        return places + 1
+
+
+class KeyValueDomain(ItemDomain):
+    """Items that have a number between bounds each; a code is a place and a point of a grid."""
+
+    N_LEVELS = 1 << 16  # steps of the grid
+
+    def __init__(self, items: Domain, max_items: int, bounds: Any, name: str) -> None:
+        super().__init__(items, max_items)
+        self.bounds, self._dtype = checked_bounds(bounds, name), np.dtype(np.int64)
+
+    @property
+    def digest(self) -> str:
+        return list_digest(["key values", super().digest, *self.bounds])
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other) and self.bounds == getattr(other, "bounds", None)
+
+    __hash__ = ItemDomain.__hash__
+
+    def places_of(self, codes: np.ndarray) -> np.ndarray:
+        return (codes + self.N_LEVELS) // (self.N_LEVELS + 1)
+
+    def columns_of(self, X: Values, name: str) -> list[Any]:
+        names = column_names(X)
+        if names is not None:
+            order = order_of(names, self.categories, f"{name}: X")
+            columns: Any = table_columns(X)
+            table = np.column_stack([np.asarray(columns[i], dtype=float) for i in order])
+            has = ~np.isnan(table)
+            return [ItemRows(np.nonzero(has)[1], has.sum(axis=1), self.size, table[has])]
+        rows = X.tolist() if hasattr(X, "tolist") else X
+        if not isinstance(rows, list) or not all(isinstance(one, Mapping) for one in rows):
+            raise ValueError(
+                f"{name} expects a list of mappings from item to number, such as [{{'a': 3}}, "
+                "{}], or a data frame with a column for each item, and NaN where a user has none."
+            )
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        try:
+            numbers = [float(x) for one in rows for x in one.values()]
+        except (TypeError, ValueError):  # which shows a value: clients are logged
+            raise ValueError(f"{name} got an item without a number: leave it out.") from None
+        return [ItemRows(objects([*chain.from_iterable(rows)]), lengths, None, np.array(numbers))]
+
+    def _places(self, rows: ItemRows, name: str) -> np.ndarray:
+        (low, high), numbers = self.bounds, np.asarray(rows.numbers, dtype=float)
+        outside = np.flatnonzero(~((low <= numbers) & (numbers <= high)))
+        if outside.size:
+            user = int(np.searchsorted(np.cumsum(rows.lengths), outside[0], side="right"))
+            refuse_outside(float(numbers[outside[0]]), user, name, low, high)
+        levels = np.rint((numbers - low) / (high - low) * self.N_LEVELS).astype(np.int64)
+        return (super()._places(rows, name) - 1) * (self.N_LEVELS + 1) + levels + 1

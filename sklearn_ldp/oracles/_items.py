@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._collector import check_weights
 from .._domains import Categories, Domain, ItemDomain
 from .._mechanisms.channel import Channel
-from .._mechanisms.coins import TWO_64, Coins, SeededCoins, exp_lower_bound, group_threshold
+from .._mechanisms.coins import TWO_64, Coins, exp_lower_bound, group_threshold
 from .._mechanisms.laws import choice_entropy
 from .._mechanisms.mechanism import PublicPart
 from .._mechanisms.packed import set_packed_bits
 from .._noise import Covariance
 from .._utils.random import RandomState
-from .._utils.typing import Frequencies, Values
+from .._utils.typing import Values
 from ._base import BaseOracle
 from ._local_hashing import MixingHash, MixingHashChannel
 from ._subset import SubsetChannel
@@ -31,7 +31,6 @@ _MOST_ITEMS = 1 << 8
 _MOST_SUBSET = 1 << 14  # categories up to which "auto" takes subsets: reports are a bit for each
 _PICKS = 1 << 31  # so many draws, of which those that choose among s items are uniform to s / 2**31
 _MOST_RANGE = 1 << 20
-_BLOCK = 1 << 14  # users who are simulated at a time
 
 
 class SetMechanism:
@@ -87,14 +86,10 @@ class SetMechanism:
         return self.sided(codes, coins)[0]
 
     def simulate(self, counts, n_repeats, rng):
-        channel: Any = self
-        codes, coins = np.repeat(np.arange(len(counts)), counts), SeededCoins(rng)
-        support = np.zeros((n_repeats, len(counts)), dtype=np.int64)
-        for row in support:
-            for start in range(0, len(codes), _BLOCK):
-                some = channel.privatize(codes[start : start + _BLOCK], coins)
-                row += channel.count_support(some)
-        return support
+        raise TypeError(
+            "Counts of items do not tell who has which together, so that no users can be simulated "
+            "from them: fit sets that you draw. To choose a post-processor take HeldOutSearch."
+        )
 
 
 def _refuse_pairs(frequencies: np.ndarray) -> Any:
@@ -140,10 +135,8 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel):
 
     @property
     def client_parameters(self):
-        parameters = super().client_parameters
-        parameters.pop("inside")
-        more = {"kind": "items", "max_items": self.max_items, "bounds": self.bounds[:-1]}
-        return {**parameters, **more}
+        own = {"kind": "items", "max_items": self.max_items, "bounds": self.bounds[:-1]}
+        return {**super().client_parameters, **own}
 
     def report_entropy(self, order=1):
         n_all, n_missing = (math.comb(x, self.size) for x in (self.n_places, self.n_categories))
@@ -206,11 +199,6 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel):
                 bits[rows, item] = own
         return bits, first < m
 
-    def for_enumeration(self):
-        few = type(self).__new__(type(self))
-        vars(few).update(vars(self), n_picks=1)
-        return few
-
 
 def first_meetings(n_places: int, max_items: int, size: int) -> list[Fraction]:
     """Return for each slot the share of all sets of this size that meet it, and none before it."""
@@ -259,8 +247,8 @@ class SetHash(SetMechanism, MixingHash):
 
     @property
     def client_parameters(self):
-        parameters = {**super().client_parameters, "kind": "itemhash"}
-        return {**parameters, "max_items": self.max_items}
+        own = {"kind": "itemhash", "max_items": self.max_items}
+        return {**super().client_parameters, **own}
 
     def report_entropy(self, order=1):
         inside, m = Fraction(self.threshold, TWO_64), self.max_items
@@ -308,18 +296,9 @@ class ItemHashChannel(SetMechanism, MixingHashChannel):
     def public_part(self):
         return self.client.public_part
 
-    def for_enumeration(self):
-        client = SetHash(self.client.hash_range, self.max_items, self.client.threshold)
-        client.n_seeds, client.n_picks = 4, 1
-        return ItemHashChannel(self.digests, client)
-
-    def digests_of(self, codes: np.ndarray) -> np.ndarray:
-        """Return digests in the place of codes, and 0 for nothing."""
-        return self._of_codes[codes]
-
     def sided(self, codes, coins):
         sets = codes[:, None] + 1 if codes.ndim == 1 else codes
-        return self.client.sided(self.digests_of(sets), coins)
+        return self.client.sided(self._of_codes[sets], coins)
 
 
 @lru_cache(maxsize=1 << 10)
@@ -489,58 +468,29 @@ class ItemOracle(BaseOracle):
         >>> int(table["max_items"][table["rmse"].argmin()])
         7
         """
-        self._check_parameters()
-        law = np.asarray(sizes, dtype=np.float64)
-        items, d = np.arange(len(law) if law.ndim == 1 else 0), self._domain().size
+        law, domain = np.asarray(sizes, dtype=np.float64), self._domain()
+        items, f = np.arange(len(law)), frequency
         if not (np.all(np.isfinite(law)) and np.all(law >= 0) and items @ law > 0):
             raise ValueError(
                 f"{self._name}.plan expects sizes to be how frequent users of 0, 1, 2, .. items "
                 f"are, at least some of them with an item, got {sizes!r}."
             )
         mean = items @ law / law.sum()
-        f = mean / d if frequency is None else frequency
-        if not (isinstance(f, Real) and 0 <= f <= 1):
-            raise ValueError(f"{self._name}.plan expects a frequency from 0 to 1, got {f!r}.")
-        last = min(int(np.flatnonzero(law)[-1]), _MOST_ITEMS)
-        tried = list(range(1, last + 1) if candidates is None else candidates)
-        noises = [
-            type(self)(
-                self.epsilon, categories=self._domain().items, max_items=m, method=self.method
-            )
-            .channel()
-            .noise(n_samples)
-            for m in tried
-        ]
-        std = np.array([np.sqrt(noise.variance(np.full(d, f))[0]) for noise in noises])
-        kept = np.array([np.minimum(items, m) @ law / law.sum() / mean for m in tried])
-        bias = -f * (1 - kept)
-        columns = {"max_items": np.array(tried), "std": std, "bias": bias}
-        return {**columns, "rmse": np.hypot(std, bias)}
-
-    def simulate(self, counts: Frequencies, n_repeats: int = 1) -> Any:
-        """Refuse: counts of items do not tell which of them users have together.
-
-        Parameters
-        ----------
-        counts : array-like of shape (d,)
-            Ignored.
-        n_repeats : int, default=1
-            Ignored.
-
-        Raises
-        ------
-        TypeError
-            Always: fit sets that you draw yourself. To choose a post-processor take
-            :class:`~sklearn_ldp.HeldOutSearch`, which simulates nothing.
-        """
-        raise TypeError(
-            f"{self._name} cannot simulate users from the counts of their items, which do not tell "
-            "who has which together: fit sets that you draw, and choose by HeldOutSearch."
+        f = mean / domain.size if f is None else f
+        tried = list(
+            range(1, min(len(law) - 1, _MOST_ITEMS) + 1) if candidates is None else candidates
         )
+        options: dict = {"categories": domain.items, "method": self.method}
+        oracles = [type(self)(self.epsilon, max_items=m, **options) for m in tried]
+        frequencies = np.full(domain.size, min(max(f, 0.0), 1.0))
+        std = [one.channel().noise(n_samples).variance(frequencies)[0] ** 0.5 for one in oracles]
+        bias = [f * (np.minimum(items, m) @ law / law.sum() / mean - 1) for m in tried]
+        columns = {"max_items": np.array(tried), "std": np.array(std), "bias": np.array(bias)}
+        return {**columns, "rmse": np.hypot(std, bias)}
 
     def true_frequencies(self, X: Values, sample_weight: ArrayLike | None = None) -> np.ndarray:
         domain = self._domain()
-        codes = domain.encode(X, self._name)
+        codes = domain.places_of(domain.encode(X, self._name))
         weights = np.ones(len(codes))
         if sample_weight is not None:
             weights = check_weights(sample_weight, len(codes), self._name)
