@@ -42,6 +42,7 @@ def item_rows(X: Values, name: str) -> ItemRows:
     X = read_once(X)
     columns = [X] if (found := table_columns(X)) is None else found
     given: Any = columns[0] if len(columns) == 1 else X
+    lists: Any = None
     if hasattr(given, "tocsr"):
         matrix = given.tocsr().copy()
         matrix.sum_duplicates()
@@ -52,10 +53,11 @@ def item_rows(X: Values, name: str) -> ItemRows:
         n, d = given.shape
         users, places = np.divmod(np.flatnonzero(given), max(d, 1))  # quicker than two axes
         return ItemRows(places, np.bincount(users, minlength=n), d)
-    refuse_unread(given, name)
-    to_list = next((x for x in ("to_pylist", "to_list", "tolist") if hasattr(given, x)), None)
-    lists = getattr(given, to_list)() if to_list else given
-    if not isinstance(lists, (list, tuple)) or len(columns) != 1 or np.ndim(given) > 1 < len(lists):
+    elif len(columns) == 1 and getattr(given, "ndim", 1) == 1:
+        refuse_unread(given, name)
+        to_list = next((x for x in ("to_pylist", "to_list", "tolist") if hasattr(given, x)), None)
+        lists = getattr(given, to_list)() if to_list else given
+    if not isinstance(lists, (list, tuple)):
         raise ValueError(
             f"{name} expects a list of items for each user, such as [['a', 'b'], []], a column of "
             "lists, or a boolean or sparse matrix of zeros and ones with a column for each "
