@@ -3,8 +3,8 @@ Several items a user
 ====================
 
 Users have several items each: apps, symptoms, languages. A :class:`~sklearn_ldp.ItemOracle` reports
-on the whole set at once. The usual way fills each set up with dummies, and reports one item of it at
-random: that multiplies the variance several times.
+on the whole set at once. The usual way fills each set up with dummies, and reports one item of it
+at random, which multiplies the variance several times.
 """
 
 import matplotlib.pyplot as plt

@@ -86,9 +86,11 @@ def client_module(
     }
     if is_stood_in(missing, "client_module"):
         domain = protocol.domain
-        code: Any = [] if domain.shares_overlap else 0
-        is_place = not domain.shares_overlap and not domain.is_open
-        settings["stand_in"] = int(domain.encode([domain.stand_in])[0]) if is_place else code
+        if domain.shares_overlap:
+            settings["stand_in_set"] = []
+        else:
+            code = 0 if domain.is_open else int(domain.encode([domain.stand_in])[0])
+            settings["stand_in"] = code
     if epsilon_forever is not None:
         settings |= _memory(protocol, epsilon_forever, most_epsilon, fixed_part)
     elif most_epsilon is not None or fixed_part:
@@ -123,10 +125,7 @@ def client_mechanism(protocol: Protocol) -> dict[str, Any]:
         raise ValueError(
             f"There is no client for {protocol.name} outside Python: take {_NAMES}, for one column."
         )
-    texts = {name: str(value) for name, value in found.items() if name in _THRESHOLDS}
-    if "bounds" in found:
-        texts["bounds"] = [str(end) for end in found["bounds"]]
-    return {**found, **texts}
+    return {name: str(value) if name in _THRESHOLDS else value for name, value in found.items()}
 
 
 def _categories(domain: Domain) -> list[Any] | None:
@@ -173,27 +172,24 @@ def _memory(
 
 
 # -- vectors: (coins, code, report) --------------------------------------------------------------
-def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str, Any]:
+def client_vectors(
+    oracle: OracleOrProtocol, n: int, seed: int = 0, draw_code: Any = None
+) -> dict[str, Any]:
     """Return rows of coins, a code and the report that all clients must make of them."""
     # Ties and rejections are more frequent than among uniform coins. A row has the coins in
     # hexadecimal digits, of which all are read, the code, and the report as clients post it.
+    # draw_code: draws a code by a generator, and returns it with its form in the row; None draws
+    # places.
     protocol, rng = oracle.protocol(), np.random.default_rng(seed)
     mechanism, domain = client_mechanism(protocol), protocol.domain
     is_mixing = mechanism["kind"] == "mixing"
-    ends = [mechanism[name] for name in _THRESHOLDS & mechanism.keys()]
-    edges = [int(end) >> 56 for end in [*ends, *mechanism.get("bounds", [])]]
+    edges = [int(mechanism[name]) >> 56 for name in _THRESHOLDS & mechanism.keys()]
     rows = []
     for _ in range(n):
-        if domain.shares_overlap:
-            size = rng.integers(protocol.mechanism.max_items + 3)
-            if domain.is_open:
-                code: Any = rng.integers(2**64, size=size, dtype=np.uint64)
-            else:
-                code = 1 + rng.permutation(domain.size)[:size]
-            shown: Any = [str(one) if domain.is_open else int(one) for one in code]
+        if draw_code is not None:
+            code, shown = draw_code(rng)
         elif domain.is_open:
-            code = rng.integers(2**64, dtype=np.uint64)
-            shown = str(code)
+            code, shown = (one := rng.integers(2**64, dtype=np.uint64)), str(one)
         else:
             code = rng.integers(domain.size)
             shown = str(domain.word_digests()[code]) if is_mixing else int(code)

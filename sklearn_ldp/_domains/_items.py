@@ -113,7 +113,7 @@ class ItemDomain(Domain):
 
     @property
     def categories(self) -> np.ndarray:
-        return self.items.categories if self.is_open else self._factors[0].categories
+        return self.items.categories
 
     @property
     def digest(self) -> str:
@@ -133,9 +133,6 @@ class ItemDomain(Domain):
 
     def __hash__(self) -> int:
         return hash((type(self), self.size))
-
-    def __repr__(self) -> str:
-        return f"sets of {self.items!r}"
 
     @classmethod
     def learned(cls, X: Values, name: str) -> Domain:

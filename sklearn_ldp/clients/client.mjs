@@ -254,15 +254,9 @@ function setOf(value, codeOfItem) {
     }
     return [...new Set(Array.from(value, codeOfItem))].sort((a, b) => (a < b ? 1 : -1));
   } catch (error) {
-    if (SETTINGS.stand_in === undefined) throw error;
-    return [];
+    if (!SETTINGS.stand_in_set) throw error;
+    return SETTINGS.stand_in_set;
   }
-}
-
-function itemPlace(value) {
-  const place = placeOf(value);
-  if (typeof place !== "number") throw new RangeError("not listed");
-  return place;
 }
 
 // So many of the items at random if there are more; 0 where there are fewer.
@@ -280,7 +274,7 @@ function slotsOf(m, codes, bytes) {
 
 // [items]
 KINDS.items = {
-  codeOf: (value) => setOf(value, (one) => itemPlace(one) + 1),
+  codeOf: (value) => setOf(value, (one) => placeOf(one) + 1),
   draw(m, codes, bytes) {
     const [d, size, slots] = [m.n_categories, m.subset_size, slotsOf(m, codes, bytes)];
     const decides = word(bytes(8));
@@ -306,7 +300,7 @@ KINDS.items = {
 
 // [itemhash]
 KINDS.itemhash = {
-  codeOf: (value) => setOf(value, (one) => word(blake2b(canonical(places ? SETTINGS.categories[itemPlace(one)] : one), 8)) || 1n),
+  codeOf: (value) => setOf(value, (one) => word(blake2b(canonical(places ? SETTINGS.categories[placeOf(one)] : one), 8)) || 1n),
   draw(m, digests, bytes) {
     const [g, slots, seed] = [m.hash_range, slotsOf(m, digests, bytes), drawSeed(m, bytes)];
     const isInside = bernoulli(bytes, BigInt(m.keep))[0];

@@ -135,7 +135,11 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel):
 
     @property
     def client_parameters(self):
-        own = {"kind": "items", "max_items": self.max_items, "bounds": self.bounds[:-1]}
+        own = {
+            "kind": "items",
+            "max_items": self.max_items,
+            "bounds": [str(end) for end in self.bounds[:-1]],
+        }
         return {**super().client_parameters, **own}
 
     def report_entropy(self, order=1):
@@ -212,22 +216,15 @@ def first_meetings(n_places: int, max_items: int, size: int) -> list[Fraction]:
 @lru_cache(maxsize=1 << 10)
 def best_size(n_categories: int, max_items: int, epsilon: float) -> int:
     """Return the size of reported sets with the least variance of a category that nobody has."""
-    ratio, d, m = exp_lower_bound(epsilon), n_categories, max_items
-
-    def variance(size, ratio, miss):
-        p = ratio * size / (d + m) / (ratio * (1 - miss) + miss)
-        q = (size - m * p) / d
-        return q * (1 - q) / (p - q) ** 2
-
+    # Floats do: their errors are far below the difference between two sizes.
+    d, m, ratio = n_categories, max_items, float(min(exp_lower_bound(epsilon), Fraction(1 << 500)))
     sizes, miss = np.arange(1.0, d + 1), np.ones(d)
     for i in range(m):
         miss *= (d - sizes + m - i) / (d + m - i)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        every = variance(sizes, float(min(ratio, Fraction(1 << 500))), miss)
-    about = 1 + int(np.nanargmin(every))
-    near = range(max(about - 1, 1), min(about + 1, d) + 1)  # exactly, so that all parties agree
-    exact = {k: 1 - sum(first_meetings(d + m, m, k)) for k in near}
-    return min(near, key=lambda k: variance(Fraction(k), ratio, exact[k]))
+    p = ratio * sizes / (d + m) / (ratio * (1 - miss) + miss)
+    q = (sizes - m * p) / d
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return 1 + int(np.nanargmin(q * (1 - q) / (p - q) ** 2))
 
 
 class SetHash(SetMechanism, MixingHash):
@@ -281,6 +278,8 @@ class SetHash(SetMechanism, MixingHash):
 
 class ItemHashChannel(SetMechanism, MixingHashChannel):
     """`SetHash` over a list of categories."""
+
+    client: Any
 
     def __init__(self, digests: np.ndarray, client: SetHash) -> None:
         super().__init__(digests, client)
@@ -468,7 +467,8 @@ class ItemOracle(BaseOracle):
         >>> int(table["max_items"][table["rmse"].argmin()])
         7
         """
-        law, domain = np.asarray(sizes, dtype=np.float64), self._domain()
+        law = np.asarray(sizes, dtype=np.float64)
+        domain: Any = self._domain()
         items, f = np.arange(len(law)), frequency
         if not (np.all(np.isfinite(law)) and np.all(law >= 0) and items @ law > 0):
             raise ValueError(
@@ -489,7 +489,7 @@ class ItemOracle(BaseOracle):
         return {**columns, "rmse": np.hypot(std, bias)}
 
     def true_frequencies(self, X: Values, sample_weight: ArrayLike | None = None) -> np.ndarray:
-        domain = self._domain()
+        domain: Any = self._domain()
         codes = domain.places_of(domain.encode(X, self._name))
         weights = np.ones(len(codes))
         if sample_weight is not None:
