@@ -215,8 +215,9 @@ def first_meetings(n_places: int, max_items: int, size: int) -> list[Fraction]:
 
 @lru_cache(maxsize=1 << 10)
 def best_size(n_categories: int, max_items: int, epsilon: float) -> int:
-    """Return the size of reported sets with the least variance of a category that nobody has."""
-    # Floats do: their errors are far below the difference between two sizes.
+    """Return the size of reported sets with the least variance, if sets are full and uniform."""
+    # With one item it is that of `SubsetSelection`. Floats do: their errors are far below the
+    # difference between two sizes.
     d, m, ratio = n_categories, max_items, float(min(exp_lower_bound(epsilon), Fraction(1 << 500)))
     sizes, miss = np.arange(1.0, d + 1), np.ones(d)
     for i in range(m):
@@ -224,7 +225,8 @@ def best_size(n_categories: int, max_items: int, epsilon: float) -> int:
     p = ratio * sizes / (d + m) / (ratio * (1 - miss) + miss)
     q = (sizes - m * p) / d
     with np.errstate(divide="ignore", invalid="ignore"):
-        return 1 + int(np.nanargmin(q * (1 - q) / (p - q) ** 2))
+        variances = q * (1 - q) / (p - q) ** 2 + (1 - p - q) / (p - q) * m / (d + m)
+    return 1 + int(np.nanargmin(variances))
 
 
 class SetHash(SetMechanism, MixingHash):
@@ -401,12 +403,12 @@ class ItemOracle(BaseOracle):
         epsilon: float = 1.0,
         *,
         categories: Categories = "auto",
-        max_items: int = 5,
-        method: str = "auto",
         input: str = "values",
         n_shards: int = 10,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        max_items: int = 5,
+        method: str = "auto",
     ) -> None:
         super().__init__(
             epsilon,

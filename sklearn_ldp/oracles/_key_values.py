@@ -127,12 +127,12 @@ class KeyValueOracle(ItemOracle):
         epsilon: float = 1.0,
         *,
         categories: Categories = "auto",
-        bounds: Any = (0, 1),
-        max_items: int = 5,
         input: str = "values",
         n_shards: int = 10,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        bounds: Any = (0, 1),
+        max_items: int = 5,
     ) -> None:
         shared: dict[str, Any] = {"n_shards": n_shards, "random_state": random_state}
         shared |= {"categories": categories, "max_items": max_items}
