@@ -45,6 +45,7 @@ class SetMechanism:
 
     max_items: int
     n_picks = _PICKS
+    shares_overlap = True
     has_exact_covariance = False
     has_two_likelihoods = False  # with `sided`, a report has two, but not by what it supports
     joint_support = support_sizes = None
@@ -52,18 +53,12 @@ class SetMechanism:
     def covariance(self, frequencies: np.ndarray) -> Covariance:
         return Covariance(self, frequencies, _refuse_pairs)
 
-    def frequencies_behind(self, values: np.ndarray) -> np.ndarray:
-        return np.clip(values, 0, 1)
-
     def _sizes(self, reports):
         return np.empty(0), 0.0, 0.0  # the number of a user's items is not known
 
     def slots(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
         """Return `max_items` columns: all of each user's items, or so many at random, and zeros."""
-        # Codes without a second axis are users of a single item. As many coins are drawn of
-        # users who have fewer items.
-        if codes.ndim == 1:
-            codes = codes[:, None] + codes.dtype.type(1)
+        # As many coins are drawn of users who have fewer items.
         n, m = len(codes), self.max_items
         picks = coins.integers(self.n_picks, n * m).reshape(n, m)
         slots = np.zeros((n, m), dtype=codes.dtype)
@@ -238,7 +233,7 @@ class SetHash(SetMechanism, MixingHash):
 
     def __init__(self, hash_range: int, max_items: int, threshold: int) -> None:
         super().__init__(hash_range, threshold)
-        self.max_items = max_items
+        self.max_items, self.report_bytes = max_items, 64 * (max_items + 1)
 
     @property
     def configuration(self):
@@ -272,34 +267,26 @@ class SetHash(SetMechanism, MixingHash):
             other = np.where(n_own == i, drawn, other)
         for column in values.T:
             other += other >= column
-        is_own = is_inside & (index < n_own)
-        return np.column_stack([seeds, np.where(is_own, values[np.arange(n), index], other)]), (
-            is_inside
-        )
+        own = values[np.arange(n), index]
+        reported = np.where(is_inside & (index < n_own), own, other)
+        return np.column_stack([seeds, reported]), is_inside
 
 
 class ItemHashChannel(SetMechanism, MixingHashChannel):
     """`SetHash` over a list of categories."""
 
     client: Any
+    own_support = property(lambda self: self.client.own_support)
+    public_part = property(lambda self: self.client.public_part)
 
     def __init__(self, digests: np.ndarray, client: SetHash) -> None:
         super().__init__(digests, client)
         self.p = Fraction(client.threshold, TWO_64 * client.max_items)
-        self.max_items = client.max_items
+        self.max_items, self.report_bytes = client.max_items, client.report_bytes
         self._of_codes = np.concatenate([np.zeros(1, dtype=np.uint64), np.maximum(digests, 1)])
 
-    @property
-    def own_support(self):
-        return Fraction(self.client.threshold, TWO_64)
-
-    @property
-    def public_part(self):
-        return self.client.public_part
-
     def sided(self, codes, coins):
-        sets = codes[:, None] + 1 if codes.ndim == 1 else codes
-        return self.client.sided(self._of_codes[sets], coins)
+        return self.client.sided(self._of_codes[codes], coins)
 
 
 @lru_cache(maxsize=1 << 10)

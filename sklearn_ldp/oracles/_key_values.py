@@ -50,6 +50,7 @@ class SignedSubsetChannel(ItemSubsetChannel):
             2 * (self.null_variance + self.alpha),
             self.slope + 2 * self.beta,
             half_count=self.half_count,
+            shares_overlap=True,
         )
         n = np.asarray(n_samples) if np.ndim(n_samples) else n_samples
         return Noise([Term(law, 1.0, n)], n, grids=[(law, n)], has_slope=True)

@@ -28,7 +28,7 @@ from sklearn_ldp import (
     load_estimate,
 )
 from sklearn_ldp._mechanisms.chain import Chain
-from sklearn_ldp._mechanisms.coins import TWO_64, exp_lower_bound
+from sklearn_ldp._mechanisms.coins import TWO_64, exp_lower_bound, group_threshold
 from sklearn_ldp.collection import (
     Aggregator,
     RepeatedClient,
@@ -37,7 +37,9 @@ from sklearn_ldp.collection import (
     read_reports,
     write_reports,
 )
+from sklearn_ldp.inference import combine
 from sklearn_ldp.oracles import estimate_by_group
+from sklearn_ldp.oracles._items import SetHash
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.postprocessing import NPMLE
 from sklearn_ldp.queries import groups, random_sets, top_k
@@ -339,21 +341,32 @@ class Tried:
         return {y: chance / sum(kept.values()) for y, chance in kept.items()}
 
 
-def test_a_report_of_a_memo_has_the_law_of_the_oracle():
-    channel, epsilon, forever = subset_channel(3, 2, 1.0), 1.0, 2.0
+def few_hashes():
+    """A hash of two items to five values with two seeds, and three sets of its users."""
+    client = SetHash(5, 2, group_threshold(1.0, 2, 3))
+    client.n_seeds, client.n_picks = 2, 1
+    digests = np.array([[0, 0], [9, 0], [9, 8]], dtype=np.uint64)
+    return client, list(map(tuple, digests))
+
+
+@pytest.mark.parametrize(
+    ("channel", "users"), [(subset_channel(3, 2, 1.0), [*sets(3, 2)]), few_hashes()]
+)
+def test_a_report_of_a_memo_has_the_law_of_the_oracle(channel, users):
+    epsilon, forever = 1.0, 2.0
     chain = Chain(channel, epsilon, forever)
     a = Fraction(chain.share, TWO_64)
-    uniform = Tried(chain, chain.keep_for, TWO_64).law((0, 0))
-    permanent = {s: Tried(chain, TWO_64, chain.keep_against).law(s) for s in sets(3, 2)}
-    single = {s: {y: a * p[y] + (1 - a) * uniform[y] for y in p} for s, p in permanent.items()}
-    assert ratio(list(permanent.values())) <= exp_lower_bound(forever)
-    assert ratio(list(single.values())) <= exp_lower_bound(epsilon)
-    for codes, law in single.items():
+    uniform = Tried(chain, chain.keep_for, TWO_64).law(users[0])
+    permanent = [Tried(chain, TWO_64, chain.keep_against).law(s) for s in users]
+    single = [{y: a * p[y] + (1 - a) * uniform[y] for y in p} for p in permanent]
+    assert ratio(permanent) <= exp_lower_bound(forever)
+    assert ratio(single) <= exp_lower_bound(epsilon)
+    for codes, law in zip(users, single, strict=True):
         assert all(abs(law[y] / p - 1) < 1e-11 for y, p in law_of(channel, codes).items())
-    with pytest.raises(AssertionError):  # negative control: another share
-        assert ratio([{y: p[y] / 2 + uniform[y] / 2 for y in p} for p in permanent.values()]) <= (
-            exp_lower_bound(0.5)
-        )
+    # Negative control: another share.
+    assert ratio([{y: p[y] / 2 + uniform[y] / 2 for y in p} for p in permanent]) > (
+        exp_lower_bound(0.5)
+    )
 
 
 # -- the estimate -----------------------------------------------------------------------------
@@ -397,6 +410,19 @@ def test_what_asks_for_single_shares_works(method):
     assert Plan(oracle(method)).rmse(1000) > 0
     assert poisoning_gain(oracle(method), 0.01, 3) > 0.03
     assert poisoning_gain(oracle(method), 0.01, 5, attack="input") == pytest.approx(0.03)
+
+
+def test_noise_is_taken_at_the_shares_themselves():
+    """And not at a distribution near them, whose variances are too small."""
+    users = [NAMES[:3]] * 900 + [[]] * 100
+    one, other = (oracle(random_state=seed).fit_transform(users) for seed in (1, 2))
+    std = np.sqrt(one.noise.variance([0.9] * 3 + [0] * 5)[0])
+    low, high = (one - other).confidence_interval(0.95)
+    assert (high - low)[0, 0] / 2 / 1.96 == pytest.approx(2**0.5 * std, rel=0.05)
+    both = combine([one, other])
+    assert both.shares_overlap
+    low, high = both.confidence_interval(0.95)
+    assert (high - low)[0, 0] / 2 / 1.96 == pytest.approx(std / 2**0.5, rel=0.05)
 
 
 def test_a_plan_weighs_noise_against_bias():
