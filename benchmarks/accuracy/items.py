@@ -133,40 +133,46 @@ def errors_section(_: argparse.Namespace) -> None:
     print(markdown(["items", "method", "n MSE", "formula"], rows))
 
 
-def zipf_sets(n: int, s: int, rng: np.random.Generator) -> np.ndarray:
-    """Return n users of s different items each, drawn by a Zipf law of exponent 1."""
-    keys = rng.gumbel(size=(n, D)) - np.log(np.arange(1, D + 1))
-    return np.argpartition(-keys, s, axis=1)[:, :s]
+def zipf_sets(n: int, d: int, exponent: float, rng: np.random.Generator) -> np.ndarray:
+    """Return n users of five different items each, drawn by a Zipf law."""
+    keys = rng.gumbel(size=(n, d)) - exponent * np.log(np.arange(1, d + 1))
+    return np.argpartition(-keys, 5, axis=1)[:, :5]
 
 
 def recall_section(_: argparse.Namespace) -> None:
     """Print the share of the true top 20 among the estimated top 20, with 10**5 users of five."""
-    rng, found = np.random.default_rng(0), {name: [] for name in ("subset", "hash", "padded")}
-    for _ in range(10):
-        users = zipf_sets(100_000, 5, rng)
-        truth = matrix_of(users).mean(axis=0)
-        top = {*np.argsort(-truth)[:20]}
-        for method, recalls in found.items():
-            estimate = collector(5, method)(users, rng)
-            recalls.append(len(top & {*np.argsort(-estimate)[:20]}) / 20)
-    rows = [[name, f"{np.mean(x):.2f} +- {np.std(x) / 10**0.5:.2f}"] for name, x in found.items()]
-    print(markdown(["method", "recall of the top 20"], rows))
+    rows = []
+    for exponent in (1.0, 0.8, 0.6):
+        rng, found = np.random.default_rng(0), {name: [] for name in ("subset", "hash", "padded")}
+        for _run in range(10):
+            users = zipf_sets(100_000, D, exponent, rng)
+            truth = matrix_of(users).mean(axis=0)
+            top = {*np.argsort(-truth)[:20]}
+            for method, recalls in found.items():
+                estimate = collector(5, method)(users, rng)
+                recalls.append(len(top & {*np.argsort(-estimate)[:20]}) / 20)
+        cells = [f"{np.mean(x):.2f} +- {np.std(x) / 10**0.5:.2f}" for x in found.values()]
+        rows.append([f"{exponent:g}", *cells])
+    print(markdown(["exponent", "subset", "hash", "padded"], rows))
 
 
 # -- key-value pairs -------------------------------------------------------------------------------
 def values_section(_: argparse.Namespace) -> None:
     """Print errors and coverage of keys and means: d 100, m 5, n 2 * 10**5, epsilon 1, 40 runs."""
+    header = ["exponent", "n MSE of keys", "RMSE of the means of the top 20", "keys covered"]
+    rows = [[f"{exponent:g}", *values_row(exponent)] for exponent in (1.0, 0.5)]
+    print(markdown([*header, "means of the top 20 covered", "all means", "named of 20"], rows))
+
+
+def values_row(exponent: float) -> list[str]:
+    """Return the row of a Zipf law of the keys."""
     d, m, n, n_runs, rng = 100, 5, 200_000, 40, np.random.default_rng(0)
-    keys = rng.gumbel(size=(n, d)) - np.log(np.arange(1, d + 1))
-    users = np.argpartition(-keys, m, axis=1)[:, :m]
-    middle = rng.uniform(-0.8, 0.8, d)
-    numbers = np.clip(rng.normal(middle[users], 0.3), -1, 1)
-    table = [
-        dict(zip(u, x, strict=True)) for u, x in zip(users.tolist(), numbers.tolist(), strict=True)
-    ]
+    users = zipf_sets(n, d, exponent, rng)
+    numbers = np.clip(rng.normal(rng.uniform(-0.8, 0.8, d)[users], 0.3), -1, 1)
+    pairs = zip(users.tolist(), numbers.tolist(), strict=True)
+    table = [dict(zip(*one, strict=True)) for one in pairs]
     counts = np.bincount(users.ravel(), minlength=d)
-    truth = counts / n
-    means = np.bincount(users.ravel(), numbers.ravel(), d) / counts
+    truth, means = counts / n, np.bincount(users.ravel(), numbers.ravel(), d) / counts
     top, records = np.argsort(-truth)[:20], []
     for seed in range(n_runs):
         oracle = KeyValueOracle(1.0, categories=d, bounds=(-1, 1), max_items=m, random_state=seed)
@@ -175,22 +181,11 @@ def values_section(_: argparse.Namespace) -> None:
         off = np.where(np.isnan(oracle.means_), 0.0, oracle.means_)[top] - means[top]
         covers_keys = (ends.low[0] <= truth) & (truth <= ends.high[0])
         covers = (low <= means) & (means <= high)
-        n_named = np.count_nonzero(np.isfinite(oracle.means_[top]))
-        records.append(
-            [
-                n * np.mean((estimate.values[0] - truth) ** 2),
-                np.mean(off**2),
-                covers_keys.mean(),
-                covers[top].mean(),
-                covers.mean(),
-                n_named,
-            ]
-        )
-    error, squared, keys_covered, top_covered, covered, named = np.mean(records, axis=0)
-    cells = [f"{error:.1f}", f"{squared**0.5:.3f}"]
-    cells += [f"{x:.3f}" for x in (keys_covered, top_covered, covered)] + [f"{named:.1f}"]
-    header = ["n MSE of keys", "RMSE of the means of the top 20", "keys covered"]
-    print(markdown([*header, "means of the top 20 covered", "all means", "named of 20"], [cells]))
+        error, n_named = np.mean((estimate.values[0] - truth) ** 2), np.isfinite(oracle.means_[top])
+        shares = covers_keys.mean(), covers[top].mean(), covers.mean()
+        records.append([n * error, np.mean(off**2), *shares, n_named.sum()])
+    error, squared, *shares, named = np.mean(records, axis=0)
+    return [f"{error:.1f}", f"{squared**0.5:.3f}", *(f"{x:.3f}" for x in shares), f"{named:.1f}"]
 
 
 # -- speed -----------------------------------------------------------------------------------------
@@ -233,7 +228,7 @@ PEER_HEADER = ["package", "users", "CPU time per user", "n MSE", "times as fast"
 
 
 def peer_rows(peers_python: str) -> list[list[str]]:
-    """Return a row for multi-freq-ldpy, padded and sampled, and for ours, of users of five items.
+    """Return rows for multi-freq-ldpy, which samples an item, and for ours: users of five items.
 
     Its estimates are clipped at 0 and divided by their sum, which takes away most of their error
     where nearly all frequencies are as small as here.
@@ -242,7 +237,7 @@ def peer_rows(peers_python: str) -> list[list[str]]:
     import tempfile
 
     rng, n = np.random.default_rng(0), 20_000
-    users = zipf_sets(n, 5, rng)
+    users = zipf_sets(n, D, 1.0, rng)
     truth, matrix = matrix_of(users).mean(axis=0), matrix_of(users)
     with tempfile.NamedTemporaryFile(suffix=".npy") as file:
         np.save(file, users)
@@ -253,7 +248,7 @@ def peer_rows(peers_python: str) -> list[list[str]]:
     start = time.process_time()
     ours = ItemOracle(1.0, categories=D).fit(matrix).frequencies_
     took = time.process_time() - start
-    pairs = [("multi-freq-ldpy, padded", theirs, np.array(found)), ("ItemOracle", took, ours)]
+    pairs = [("multi-freq-ldpy, one of five", theirs, np.array(found)), ("ItemOracle", took, ours)]
     return [
         [
             name,

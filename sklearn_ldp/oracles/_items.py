@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Integral
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._collector import check_weights
@@ -414,7 +414,6 @@ class ItemOracle(BaseOracle):
         n_samples: int,
         *,
         frequency: float | None = None,
-        candidates: Sequence[int] | None = None,
     ) -> dict[str, np.ndarray]:
         """Compare values of `max_items`, for a public law of how many items users have.
 
@@ -428,19 +427,18 @@ class ItemOracle(BaseOracle):
             Number of users.
         frequency : float, default=None
             Share of users who have the item that the error is about. None takes the mean of all.
-        candidates : sequence of int, default=None
-            Values of `max_items`. None takes 1 to the largest size.
 
         Returns
         -------
-        dict of ndarray of shape (n_candidates,)
-            "max_items"; "std", the standard error of the item; "bias", which is below 0 if users
-            have more items than they report on; "rmse", the root of the sum of their squares.
+        dict of ndarray of shape (n_values,)
+            "max_items", from 1 to the largest size; "std", the standard error of the item; "bias",
+            which is below 0 if users have more items than they report on; "rmse", the root of the
+            sum of their squares.
 
         Raises
         ------
         ValueError
-            If `sizes` are not frequencies, or another argument is out of its range.
+            If `sizes` or `frequency` are not frequencies, or the domain is not known.
 
         Notes
         -----
@@ -454,27 +452,25 @@ class ItemOracle(BaseOracle):
         >>> sizes = [10, 20, 30, 20, 10, 5, 3, 1, 1]
         >>> table = ItemOracle(1.0, categories=100).plan(sizes, 100_000)
         >>> int(table["max_items"][table["rmse"].argmin()])
-        7
+        3
         """
-        law = np.asarray(sizes, dtype=np.float64)
-        domain: Any = self._domain()
-        items, f = np.arange(len(law)), frequency
-        if not (np.all(np.isfinite(law)) and np.all(law >= 0) and items @ law > 0):
+        law, domain = np.asarray(sizes, dtype=np.float64), self._domain().closed()
+        items = np.arange(len(law))
+        mean = items @ law / max(law.sum(), 1e-300)
+        f = mean / domain.size if frequency is None else frequency
+        if not (np.all(np.isfinite(law)) and np.all(law >= 0) and mean > 0 and 0 <= f <= 1):
             raise ValueError(
                 f"{self._name}.plan expects sizes to be how frequent users of 0, 1, 2, .. items "
-                f"are, at least some of them with an item, got {sizes!r}."
+                f"are, at least some of them with an item, and a frequency from 0 to 1, got "
+                f"{sizes!r} and {f!r}."
             )
-        mean = items @ law / law.sum()
-        f = mean / domain.size if f is None else f
-        tried = list(
-            range(1, min(len(law) - 1, _MOST_ITEMS) + 1) if candidates is None else candidates
-        )
-        options: dict = {"categories": domain.items, "method": self.method}
-        oracles = [type(self)(self.epsilon, max_items=m, **options) for m in tried]
-        frequencies = np.full(domain.size, min(max(f, 0.0), 1.0))
-        std = [one.channel().noise(n_samples).variance(frequencies)[0] ** 0.5 for one in oracles]
+        tried = np.arange(1, min(len(law) - 1, _MOST_ITEMS) + 1)
+        planned = clone(self).set_params(input="values")
+        channels = [planned.set_params(max_items=int(m)).channel(domain) for m in tried]
+        frequencies = np.full(domain.size, f)
+        std = [np.sqrt(one.noise(n_samples).variance(frequencies)[0]) for one in channels]
         bias = [f * (np.minimum(items, m) @ law / law.sum() / mean - 1) for m in tried]
-        columns = {"max_items": np.array(tried), "std": np.array(std), "bias": np.array(bias)}
+        columns = {"max_items": tried, "std": np.array(std), "bias": np.array(bias)}
         return {**columns, "rmse": np.hypot(std, bias)}
 
     def true_frequencies(self, X: Values, sample_weight: ArrayLike | None = None) -> np.ndarray:

@@ -434,9 +434,11 @@ def test_a_plan_weighs_noise_against_bias():
     assert table["rmse"].argmin() == 3
     few = planner.plan([0.2, 0.2, 0.2, 0.2, 0.2], 100, frequency=0.1)
     assert few["rmse"].argmin() == 0
-    for sizes in ([1.0], [0, -1], [np.nan, 1]):
+    for sizes, share in (([1.0], 0.1), ([0, -1], 0.1), ([np.nan, 1], 0.1), ([1, 1], 2.0)):
         with pytest.raises(ValueError, match="users of 0, 1, 2"):
-            planner.plan(sizes, 100)
+            planner.plan(sizes, 100, frequency=share)
+    pairs = KeyValueOracle(2.0, categories=NAMES).plan([1, 1, 1], 100)
+    assert np.all(pairs["std"] > planner.plan([1, 1, 1], 100)["std"])
 
 
 def test_clients_outside_python():
