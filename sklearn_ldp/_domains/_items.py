@@ -12,10 +12,9 @@ import numpy as np
 from .._utils.privacy import warn_once
 from .._utils.typing import Values
 from ._domain import Domain
-from ._lists import checked_bounds, occurring, one_list, refuse_outside
+from ._lists import checked_bounds, one_list, refuse_outside
 from .canonical import list_digest, word_digest
 from .values import (
-    as_vector,
     column_names,
     is_missing,
     objects,
@@ -133,13 +132,6 @@ class ItemDomain(Domain):
 
     def __hash__(self) -> int:
         return hash((type(self), self.size))
-
-    @classmethod
-    def learned(cls, X: Values, name: str) -> Domain:
-        rows = item_rows(X, name)
-        if rows.n_columns is not None:
-            return Domain.of(rows.n_columns, name)
-        return Domain.of(occurring(as_vector(rows.items.tolist()), name), name)
 
     def columns_of(self, X: Values, name: str) -> list[Any]:
         return [item_rows(X, name)]

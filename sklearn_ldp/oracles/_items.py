@@ -143,10 +143,6 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel):
         return choice_entropy(inside, n_all - n_missing, n_missing, order)
 
     @property
-    def largest_support(self):
-        return min(self.size, self.n_categories)
-
-    @property
     def tally_size(self):
         return self.n_places
 
@@ -311,7 +307,8 @@ class ItemOracle(BaseOracle):
 
     A value is a set of categories: `fit` and `privatize` take lists or sets of them, a boolean or
     sparse matrix with a column for each category, or a column of lists of pandas, polars or Arrow.
-    The estimate of a category is the share of users who have it, so these do not sum to 1.
+    The estimate of a category is the share of users who have it, so these do not sum to 1. The
+    categories must be declared: "auto" is refused.
 
     Two mechanisms report on the whole set at once. Asking about one random item of each user, or
     filling sets up and sampling from them, has several times their variance.
@@ -491,7 +488,7 @@ class ItemOracle(BaseOracle):
         return ItemDomain(Domain.of(declared, self._name), int(self.max_items))
 
     def _learned_domain(self, X: Values) -> ItemDomain:
-        return self._domain_of(ItemDomain.learned(X, self._name))
+        return self._domain_of(self.categories)  # refuses "auto"
 
     def _make_mechanism(self, domain: Any) -> Any:
         m = int(self.max_items)

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from .._domains import Categories, Domain, ItemDomain, KeyValueDomain
-from .._domains.values import column_names
 from .._estimates import FrequencyEstimate
 from .._inference import check_level
 from .._noise import CategoryLaw, Noise, Term
@@ -69,7 +68,8 @@ class KeyValueOracle(ItemOracle):
     """How many users have each item, and the mean of a number that comes with it, such as a rating.
 
     A value maps the items of a user to numbers between public bounds: `fit` and `privatize` take a
-    list of mappings, or a data frame with a column for each item and NaN where a user has none.
+    list of mappings, or a data frame with a column for each item and NaN where a user has none. The
+    categories must be declared: "auto" is refused.
 
     Each item becomes one of two, low or high, which is drawn such that its mean is the number, and
     the subsets of :class:`ItemOracle` report on these. The frequency of an item is the sum of its
@@ -212,11 +212,6 @@ class KeyValueOracle(ItemOracle):
     def _domain_of(self, declared: Any) -> ItemDomain:
         items = Domain.of(declared, self._name)
         return KeyValueDomain(items, int(self.max_items), self.bounds, self._name)
-
-    def _learned_domain(self, X: Any) -> ItemDomain:
-        names = column_names(X)
-        keys = [list(one) for one in X] if names is None else [names]
-        return self._domain_of(ItemDomain.learned(keys, self._name))
 
     def _make_mechanism(self, domain: Any) -> SignedSubsetChannel:
         return SignedSubsetChannel(domain.size, int(self.max_items), self.epsilon)
