@@ -15,6 +15,7 @@ from sklearn_ldp import (
     Base,
     BaseCut,
     BasePos,
+    ColumnOracle,
     EmpiricalBayes,
     FrequencyEstimate,
     HeldOutSearch,
@@ -389,6 +390,8 @@ def test_what_adds_up_overlapping_shares_is_refused(method):
             post.fit(estimate)
     with pytest.raises(TypeError, match="do not tell who has which together"):
         fitted.simulate(np.full(8, 10))
+    with pytest.raises(TypeError, match="collect sets of items apart"):
+        ColumnOracle(domains={"a": 2}, oracle=ItemOracle(method=method)).protocol()
     with pytest.raises(TypeError, match="how many items"):
         support_size_test(oracle(method).privatize(USERS[:9]), oracle(method))
 
