@@ -18,7 +18,6 @@ from .._domains import Categories, Domain, ItemDomain
 from .._mechanisms.channel import Channel
 from .._mechanisms.coins import TWO_64, Coins, exp_lower_bound, group_threshold
 from .._mechanisms.laws import choice_entropy
-from .._mechanisms.mechanism import PublicPart
 from .._mechanisms.packed import set_packed_bits
 from .._noise import Covariance
 from .._utils.random import RandomState
@@ -49,6 +48,7 @@ class SetMechanism:
     has_exact_covariance = False
     has_two_likelihoods = False  # with `sided`, a report has two, but not by what it supports
     joint_support = support_sizes = None
+    public_part = None  # which functions map two items to one value depends on the items
 
     def covariance(self, frequencies: np.ndarray) -> Covariance:
         return Covariance(self, frequencies, _refuse_pairs)
@@ -244,10 +244,6 @@ class SetHash(SetMechanism, MixingHash):
         inside, m = Fraction(self.threshold, TWO_64), self.max_items
         return math.log2(self.n_seeds) + choice_entropy(inside, m, self.hash_range - m, order)
 
-    @property
-    def public_part(self):
-        return PublicPart(lambda reports: reports[:, 0], self.n_seeds)
-
     def sided(self, codes, coins):
         n, m, g = len(codes), self.max_items, self.hash_range
         digests = self.slots(codes, coins)
@@ -273,7 +269,6 @@ class ItemHashChannel(SetMechanism, MixingHashChannel):
 
     client: Any
     own_support = property(lambda self: self.client.own_support)
-    public_part = property(lambda self: self.client.public_part)
 
     def __init__(self, digests: np.ndarray, client: SetHash) -> None:
         super().__init__(digests, client)
