@@ -12,7 +12,8 @@ _HOMES = {
     "_noise": "NoiseModel",
     "model_selection": "HeldOutSearch SyntheticSearch",
     "oracles": """
-        BLH GRR OLH OUE SUE HadamardResponse LocalMean MatrixOracle PrivacyWarning
+        BLH GRR OLH OUE SUE HadamardResponse ItemOracle KeyValueOracle LocalMean MatrixOracle
+        PrivacyWarning
         ProjectiveGeometryResponse StringOracle SubsetSelection
     """,
     "postprocessing": """
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from .oracles import OUE as OUE
     from .oracles import SUE as SUE
     from .oracles import HadamardResponse as HadamardResponse
+    from .oracles import ItemOracle as ItemOracle
+    from .oracles import KeyValueOracle as KeyValueOracle
     from .oracles import LocalMean as LocalMean
     from .oracles import MatrixOracle as MatrixOracle
     from .oracles import PrivacyWarning as PrivacyWarning

@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
-from sklearn_ldp import BLH, GRR, OLH, OUE, SUE, HadamardResponse, SubsetSelection
+import numpy as np
+
+from sklearn_ldp import BLH, GRR, OLH, OUE, SUE, HadamardResponse, ItemOracle, SubsetSelection
 from sklearn_ldp._collection.clients import client_vectors
 
 FOLDER = Path(__file__).parent / "data" / "vectors"
@@ -29,14 +31,37 @@ ORACLES = {
         SubsetSelection(4.0, categories=300),
         SubsetSelection(1.0, categories=300),
     ],
+    "item-oracle": [
+        ItemOracle(1.0, categories=20, max_items=3),
+        ItemOracle(0.1, categories=300, max_items=2),
+        ItemOracle(1.0, categories="open", max_items=3),
+        ItemOracle(4.0, categories="open", max_items=1),
+    ],
 }
-MOST_ROWS = {"subset-selection": 90}  # of all cases of an oracle
+MOST_ROWS = {"subset-selection": 90, "item-oracle": 100}  # of all cases of an oracle
 
 
 def cases(name, n_rows):
     """Vectors of each case of an oracle, of so many rows in all."""
     oracles = ORACLES[name]
-    return [client_vectors(oracle, n_rows // len(oracles), seed=7) for oracle in oracles]
+    return [vectors_of(oracle, n_rows // len(oracles), 7) for oracle in oracles]
+
+
+def vectors_of(oracle, n, seed):
+    """Vectors of an oracle; the codes of sets are places from 1 on, or digests."""
+    domain = oracle.protocol().domain
+    if not domain.shares_overlap:
+        return client_vectors(oracle, n, seed)
+
+    def draw_code(rng):
+        size = rng.integers(oracle.max_items + 3)
+        if domain.is_open:
+            code = rng.integers(2**64, size=size, dtype=np.uint64)
+            return code, [str(one) for one in code]
+        code = 1 + rng.permutation(domain.size)[:size]
+        return code, code.tolist()
+
+    return client_vectors(oracle, n, seed, draw_code)
 
 
 def text(name):

@@ -28,7 +28,7 @@ from sklearn_ldp.datasets import make_zipf
 
 from .._command import command
 from .._tables import markdown
-from ..accuracy.strings import PEER_HEADER, peer_rows
+from ..accuracy import items, strings
 from . import _race_report as report
 from ._contest import ORACLES, OURS, PEERS, SECONDS, SIZES, Result, race, race_one_value
 from ._race_targets import check_targets
@@ -64,7 +64,9 @@ def main() -> None:
     page += f"\n## One value on a device, d = {N_OF_DEVICE:,}\n\nMicroseconds of one value, as a "
     page += f"client randomises it.\n\n{markdown(['oracle', OURS, *PEERS], one_value)}\n"
     if arguments.peers_python and not arguments.quick:
-        page += f"\n## Strings\n\n{markdown(PEER_HEADER, peer_rows(arguments.peers_python))}\n"
+        for heading, peer in (("Strings", strings), ("Sets of items", items)):
+            rows = peer.peer_rows(arguments.peers_python)
+            page += f"\n## {heading}\n\n{markdown(peer.PEER_HEADER, rows)}\n"
     (arguments.output / "race.md").write_text(page, encoding="utf-8")
     report.draw(results, arguments.output / "race.svg")
     if arguments.page:

@@ -26,9 +26,10 @@ from ._files import TABLE_SUFFIXES, check_parquet, is_csv, read_categories, read
 # -- oracles, post-processors and searches, by name ----------------------------------------------
 def all_oracles() -> dict[str, type[oracles.BaseOracle]]:
     """Return every oracle that the package exports, such as ``{"olh": OLH, ..}``."""
-    # One that is made for queries is left out, as there is no option to give them.
+    # One that is made for queries, or for sets, is left out, as there is no option to give them.
     found = exported_classes(oracles, oracles.BaseOracle)
-    return {kebab(n): one for n, one in found.items() if "queries" not in one._get_param_names()}
+    needs = {"queries", "max_items"}
+    return {kebab(n): one for n, one in found.items() if not needs & {*one._get_param_names()}}
 
 
 def named_oracles() -> dict[str, type[oracles.BaseOracle]]:

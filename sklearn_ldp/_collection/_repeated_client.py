@@ -213,9 +213,12 @@ class RepeatedClient(BaseClient):
     def _add_round(self, entries: dict[str, Any], code: np.ndarray, collection_round: str) -> None:
         """Draw the report of a round; a number in "sent" stands for a permanent report."""
         coins, function, chain = SecureCoins(), entries["function"], self._chains[self._part or 0]
-        looked_at = int(code[0]) if function is None else chain.image(code, function)
+        if code.ndim > 1:  # a set of items, whose width is that of the longest list
+            looked_at: Any = tuple(code[0, code[0] > 0].tolist())
+        else:
+            looked_at = int(code[0]) if function is None else chain.image(code, function)
         key = bytes.fromhex(entries["key"])
-        digest = hashlib.blake2b(b"%d" % looked_at, key=key, digest_size=16).hexdigest()
+        digest = hashlib.blake2b(f"{looked_at}".encode(), key=key, digest_size=16).hexdigest()
         if digest not in entries["values"]:
             if len(entries["values"]) >= self._most_values:
                 raise ValueError(

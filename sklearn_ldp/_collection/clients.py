@@ -21,7 +21,7 @@ from ._repeated_client import RepeatedClient, chains_of, most_values
 VERSION = 1
 _MOST_CATEGORIES = 100_000
 _EXACT = (1 << 53) - 1  # the largest integer that JavaScript's numbers hold with all smaller ones
-_NAMES = "GRR, SUE, OUE, OLH, BLH, HadamardResponse with one block and SubsetSelection"
+_NAMES = "GRR, SUE, OUE, OLH, BLH, HadamardResponse with one block, SubsetSelection and ItemOracle"
 _THRESHOLDS = {"keep", "one", "zero", "inside"}
 _SECTION = re.compile(r"^// \[([a-z ]+)\]\n", re.MULTILINE)
 
@@ -45,7 +45,8 @@ def client_module(
     Parameters
     ----------
     oracle : oracle or Protocol
-        GRR, SUE, OUE, OLH, BLH, HadamardResponse with one block, or SubsetSelection.
+        GRR, SUE, OUE, OLH, BLH, HadamardResponse with one block, SubsetSelection, or ItemOracle,
+        whose `privatize` takes a list of items.
     collection_round : str, default=""
         Name of the collection.
     epsilon_forever : float, default=None
@@ -85,7 +86,11 @@ def client_module(
     }
     if is_stood_in(missing, "client_module"):
         domain = protocol.domain
-        settings["stand_in"] = 0 if domain.is_open else int(domain.encode([domain.stand_in])[0])
+        if domain.shares_overlap:
+            settings["stand_in_set"] = []
+        else:
+            code = 0 if domain.is_open else int(domain.encode([domain.stand_in])[0])
+            settings["stand_in"] = code
     if epsilon_forever is not None:
         settings |= _memory(protocol, epsilon_forever, most_epsilon, fixed_part)
     elif most_epsilon is not None or fixed_part:
@@ -149,6 +154,8 @@ def _memory(
     protocol: Protocol, forever: float, most: float | None, fixed_part: bool
 ) -> dict[str, Any]:
     """What a client that remembers needs beside the rest."""
+    if protocol.domain.shares_overlap:
+        raise ValueError("No client outside Python remembers sets of items: use RepeatedClient.")
     (chain,) = chains_of(protocol, forever, fixed_part)
     n_values = most_values(most, forever)
     field, *more = protocol.mechanism.report_fields
@@ -165,19 +172,24 @@ def _memory(
 
 
 # -- vectors: (coins, code, report) --------------------------------------------------------------
-def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str, Any]:
+def client_vectors(
+    oracle: OracleOrProtocol, n: int, seed: int = 0, draw_code: Any = None
+) -> dict[str, Any]:
     """Return rows of coins, a code and the report that all clients must make of them."""
     # Ties and rejections are more frequent than among uniform coins. A row has the coins in
     # hexadecimal digits, of which all are read, the code, and the report as clients post it.
+    # draw_code: draws a code by a generator, and returns it with its form in the row; None draws
+    # places.
     protocol, rng = oracle.protocol(), np.random.default_rng(seed)
     mechanism, domain = client_mechanism(protocol), protocol.domain
     is_mixing = mechanism["kind"] == "mixing"
     edges = [int(mechanism[name]) >> 56 for name in _THRESHOLDS & mechanism.keys()]
     rows = []
     for _ in range(n):
-        if domain.is_open:
-            code: Any = rng.integers(2**64, dtype=np.uint64)
-            shown: Any = str(code)
+        if draw_code is not None:
+            code, shown = draw_code(rng)
+        elif domain.is_open:
+            code, shown = (one := rng.integers(2**64, dtype=np.uint64)), str(one)
         else:
             code = rng.integers(domain.size)
             shown = str(domain.word_digests()[code]) if is_mixing else int(code)
@@ -241,5 +253,5 @@ def declarations() -> str:
 
 def whole_module() -> str:
     """Return the client of all kinds of mechanisms at once, of no collection: for tests."""
-    kinds = {"direct", "unary", "linear", "mixing", "hadamard", "subset"}
+    kinds = {"direct", "unary", "linear", "mixing", "hadamard", "subset", "items", "itemhash"}
     return _module({"version": VERSION, "configuration": {}, "mechanism": {}}, kinds)

@@ -99,6 +99,8 @@ class Domain(Uncached):
 
     #: Whether the list of categories is unknown: True for an open domain only.
     is_open = False
+    #: Whether a user may have several categories at once, so that shares do not sum to 1.
+    shares_overlap = False
 
     size: int
     _factors: Sequence[CategoryList] = ()

@@ -47,8 +47,10 @@ class CategoryList(Uncached):
                 self._first = first
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        for array in (value for value in state.values() if isinstance(value, np.ndarray)):
+        # Arrays of pickles do not own what they hold, and estimates look for those that do.
+        arrays = {name: x.copy() for name, x in state.items() if isinstance(x, np.ndarray)}
+        vars(self).update(state | arrays)
+        for array in arrays.values():
             array.flags.writeable = False
 
     @cached_property

@@ -127,7 +127,7 @@ def as_columns(X: Values, name: str) -> list[np.ndarray]:
         raise ValueError(f"{name} expects users' values, got reports: {remedy}.")
     columns = table_columns(X)
     if columns is None:
-        _refuse_unread(X, name)
+        refuse_unread(X, name)
         array = _as_array(X)
         if array.dtype.kind == "c":
             raise ValueError(f"Complex data not supported by {name}.")
@@ -181,7 +181,7 @@ def column_names(X: Any) -> list | None:
     return list(X.column_names if hasattr(X, "column_names") else X.columns)
 
 
-def _refuse_unread(X: Any, name: str) -> None:
+def refuse_unread(X: Any, name: str) -> None:
     """Raise ValueError for what has still to be read before there are values."""
     if hasattr(X, "collect") and hasattr(X, "collect_schema"):
         raise ValueError(

@@ -28,7 +28,7 @@ from .._inference import (
     refuse_without_law,
     table_intervals,
 )
-from .._noise import Noise
+from .._noise import Noise, as_rows
 from .._utils.pandas import import_pandas
 from .._utils.privacy import PrivacyWarning, warn_once
 from .._utils.text import labelled_lines
@@ -97,6 +97,9 @@ class FrequencyEstimate(Kept):
         ``(n_estimates, d)``.
     is_raw : bool
         Whether no post-processor has changed the estimate.
+    shares_overlap : bool
+        Whether a user may be in several categories (:class:`~sklearn_ldp.ItemOracle`), so that
+        frequencies do not sum to 1, and sums of several are refused.
 
     Examples
     --------
@@ -187,6 +190,11 @@ class FrequencyEstimate(Kept):
     def is_raw(self) -> bool:
         """Whether no post-processor has changed the estimate."""
         return not self.postprocessors
+
+    @property
+    def shares_overlap(self) -> bool:
+        """Whether a user may be in several categories, so that frequencies do not sum to 1."""
+        return self.domain is not None and self.domain.shares_overlap
 
     @property
     def states_errors(self) -> bool:
@@ -404,7 +412,8 @@ class FrequencyEstimate(Kept):
         Raises
         ------
         ValueError
-            If the queries are for other categories, or for another number of them.
+            If the queries are for other categories, or for another number of them; or if they add
+            up shares that overlap.
 
         Examples
         --------
@@ -424,7 +433,14 @@ class FrequencyEstimate(Kept):
             text = f"The mean after {', '.join(self.postprocessors)} may be biased far more than "
             text += "any frequency, as users were moved between bins: estimate.mean() is unbiased."
             warn_once(text, UserWarning, "mean after post-processing")
-        answers = np.asarray((query_set.matrix(self.shape[1]) @ self.values.T).T)
+        matrix = query_set.matrix(self.shape[1])
+        if self.shares_overlap and np.any(np.diff(as_rows(matrix).indptr) > 1):
+            raise ValueError(
+                f"{query_set!r} would add up shares that overlap: a user may have several of the "
+                "categories, and would count more than once. Ask for single ones, or collect "
+                "groups of them as categories."
+            )
+        answers = np.asarray((matrix @ self.values.T).T)
         answers = np.maximum(answers, 0) if self.clip_answers else answers
         return answers if query_set.names is None else Answers(answers, query_set.names)
 

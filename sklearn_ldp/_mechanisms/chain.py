@@ -32,7 +32,8 @@ class Chain:
     # `keep_for`.
 
     def __init__(self, mechanism: Any, epsilon: float, epsilon_forever: float) -> None:
-        if not getattr(mechanism, "has_two_likelihoods", False):
+        is_sided = hasattr(mechanism, "sided")  # which of the two does not follow from the support
+        if not is_sided and not getattr(mechanism, "has_two_likelihoods", False):
             raise TypeError(
                 "Asking again needs a frequency oracle whose reports have two likelihoods, or a "
                 f"survey with one such column a user, got {type(mechanism).__name__}."
@@ -96,12 +97,15 @@ class Chain:
 
     def tries(self, code, n, coins, function, keep_for, keep_against):
         """Draw n reports of a code, and whether each is kept, as it supports the code or not."""
-        codes = np.repeat(code, n)
-        if function is None:
-            reports = self.mechanism.privatize(codes, coins)
+        codes = np.repeat(code, n, axis=0)
+        if hasattr(self.mechanism, "sided"):
+            reports, is_for = self.mechanism.sided(codes, coins)
         else:
-            reports = self.mechanism.public_part.privatize(codes, np.full(n, function), coins)
-        is_for = self.mechanism.supports(reports, code)[:, 0]
+            if function is None:
+                reports = self.mechanism.privatize(codes, coins)
+            else:
+                reports = self.mechanism.public_part.privatize(codes, np.full(n, function), coins)
+            is_for = self.mechanism.supports(reports, code)[:, 0]
         kept = _bernoulli(keep_for, n, coins), _bernoulli(keep_against, n, coins)
         return reports, np.where(is_for, *kept)
 

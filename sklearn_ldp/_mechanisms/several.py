@@ -342,6 +342,8 @@ class Several(Mechanism):
                 f"A survey of {len(mechanisms)} questions needs as many shares, integers from 1 to "
                 f"2**64 whose sum is a multiple of 2**64, got {list(shares)}."
             )
+        if any(getattr(one, "shares_overlap", False) for one in mechanisms):
+            raise TypeError("A question of a survey has one answer: collect sets of items apart.")
         self.mechanisms = tuple(mechanisms)
         self.shares = tuple(shares)
         self.views = None if views is None else tuple(views)

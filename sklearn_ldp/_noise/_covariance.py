@@ -187,6 +187,7 @@ class CategoryLaw(NamedTuple):
     # How much half a report adds to the estimate of one user; 0 if it is not known.
     half_count: float = 0.0
     factors: Callable[[np.ndarray], Factors] | None = None  # as for `Covariance`
+    shares_overlap: bool = False  # whether a user may be in several categories
 
     def __reduce__(self) -> Any:
         # Of the one that is made of a function, copies are itself, and files have its name.

@@ -493,9 +493,12 @@ class Noise:
         Returns
         -------
         ndarray of shape (d,)
-            The nearest distribution, or one that the mechanism of the reports knows to be better.
+            The nearest distribution, or one that the mechanism of the reports knows to be better;
+            of shares that overlap, the values within 0 and 1.
         """
         kept = [term for term in self.terms if not term.is_draw]
+        if any(getattr(term.law, "shares_overlap", False) for term in kept):
+            return np.clip(values, 0, 1)  # they sum to anything
         if len(kept) != 1 or not hasattr(kept[0].law, "frequencies_behind"):
             return norm_sub(values)
         law, order = kept[0].law, kept[0].order

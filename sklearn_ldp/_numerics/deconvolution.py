@@ -276,8 +276,9 @@ class Sample:
     # f (d,): raw estimates of frequencies.
     # std: their noise level at frequency 0.
     # slope: how much the variance grows with the frequency.
+    # total: an estimate of the sum of the frequencies; None if it is 1.
 
-    def __init__(self, f, std, slope, law=None):
+    def __init__(self, f, std, slope, law=None, total=None):
         self.std = max(float(std), _TINIEST)
         self.growth = slope / self.std
         self.law = law or NormalLaw(self.growth)
@@ -289,8 +290,9 @@ class Sample:
         self.far, self.n_far = values[kept.stop :], self.counts[kept.stop :]
         values, self.counts = values[kept], self.counts[kept]
         self.size = self.counts.sum()
-        # The frequencies sum to 1, hence the mean of those that are not far.
-        self.mean = np.clip((self.top - self.far @ self.n_far) / self.size, 0, self.top)
+        # Of the sum of the frequencies follows the mean of those that are not far.
+        self.is_sum_known, total = total is None, self.top * (1.0 if total is None else total)
+        self.mean = np.clip((total - self.far @ self.n_far) / self.size, 0, self.top)
         self.theta = support_grid(values, self.top, self.mean)
         if self.law.is_of_counts:
             self.theta = np.union1d(self.theta, self.mean)
@@ -301,6 +303,8 @@ class Sample:
     @property
     def sum_weight(self):
         """Weight of the penalty for priors whose mean is not that of the sample."""
+        if not self.is_sum_known:
+            return 0.0
         few = (_MEAN_WEIGHT / max(self.mean, 1e-9)) ** 2 if self.law.is_of_counts else 0.0
         return max(_SUM_WEIGHT * self.size, few)
 

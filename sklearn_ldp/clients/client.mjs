@@ -77,7 +77,7 @@ const draw = (code, bytes, part) => KINDS[SETTINGS.mechanism.kind].draw(SETTINGS
 // Numbers that JSON readers might round are text.
 const posted = (report) => (report.map ? report.map((x) => (typeof x === "bigint" ? `${x}` : x)) : report);
 
-// [direct linear mixing]
+// [direct linear mixing itemhash]
 function response(bytes, value, n, threshold) {
   const isKept = bernoulli(bytes, BigInt(threshold))[0];
   // As much is drawn for either: nobody reads this word of a value that is kept.
@@ -91,7 +91,7 @@ KINDS.direct = {
   supports: (m, report, code) => report === code,
 };
 
-// [unary subset]
+// [unary subset items]
 // Eight bits are a byte, the highest bit first.
 function packed(m, codes) {
   const mask = new Array((m.n_categories + 7) >> 3).fill(0);
@@ -111,7 +111,7 @@ KINDS.unary = {
   supports: (m, report, code) => (m.is_packed ? hasBit(report, code) : report[code] === 1),
 };
 
-// [linear mixing]
+// [linear mixing itemhash]
 const localHashing = (drawPart, hash) => ({
   drawPart,
   hash,
@@ -170,7 +170,7 @@ function scattered(code, nPlaces) {
   return Number(x);
 }
 
-// [mixing]
+// [mixing itemhash]
 const drawSeed = (m, bytes) => integer(bytes, 1n << 63n);
 
 function mixingHash(m, seed, digest) {
@@ -245,7 +245,74 @@ KINDS.subset = {
   supports: (m, report, code) => (m.is_packed ? hasBit(report, code) : report.includes(code)),
 };
 
-// [mixing repeated]
+// [items itemhash]
+// -- sets: the codes of a user's items, the largest first; an empty set stands in for others --------
+function setOf(value, codeOfItem) {
+  try {
+    if (!Array.isArray(value) && !(value instanceof Set)) {
+      throw new TypeError('The items of a user stand in a list, such as ["a"] or [], so nothing is reported.');
+    }
+    return [...new Set(Array.from(value, codeOfItem))].sort((a, b) => (a < b ? 1 : -1));
+  } catch (error) {
+    if (!SETTINGS.stand_in_set) throw error;
+    return SETTINGS.stand_in_set;
+  }
+}
+
+// So many of the items at random if there are more; 0 where there are fewer.
+function slotsOf(m, codes, bytes) {
+  const picks = Array.from({ length: m.max_items }, () => integer(bytes, 1n << 31n));
+  const pool = [...codes];
+  if (pool.length > m.max_items) {
+    picks.forEach((pick, i) => {
+      const j = i + Number((pick * BigInt(pool.length - i)) >> 31n);
+      [pool[i], pool[j]] = [pool[j], pool[i]];
+    });
+  }
+  return picks.map((_, i) => pool[i] ?? 0);
+}
+
+// [items]
+KINDS.items = {
+  codeOf: (value) => setOf(value, (one) => placeOf(one) + 1),
+  draw(m, codes, bytes) {
+    const [d, size, slots] = [m.n_categories, m.subset_size, slotsOf(m, codes, bytes)];
+    const decides = word(bytes(8));
+    const first = m.bounds.filter((end) => BigInt(end) <= decides).length;
+    const turn = Number(integer(bytes, m.max_items));
+    const taken = [];
+    for (let i = 0; i < m.max_items; i++) {
+      const isNext = i > 0 && Number(integer(bytes, d + m.max_items - i)) < size - taken.length;
+      if (i === first || (first < i && isNext)) taken.push((i + turn) % m.max_items);
+    }
+    const [items, rest] = [Array.from({ length: d }, (_, i) => i), size - taken.length];
+    for (let i = 0; i < size; i++) {
+      const j = i + Number(integer(i < rest ? bytes : secureBytes, d - i));
+      [items[i], items[j]] = [items[j], items[i]];
+    }
+    // A slot is the place d + t, and changes places with the item in it.
+    const slotOf = new Map(slots.map((code, t) => [code - 1, d + t]));
+    const report = items.slice(0, rest).map((item) => slotOf.get(item) ?? item);
+    report.push(...taken.map((t) => (slots[t] ? slots[t] - 1 : d + t)));
+    return m.is_packed ? packed({ n_categories: d + m.max_items }, report) : report.sort((a, b) => a - b);
+  },
+};
+
+// [itemhash]
+KINDS.itemhash = {
+  codeOf: (value) => setOf(value, (one) => word(blake2b(canonical(places ? SETTINGS.categories[placeOf(one)] : one), 8)) || 1n),
+  draw(m, digests, bytes) {
+    const [g, slots, seed] = [m.hash_range, slotsOf(m, digests, bytes), drawSeed(m, bytes)];
+    const isInside = bernoulli(bytes, BigInt(m.keep))[0];
+    const index = Number(integer(bytes, m.max_items));
+    const own = [...new Set(slots.filter((one) => one).map((one) => mixingHash(m, seed, one)))].sort((a, b) => a - b);
+    const others = Array.from({ length: m.max_items + 1 }, (_, i) => Number(integer(bytes, g - i)));
+    const other = own.reduce((value, one) => value + (value >= one), others[own.length]);
+    return [seed, isInside && index < own.length ? own[index] : other];
+  },
+};
+
+// [mixing repeated itemhash]
 // -- digests: RFC 7693 -----------------------------------------------------------------------------
 const utf8 = (text) => [...new TextEncoder().encode(text)];
 

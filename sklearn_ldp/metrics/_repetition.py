@@ -83,6 +83,8 @@ def repeated_collection_risk(
     protocol, epsilon = oracle.protocol(), oracle.epsilon
     channel: Any = protocol.mechanism
     memo = Chain(channel, epsilon, epsilon if epsilon_forever is None else epsilon_forever)
+    if hasattr(channel, "sided"):
+        raise TypeError("What several reports tell of a set of items is not known.")
     chain = None if epsilon_forever is None else memo
     prior = _prior(frequencies, protocol.domain.closed().categories)
     if chain is not None and chain.share in (0, TWO_64):  # a single report tells all

@@ -59,6 +59,28 @@ def default_candidates() -> list[BasePostProcessor]:
     ]
 
 
+def overlapping_candidates(queries: Queries | None) -> list[BasePostProcessor]:
+    """Return the candidates of "all" for estimates whose shares overlap, the simplest first.
+
+    Parameters
+    ----------
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None
+        The queries, which add up nothing.
+
+    Returns
+    -------
+    list of post-processors
+        Those that do not make the frequencies sum to 1.
+    """
+    return [
+        postprocessing.Base(),
+        postprocessing.BasePos(),
+        postprocessing.BaseCut(),
+        postprocessing.NPMLE(simplex=False),
+        postprocessing.EmpiricalBayes(simplex=False, queries=queries),
+    ]
+
+
 def candidates_knowing(queries: Queries | None) -> list[BasePostProcessor]:
     """Return post-processors that may be told what is asked, of which `knows` tells who is.
 
@@ -304,6 +326,8 @@ class BaseSearch(BasePostProcessor):
 
     def _all(self, candidates: list, *estimates: FrequencyEstimate) -> list:
         """Return the candidates of "all" that can process all estimates, and know the queries."""
+        if estimates[0].shares_overlap:
+            return overlapping_candidates(self.queries)
         noises = [one.noise for one in estimates if one.noise is not None]
         return [
             post

@@ -156,6 +156,7 @@ class HeldOutSearch(BaseSearch):
         "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
 
+    sums_to_one = False  # its candidates say for themselves
     method_: str
 
     def __init__(
@@ -198,6 +199,8 @@ class HeldOutSearch(BaseSearch):
         is_split = self.method == "auto" and self.noise is None and _n_filled(estimate) > 1
         self.method_ = "shards" if is_split else self.method.replace("auto", "bootstrap")
         self._refuse_changed(estimate)
+        if estimate.shares_overlap and not as_query_set(self.queries).depends_on_truth:
+            estimate.answer(self.queries)  # refuses sums
         if self.method_ == "bootstrap":
             return self._noisy_copies(estimate)
         if _n_filled(estimate) < 2:
@@ -242,10 +245,10 @@ class HeldOutSearch(BaseSearch):
             of_row = noise.of_rows(i)
             row = replace(estimate[i], noise=of_row.scaled(1 + alpha), shards=None)
             for _ in range(self._n_splits):
-                drawn = drawn_noise(of_row, norm_sub(values), rng)
+                drawn = drawn_noise(of_row, _plausible(row, values), rng)
                 for signed in (drawn, -drawn):
                     seen = row.with_values(values + np.sqrt(alpha) * signed)
-                    response = norm(values - signed / np.sqrt(alpha))
+                    response = _consistent(row, values - signed / np.sqrt(alpha))
                     cases.append(Case(seen, response, queries_of(query_set, seen.values[0])))
         return cases
 
@@ -291,7 +294,11 @@ class HeldOutSearch(BaseSearch):
             else:
                 matrix = query_set.matrix(d, values)
                 rows = differences[:, i] @ matrix / matrix.shape[0]
-            variances += variances_after_norm(noise.of_rows(i), as_rows(rows), norm_sub(values))
+            f, of_row = _plausible(estimate, values), noise.of_rows(i)
+            if estimate.shares_overlap:  # no Norm, and no known covariances
+                variances += as_rows(rows).power(2) @ np.ravel(of_row.variance(f))
+            else:
+                variances += variances_after_norm(of_row, as_rows(rows), f)
         more = self._response_variance(estimate)
         return 2 * np.sqrt(variances * more) / len(estimate)
 
@@ -365,4 +372,14 @@ def _n_filled(estimate: FrequencyEstimate) -> int:
 
 
 def _case(train: FrequencyEstimate, test: FrequencyEstimate, query_set: QuerySet) -> Case:
-    return Case(train, norm(test.values)[0], queries_of(query_set, train.values[0]))
+    return Case(train, _consistent(test, test.values)[0], queries_of(query_set, train.values[0]))
+
+
+def _plausible(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:
+    """Return frequencies next to raw values, at which to take the noise."""
+    return np.clip(values, 0, 1) if estimate.shares_overlap else norm_sub(values)
+
+
+def _consistent(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:
+    """Return raw values whose sum is 1, if they are of shares that do not overlap."""
+    return values if estimate.shares_overlap else norm(values)

@@ -12,6 +12,8 @@ from ._choice import (
 )
 from ._direct import GRR
 from ._hadamard import HadamardResponse
+from ._items import ItemOracle
+from ._key_values import KeyValueOracle
 from ._local_hashing import BLH, OLH
 from ._local_mean import LocalMean, MeanEstimate
 from ._matrix import MatrixOracle
@@ -28,6 +30,8 @@ __all__ = [
     "SUE",
     "BaseOracle",
     "HadamardResponse",
+    "ItemOracle",
+    "KeyValueOracle",
     "LocalMean",
     "MatrixOracle",
     "MeanEstimate",

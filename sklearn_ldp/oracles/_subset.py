@@ -163,15 +163,19 @@ class SubsetChannel(Channel):
         p = Fraction(threshold, TWO_64)
         q = (p * (size - 1) + (1 - p) * size) / (n_categories - 1)
         super().__init__(n_categories, p, q)
-        self.size = size
         self.threshold = threshold
-        self._n_bytes = -(-n_categories // 8)
-        self.report_bytes = 16 * self._n_bytes if self.is_packed else 2 * n_categories + 16 * size
+        self._set_form(n_categories, size)
+
+    def _set_form(self, n_places: int, size: int) -> None:
+        """Say that reports are sets of `size` of some places, the first of which are categories."""
+        self.n_places, self.size = n_places, size
+        self._n_bytes = -(-n_places // 8)
+        self.report_bytes = 16 * self._n_bytes if self.is_packed else 2 * n_places + 16 * size
 
     @property
     def is_packed(self) -> bool:
         """Whether reports are bits, which take fewer bytes and integers than a list then."""
-        return self.n_categories > _BYTE_CODES and self.size > self._n_bytes
+        return self.n_places > _BYTE_CODES and self.size > self._n_bytes
 
     @property
     def configuration(self):
@@ -187,7 +191,7 @@ class SubsetChannel(Channel):
 
     @property
     def _as_lists(self):
-        return (ReportField("codes", self.n_categories, self.size),)
+        return (ReportField("codes", self.n_places, self.size),)
 
     @property
     def client_parameters(self):
@@ -203,10 +207,10 @@ class SubsetChannel(Channel):
     @property
     def report_bits(self):
         # A set is sent as d bits, or as its number among all sets, whichever is shorter.
-        return min(self.n_categories, bits_for(math.comb(self.n_categories, self.size)))
+        return min(self.n_places, bits_for(math.comb(self.n_places, self.size)))
 
     def report_entropy(self, order=1):
-        d, w = self.n_categories, self.size
+        d, w = self.n_places, self.size
         return choice_entropy(self.p, math.comb(d - 1, w - 1), math.comb(d - 1, w), order)
 
     @property
@@ -223,7 +227,7 @@ class SubsetChannel(Channel):
 
     @property
     def joint_support(self):
-        d, w, p = self.n_categories, self.size, float(self.p)
+        d, w, p = self.n_places, self.size, float(self.p)
         # With the user's own category, the set holds w - 1 of the d - 1 others; without it, w.
         of_true_code = p * (w - 1) / (d - 1)
         pairs = p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)
@@ -235,7 +239,7 @@ class SubsetChannel(Channel):
 
     @property
     def support_sizes(self):
-        return fixed_size(self.size, self.n_categories)
+        return fixed_size(self.size, self.n_places)
 
     def privatize(self, codes, coins):
         drawn = self.draw(codes, coins)
@@ -245,7 +249,7 @@ class SubsetChannel(Channel):
         """Return the codes in each report, of shape (n, size), in rising order."""
         if not self.is_packed:
             return reports
-        n, d = len(reports), self.n_categories
+        n, d = len(reports), self.n_places
         result = np.empty((n, self.size), dtype=self._dtype)
         for start in range(0, n, _LISTED_ROWS):
             rows = slice(start, start + _LISTED_ROWS)
@@ -255,16 +259,16 @@ class SubsetChannel(Channel):
     def _listed(self, bits):
         members = np.flatnonzero(bits).reshape(len(bits), self.size)
         # Small integers wrap around, so differences of what is left of two numbers are right.
-        starts = self.n_categories * np.arange(len(bits))[:, None]
+        starts = self.n_places * np.arange(len(bits))[:, None]
         return members.astype(self._dtype) - starts.astype(self._dtype)
 
     @cached_property
     def _dtype(self):
         # Hundreds of 64-bit integers a report take longer to fetch from memory than to draw.
-        return np.min_scalar_type(self.n_categories - 1)
+        return np.min_scalar_type(self.n_places - 1)
 
     def draw(self, codes, coins):
-        n, d = len(codes), self.n_categories
+        n, d = len(codes), self.n_places
         holds_own = coins.bernoulli(self.threshold, n)
         rows, sizes = np.arange(n), self.size - holds_own
         # The other codes are numbered 0 .. d-2: d-1 takes the place of the user's own code.
@@ -282,7 +286,7 @@ class SubsetChannel(Channel):
         width = reports.shape[1] if reports.ndim == 2 else 0
         if self.is_packed and width == self._n_bytes:
             return self._checked_bits(reports)
-        d, size = self.n_categories, self.size
+        d, size = self.n_places, self.size
         form = f"an array of shape (n, {size}) of sorted, distinct integers in [0, {d - 1}]"
         if self.is_packed:
             form += f", or of packed bits of shape (n, {self._n_bytes})"
@@ -295,7 +299,7 @@ class SubsetChannel(Channel):
         return reports.astype(self._dtype, copy=False)
 
     def _checked_bits(self, reports):
-        d, size = self.n_categories, self.size
+        d, size = self.n_places, self.size
         packed = check_packed_bits(reports, d)
         is_wrong = count_members(packed) != size
         if is_wrong.any():
@@ -310,27 +314,27 @@ class SubsetChannel(Channel):
         result = np.empty((len(lists), self._n_bytes), dtype=np.uint8)
         for start in range(0, len(lists), _LISTED_ROWS):
             rows = lists[start : start + _LISTED_ROWS].astype(np.intp, copy=False)
-            bits = np.zeros((len(rows), self.n_categories), dtype=np.uint8)
+            bits = np.zeros((len(rows), self.n_places), dtype=np.uint8)
             np.put_along_axis(bits, rows, 1, axis=1)
             result[start : start + len(rows)] = np.packbits(bits, axis=1)
         return result
 
     def count_support(self, reports):
         if self.is_packed:
-            return count_packed_bits(reports)[: self.n_categories]
+            return count_packed_bits(reports)[: self.n_places]
         if reports.dtype == bool:  # as `draw` makes them
             return count_bits(reports.view(np.uint8))
-        return np.bincount(reports.ravel(), minlength=self.n_categories)
+        return np.bincount(reports.ravel(), minlength=self.n_places)
 
     def tally_each(self, reports, groups):
         if self.is_packed:
             yield from super().tally_each(reports, groups)
             return
         of_members = np.repeat(groups, self.size)
-        yield from counted_by_group(reports.ravel(), of_members, self.n_categories)
+        yield from counted_by_group(reports.ravel(), of_members, self.n_places)
 
     def simulate(self, counts, n_repeats, rng):
-        n, d = int(counts.sum()), self.n_categories
+        n, d = int(counts.sum()), self.n_places
         if n * d <= _PROTOCOL_BITS:
             codes, coins = np.repeat(np.arange(d), counts), SeededCoins(rng)
             return np.array([self.count_support(self.draw(codes, coins)) for _ in range(n_repeats)])

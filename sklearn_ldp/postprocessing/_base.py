@@ -105,6 +105,10 @@ class BasePostProcessor(
     #: Whether it takes plain arrays, and not only what an oracle returns.
     _takes_arrays = True
 
+    #: Whether it takes for granted that frequencies sum to 1, as those of overlapping shares
+    #: (`FrequencyEstimate.shares_overlap`) do not; it then refuses these.
+    sums_to_one: Any = True
+
     estimate_: FrequencyEstimate  # or an EstimateSet, if the input is one
     estimators_: dict[Any, Any]
 
@@ -356,6 +360,12 @@ class BasePostProcessor(
     def _check(self, X: FrequencyEstimate | ArrayLike, *, reset: bool) -> FrequencyEstimate:
         """Return X as an estimate, after scikit-learn's checks of its shape and values."""
         self._validate_params()
+        if self.sums_to_one and isinstance(X, FrequencyEstimate) and X.shares_overlap:
+            raise ValueError(
+                f"{type(self).__name__} is for shares that sum to 1, and these overlap, as users "
+                "have several items: take BasePos(), BaseCut(), NPMLE(simplex=False) or "
+                "EmpiricalBayes(simplex=False), or choose by HeldOutSearch()."
+            )
         if isinstance(X, FrequencyEstimate) and not reset:
             if getattr(self, "n_features_in_", X.shape[1]) != X.shape[1]:
                 raise ValueError(

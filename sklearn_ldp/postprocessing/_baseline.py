@@ -145,6 +145,8 @@ class Base(BasePostProcessor):
     array([ 0.75 ,  0.5  , -0.125])
     """
 
+    sums_to_one = False
+
     def _process(self, estimate):
         return estimate
 
@@ -177,6 +179,8 @@ class BasePos(BasePostProcessor):
     >>> BasePos().fit([[0.75, 0.5, -0.125]]).frequencies_
     array([0.75, 0.5 , 0.  ])
     """
+
+    sums_to_one = False
 
     def _process(self, estimate):
         return estimate.with_values(base_pos(estimate.values), by="BasePos")
@@ -215,6 +219,8 @@ class PostPos(BasePostProcessor):
     >>> PostPos().fit_transform(estimate).answer([[1, 1, 0], [0, 0, 1]])
     array([[1.25, 0.  ]])
     """
+
+    sums_to_one = False
 
     def _process(self, estimate):
         return estimate.with_values(estimate.values, by="PostPos", clip_answers=True)
@@ -265,5 +271,7 @@ class BaseCut(BaseThreshold):
     >>> cut.threshold_.round(3)
     array([0.213])
     """
+
+    sums_to_one = False
 
     _cut = staticmethod(base_cut)

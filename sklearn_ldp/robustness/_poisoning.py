@@ -188,7 +188,9 @@ def poisoning_gain(
     if not (isinstance(r, Integral) and 1 <= r <= d):
         raise ValueError(f"Argument n_targets must be an integer from 1 to {d}, got {r!r}.")
     unit = float(np.ptp(planned.protocol().domain.bounds)) if has_mean else 1.0
-    weight = 1.0 if attack == "input" else _largest_weight(channel, r, name)
+    # Whoever invents a value names one target, and of a set of items as many as it may have.
+    weight = float(min(r, getattr(channel, "max_items", 1)))
+    weight = weight if attack == "input" else _largest_weight(channel, r, name)
     if attack == "assigned":
         part = channel.public_part
         if part is None or part.privatize is None:

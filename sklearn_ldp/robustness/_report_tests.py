@@ -141,6 +141,11 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
             f"support_size_test is for mechanisms whose reports support categories; those of "
             f"{protocol.name} do not. Of a survey name one of its columns: column=..."
         )
+    if protocol.domain.shares_overlap:
+        raise TypeError(
+            f"support_size_test knows no law for {protocol.name}: how many categories a report "
+            "supports depends on how many items its user has."
+        )
     sizes, law, d = channel.support_sizes, channel.law_of_reports, channel.n_categories
     chunks = _checked_chunks(reports, protocol)
     if sizes is not None and np.count_nonzero(sizes) == 1:

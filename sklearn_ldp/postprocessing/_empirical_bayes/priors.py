@@ -50,6 +50,11 @@ class LearntPrior(BasePostProcessor):
         self.simplex = simplex
         self.noise = noise
 
+    @property
+    def sums_to_one(self) -> bool:
+        """Whether Norm-Sub follows: shares that overlap are then refused."""
+        return self.simplex
+
     @abstractmethod
     def _fit_prior(self, sample):
         """Return the weights of the prior on the grid of one row's sample."""
@@ -72,7 +77,8 @@ class LearntPrior(BasePostProcessor):
             noise_of_row = noise.of_rows(i)
             is_sample = bool(np.any(noise_of_row.curvature))
             law = law_of_counts(noise_of_row.support_law, len(values), is_sample)
-            sample = Sample(values, levels[i], slopes[i], law)
+            total = float(values.sum()) if estimate.shares_overlap else None
+            sample = Sample(values, levels[i], slopes[i], law, total)
             odds = odds_of_equal(noise_of_row.support_law, len(values))
             averaged, weights = sample.or_equal(self._fit_prior(sample), odds)
             support, prior = sample.prior(averaged)

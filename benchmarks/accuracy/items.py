@@ -1,0 +1,288 @@
+"""Sets of items and key-value pairs: errors, recall and coverage beside padding and sampling.
+
+    python -m benchmarks.accuracy.items --sections laws errors recall values speed
+    python -m benchmarks.accuracy.items --sections peer --peers-python PATH
+
+"Padded" is the way of public code: a set is filled up with dummies to m items, one of which reports
+through OLH, and estimates are multiplied by m. Nothing was tuned on these populations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pandas as pd
+
+from sklearn_ldp import OLH, EmpiricalBayes, ItemOracle, KeyValueOracle, SubsetSelection
+from sklearn_ldp.utils.estimator_checks import exact_report_distribution
+
+from .._command import command
+from .._tables import markdown
+
+D = 1024
+SHAPES = [(4, 2, 1.0), (6, 2, 0.2), (5, 3, 2.0), (7, 2, 0.1)]  # categories, max_items, epsilon
+
+
+def main() -> None:
+    """Print the sections that are asked for."""
+    parser = command(__doc__, __spec__, whole=True)
+    parser.add_argument("--sections", nargs="+", default=[*SECTIONS][:-1], choices=SECTIONS)
+    parser.add_argument("--peers-python", metavar="PATH", help="with multi-freq-ldpy, for `peer`")
+    arguments = parser.parse_args()
+    for name in arguments.sections:
+        print(f"\n## {name}\n")
+        SECTIONS[name](arguments)
+
+
+# -- laws: every set and report, as rational numbers ----------------------------------------------
+def laws_section(_: argparse.Namespace) -> None:
+    """Enumerate the laws of small shapes, with p, q and the joint support that the notes state."""
+    rows = []
+    for d, m, epsilon in SHAPES:
+        channel = ItemOracle(epsilon, max_items=m, method="subset").channel(d)
+        channel.n_picks = 1  # no user has more items than m
+        k, n_places = channel.size, d + m
+        either = channel.p * Fraction(k - 1, n_places - 1)
+        neither = (k * (k - 1) - either * m * (m - 1 + 2 * d)) / (d * (d - 1))
+        laws = [(s, law_of(channel, s)) for s in sets(d, m)]
+        worst = max(
+            float(max(law[y] for _, law in laws) / min(law[y] for _, law in laws))
+            for y in laws[0][1]
+        )
+        off = Fraction(0)
+        for own, law in laws:
+            for v in range(d):
+                expected = channel.p if v + 1 in own else channel.q
+                assert sum(share for y, share in law.items() if v in y) == expected
+            for v, w in combinations(range(d), 2):
+                both = sum(share for y, share in law.items() if v in y and w in y)
+                off = max(off, abs(both - (either if {v + 1, w + 1} & {*own} else neither)))
+        assert off < Fraction(1, 2**50)
+        assert 0 <= np.exp(epsilon) - worst < 1e-12 * worst + 1e-15
+        rows.append(
+            [f"{d}", f"{m}", f"{epsilon:g}", f"{k}", f"{len(laws)}", f"{comb(n_places, k)}"]
+        )
+    print(markdown(["d", "m", "epsilon", "k", "sets", "reports"], rows))
+
+
+def sets(d: int, m: int) -> Iterator[tuple[int, ...]]:
+    """Yield every set of at most m of d items, as codes."""
+    for size in range(m + 1):
+        for chosen in combinations(range(d, 0, -1), size):
+            yield (*chosen, *[0] * (m - size))
+
+
+def law_of(channel: ItemOracle, codes: tuple[int, ...]) -> dict[tuple[int, ...], Fraction]:
+    """Return the probability of each report on a set."""
+    return exact_report_distribution(channel, np.array(codes))
+
+
+# -- errors ----------------------------------------------------------------------------------------
+def padded(users: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the estimates of padding and sampling, for users of (n, s) items."""
+    n, s = users.shape
+    filled = np.column_stack([users, np.tile(D + np.arange(m - s), (n, 1))])
+    own = filled[np.arange(n), rng.integers(m, size=n)]
+    return m * OLH(1.0, categories=D + m, random_state=rng).fit(own).frequencies_[:D]
+
+
+def collector(m: int, method: str) -> Callable[[np.ndarray, np.random.Generator], np.ndarray]:
+    """Return what estimates the frequencies of users of (n, s) items."""
+    if method == "padded":
+        return lambda users, rng: padded(users, m, rng)
+
+    def collect(users: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        oracle = ItemOracle(1.0, categories=D, max_items=m, method=method, random_state=rng)
+        return oracle.fit(matrix_of(users)).frequencies_
+
+    return collect
+
+
+def matrix_of(users: np.ndarray) -> np.ndarray:
+    """Return the indicator matrix of users of (n, s) items."""
+    matrix = np.zeros((len(users), D), dtype=bool)
+    np.put_along_axis(matrix, users, True, axis=1)
+    return matrix
+
+
+def errors_section(_: argparse.Namespace) -> None:
+    """Print n times the mean squared error at epsilon 1, by simulation and by formula."""
+    rows, n, n_runs = [], 20_000, 40
+    for m in (5, 10):
+        rng = np.random.default_rng(m)
+        users = np.array([rng.choice(D, m, replace=False) for _ in range(n)])
+        truth = matrix_of(users).mean(axis=0)
+        for method in ("subset", "hash", "padded"):
+            collect = collector(m, method)
+            errors = [np.mean((collect(users, rng) - truth) ** 2) for _ in range(n_runs)]
+            if method == "padded":
+                noise = OLH(1.0).channel(D + m).noise(1)
+                formula = m**2 * np.mean(noise.variance(np.append(truth, np.zeros(m)) / m))
+            else:
+                channel = ItemOracle(1.0, max_items=m, method=method).channel(D)
+                formula = float(np.mean(channel.noise(1).variance(truth)))
+            spread = n * np.std(errors) / n_runs**0.5
+            cells = [f"{n * np.mean(errors):.2f} +- {spread:.2f}", f"{formula:.2f}"]
+            rows.append([f"{m}", method, *cells])
+    print(markdown(["items", "method", "n MSE", "formula"], rows))
+
+
+def zipf_sets(n: int, d: int, exponent: float, rng: np.random.Generator) -> np.ndarray:
+    """Return n users of five different items each, drawn by a Zipf law."""
+    keys = rng.gumbel(size=(n, d)) - exponent * np.log(np.arange(1, d + 1))
+    return np.argpartition(-keys, 5, axis=1)[:, :5]
+
+
+def recall_section(_: argparse.Namespace) -> None:
+    """Print the share of the true top 20 among the estimated top 20, with 10**5 users of five."""
+    rows = []
+    for exponent in (1.0, 0.7):
+        rng, found = np.random.default_rng(0), {name: [] for name in ("subset", "hash", "padded")}
+        users = zipf_sets(100_000, D, exponent, rng)
+        top = {*np.argsort(-matrix_of(users).mean(axis=0))[:20]}
+        for method, recalls in found.items():
+            for _run in range(5):
+                estimate = collector(5, method)(users, rng)
+                recalls.append(len(top & {*np.argsort(-estimate)[:20]}) / 20)
+        cells = [f"{np.mean(x):.2f} +- {np.std(x) / 5**0.5:.2f}" for x in found.values()]
+        rows.append([f"{exponent:g}", *cells])
+    print(markdown(["exponent", "subset", "hash", "padded"], rows))
+
+
+# -- key-value pairs -------------------------------------------------------------------------------
+def values_section(_: argparse.Namespace) -> None:
+    """Print errors and coverage of keys and means: d 100, m 5, n 2 * 10**5, epsilon 1, 40 runs."""
+    header = ["exponent", "n MSE of keys", "RMSE of the means of the top 20", "keys covered"]
+    rows = [[f"{exponent:g}", *values_row(exponent)] for exponent in (1.0, 0.5)]
+    print(markdown([*header, "means of the top 20 covered", "all means", "named of 20"], rows))
+
+
+def values_row(exponent: float) -> list[str]:
+    """Return the row of a Zipf law of the keys."""
+    d, m, n, n_runs, rng = 100, 5, 200_000, 40, np.random.default_rng(0)
+    users = zipf_sets(n, d, exponent, rng)
+    numbers = np.clip(rng.normal(rng.uniform(-0.8, 0.8, d)[users], 0.3), -1, 1)
+    table = np.full((n, d), np.nan)
+    np.put_along_axis(table, users, numbers, axis=1)
+    frame = pd.DataFrame(table)
+    counts = np.bincount(users.ravel(), minlength=d)
+    truth, means = counts / n, np.bincount(users.ravel(), numbers.ravel(), d) / counts
+    top, records = np.argsort(-truth)[:20], []
+    for seed in range(n_runs):
+        oracle = KeyValueOracle(1.0, categories=d, bounds=(-1, 1), max_items=m, random_state=seed)
+        estimate = oracle.fit(frame).estimate_
+        ends, (low, high) = estimate.confidence_interval(0.95), oracle.means_interval(0.95)
+        off = np.where(np.isnan(oracle.means_), 0.0, oracle.means_)[top] - means[top]
+        covers_keys = (ends.low[0] <= truth) & (truth <= ends.high[0])
+        covers = (low <= means) & (means <= high)
+        error, n_named = np.mean((estimate.values[0] - truth) ** 2), np.isfinite(oracle.means_[top])
+        shares = covers_keys.mean(), covers[top].mean(), covers.mean()
+        records.append([n * error, np.mean(off**2), *shares, n_named.sum()])
+    error, squared, *shares, named = np.mean(records, axis=0)
+    return [f"{error:.1f}", f"{squared**0.5:.3f}", *(f"{x:.3f}" for x in shares), f"{named:.1f}"]
+
+
+# -- speed -----------------------------------------------------------------------------------------
+def speed_section(_: argparse.Namespace) -> None:
+    """Print the CPU seconds of fitting a million users, beside SubsetSelection on one item each."""
+    import pyarrow as pa
+
+    rng, n = np.random.default_rng(0), 10**6
+    users = rng.integers(0, 200, (n, 5)) + 204 * np.arange(5)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(users.ravel()), 5)
+    inputs = {
+        "SubsetSelection, one item": (SubsetSelection(1.0, categories=D), users[:, 0]),
+        "subset, indicator matrix": (ItemOracle(1.0, categories=D), matrix_of(users)),
+        "subset, Arrow column": (ItemOracle(1.0, categories=D), column),
+        "hash, Arrow column": (ItemOracle(1.0, categories=D, method="hash"), column),
+    }
+    rows, first = [], 0.0
+    for name, (oracle, X) in inputs.items():
+        start = time.process_time()
+        oracle.fit(X)
+        took = time.process_time() - start
+        first = first or took
+        rows.append([name, f"{took:.1f}", f"{took / first:.2f}"])
+    print(markdown(["", "CPU s", "ratio"], rows))
+
+
+# -- multi-freq-ldpy -------------------------------------------------------------------------------
+_PADDED = """
+import json, sys, time
+import numpy as np
+from multi_freq_ldpy.pure_frequency_oracles import LH
+users = np.load(sys.argv[1]); d, m = int(sys.argv[2]), users.shape[1]
+rng = np.random.default_rng(0); start = time.process_time()
+own = users[np.arange(len(users)), rng.integers(m, size=len(users))].tolist()
+reports = [LH.LH_Client(one, d, 1.0, True) for one in own]
+found = m * np.asarray(LH.LH_Aggregator_MI(reports, d, 1.0, True))
+print(json.dumps([time.process_time() - start, found.tolist()]))
+"""
+PEER_HEADER = ["package", "users", "CPU time per user", "n MSE", "times as fast"]
+
+
+def peer_rows(peers_python: str) -> list[list[str]]:
+    """Return rows for multi-freq-ldpy, which samples an item, and for ours: users of five items.
+
+    Its estimates are clipped at 0 and divided by their sum, which takes away most of their error
+    where nearly all frequencies are as small as here.
+    """
+    import json
+    import tempfile
+
+    rng, n = np.random.default_rng(0), 20_000
+    users = zipf_sets(n, D, 1.0, rng)
+    truth, matrix = matrix_of(users).mean(axis=0), matrix_of(users)
+    with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+        np.save(file, users)
+        file.flush()
+        call = [peers_python, "-c", _PADDED, file.name, f"{D}"]
+        done = subprocess.run(call, capture_output=True, text=True, check=True)
+    theirs, found = json.loads(done.stdout)
+    start = time.process_time()
+    ours = ItemOracle(1.0, categories=D).fit(matrix).frequencies_
+    took = time.process_time() - start
+    oracle = ItemOracle(1.0, categories=D)
+    start = time.process_time()
+    better = EmpiricalBayes(simplex=False).fit(oracle.fit_transform(matrix)).frequencies_
+    both = time.process_time() - start
+    pairs = [
+        ("multi-freq-ldpy, one of five", theirs, np.array(found)),
+        ("ItemOracle", took, ours),
+        ("ItemOracle and EmpiricalBayes", both, better),
+    ]
+    return [
+        [
+            name,
+            f"{n:,}",
+            f"{s / n * 1e6:,.1f} us",
+            f"{n * np.mean((f - truth) ** 2):.1f}",
+            f"{theirs / s:,.0f}",
+        ]
+        for name, s, f in pairs
+    ]
+
+
+def peer_section(arguments: argparse.Namespace) -> None:
+    """Print the time per user and the error of multi-freq-ldpy and of ours."""
+    print(markdown(PEER_HEADER, peer_rows(arguments.peers_python)))
+
+
+SECTIONS = {
+    "laws": laws_section,
+    "errors": errors_section,
+    "recall": recall_section,
+    "values": values_section,
+    "speed": speed_section,
+    "peer": peer_section,
+}
+
+if __name__ == "__main__":
+    main()

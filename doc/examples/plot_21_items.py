@@ -1,0 +1,65 @@
+"""
+Several items a user
+====================
+
+Users have several items each: apps, symptoms, languages. A :class:`~sklearn_ldp.ItemOracle` reports
+on the whole set at once. The usual way fills each set up with dummies, and reports one item of it
+at random, which multiplies the variance several times.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_ldp import OLH, EmpiricalBayes, ItemOracle, KeyValueOracle
+
+D, N_USERS, MAX_ITEMS = 60, 50_000, 5
+rng = np.random.default_rng(0)
+popularity = -np.log(np.arange(1, D + 1))
+order = np.argsort(-(rng.gumbel(size=(N_USERS, D)) + popularity), axis=1)
+sizes = rng.integers(0, MAX_ITEMS + 1, N_USERS)  # 0 to 5 items each
+users = np.zeros((N_USERS, D), dtype=bool)
+np.put_along_axis(users, order[:, :MAX_ITEMS], np.arange(MAX_ITEMS) < sizes[:, None], axis=1)
+truth = users.mean(axis=0)
+
+# %%
+# A boolean matrix with a column for each category is one of the containers of sets.
+oracle = ItemOracle(1.0, categories=D, max_items=MAX_ITEMS, random_state=0)
+estimate = oracle.fit_transform(users)
+better = EmpiricalBayes(simplex=False).fit_transform(estimate)
+
+# %%
+# The usual way: categories from 60 on are dummies.
+filled = np.where(np.arange(MAX_ITEMS) < sizes[:, None], order[:, :MAX_ITEMS], D + np.arange(5))
+sampled = filled[np.arange(N_USERS), rng.integers(MAX_ITEMS, size=N_USERS)]
+single = OLH(1.0, categories=D + MAX_ITEMS, random_state=0).fit(sampled).frequencies_
+padded = MAX_ITEMS * single[:D]
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+place = np.arange(20)
+left.plot(place, truth[:20], "k-", label="true")
+for values, label in (
+    (padded, "filled up, and one sampled"),
+    (estimate.values[0], "ItemOracle"),
+    (better.values[0], "and EmpiricalBayes"),
+):
+    error = np.sqrt(np.mean((values - truth) ** 2))
+    left.plot(place, values[:20], ".", label=f"{label}: RMSE {error:.3f}")
+left.set(xlabel="item", ylabel="share of users who have it")
+left.legend()
+
+# %%
+# Which `max_items`? Users of more items report a random choice of them, so these are counted too
+# rarely. The sizes of sets must be public, such as those of another survey.
+public_sizes = np.exp(-np.arange(16) / 3)
+table = ItemOracle(1.0, categories=D).plan(public_sizes, N_USERS, frequency=0.2)
+for name in ("std", "bias", "rmse"):
+    right.plot(table["max_items"], np.abs(table[name]), label=name)
+right.set(xlabel="max_items", ylabel="error of an item of 20 %")
+_ = right.legend()
+
+# %%
+# If each item has a number, :class:`~sklearn_ldp.KeyValueOracle` estimates its mean, too.
+ratings = [dict.fromkeys(np.flatnonzero(row).tolist(), 4.0) for row in users[:20_000]]
+values = KeyValueOracle(2.0, categories=D, bounds=(1, 5), max_items=MAX_ITEMS, random_state=0)
+values.fit(ratings)
+print(values.means_[:3].round(1), np.array(values.means_interval())[:, :3].round(1))

@@ -1,0 +1,217 @@
+"""Several items a user, each with a number: frequencies of the items, and means of the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from .._domains import Categories, Domain, ItemDomain, KeyValueDomain
+from .._estimates import FrequencyEstimate
+from .._inference import check_level
+from .._noise import CategoryLaw, Noise, Term
+from .._utils.random import RandomState
+from ._items import ItemOracle, ItemSubsetChannel
+
+_RARE = 2.0  # standard errors that a frequency is above 0 where there is a mean: chosen by hand
+
+
+class SignedSubsetChannel(ItemSubsetChannel):
+    """`ItemSubsetChannel` over two items for each key: the number is drawn to be low or high."""
+
+    # A user has one of the two at most, so their covariance is known: it is that of `SetMechanism`
+    # without users of both, (alpha + beta f) / (p - q)**2 for a key of frequency f.
+
+    def __init__(self, n_keys: int, max_items: int, epsilon: float) -> None:
+        super().__init__(2 * n_keys, max_items, epsilon)
+        self.n_keys, self.n_levels = n_keys, KeyValueDomain.N_LEVELS
+        p, q, d, m, k = float(self.p), float(self.q), 2 * n_keys, max_items, self.size
+        either = p * (k - 1) / (d + m - 1)
+        neither = (k * (k - 1) - either * m * (m - 1 + 2 * d)) / (d * (d - 1))
+        self.alpha = (neither - q * q) / (p - q) ** 2
+        self.beta = (either - neither - q * (p - q)) / (p - q) ** 2
+
+    client_parameters = None  # that of `ItemSubsetChannel` knows no numbers
+
+    def largest_weight(self, n_targets):
+        return super().largest_weight(2 * n_targets)
+
+    def slots(self, codes, coins):
+        chosen = super().slots(codes, coins)
+        keys, levels = np.divmod(chosen - 1, self.n_levels + 1)
+        is_high = coins.integers(self.n_levels, chosen.size).reshape(chosen.shape) < levels
+        return np.where(chosen > 0, 1 + 2 * keys + is_high, 0)
+
+    def noise(self, n_samples):
+        law = CategoryLaw(
+            2 * (self.null_variance + self.alpha),
+            self.slope + 2 * self.beta,
+            half_count=self.half_count,
+            shares_overlap=True,
+        )
+        n = np.asarray(n_samples) if np.ndim(n_samples) else n_samples
+        return Noise([Term(law, 1.0, n)], n, grids=[(law, n)], has_slope=True)
+
+    def signed(self, tallies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Return the estimates of low and high items, of shape (m, n_keys, 2)."""
+        p, q = float(self.p), float(self.q)
+        return ((tallies / sizes[:, None] - q) / (p - q)).reshape(len(tallies), -1, 2)
+
+    def estimate_decoded(self, tallies, sizes):
+        noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
+        return self.signed(tallies, sizes).sum(axis=2), noise
+
+
+class KeyValueOracle(ItemOracle):
+    """How many users have each item, and the mean of a number that comes with it, such as a rating.
+
+    A value maps the items of a user to numbers between public bounds: `fit` and `privatize` take a
+    list of mappings, or a data frame with a column for each item and NaN where a user has none. The
+    categories must be declared: "auto" is refused.
+
+    Each item becomes one of two, low or high, which is drawn such that its mean is the number, and
+    the subsets of :class:`ItemOracle` report on these. The frequency of an item is the sum of its
+    two, and its mean is the share of the high one (the idea is that of PCKV [1]_, which samples one
+    item of a user).
+
+    Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
+    user, for all her items and their numbers; all that is done with reports is free.
+
+    %(parameters)s
+    bounds : (float, float), default=(0, 1)
+        The least and the largest number, which are public. One outside of them is refused.
+    max_items : int, default=5
+        The most items of a user that a report tells of, as for :class:`ItemOracle`.
+
+    %(attributes)s
+    means_ : ndarray of shape (d,)
+        The mean number of each item, among the users who have it; NaN where the frequency is less
+        than two standard errors above 0, as there is next to nobody to take a mean of. The flag
+        "too rare for a mean" of `estimate_` marks these.
+    means_std_ : ndarray of shape (d,)
+        Their standard errors, by the delta method.
+    n_clipped_ : int
+        Number of users with more than `max_items`, of values that were read: do not publish it.
+
+    See Also
+    --------
+    ItemOracle : Without numbers, with less than half of the variance.
+    LocalMean : A single number a user.
+
+    References
+    ----------
+    .. [1] X. Gu, M. Li, Y. Cheng, L. Xiong, Y. Cao, "PCKV: locally differentially private
+       correlated key-value data collection with optimized utility", USENIX Security 2020,
+       https://www.usenix.org/conference/usenixsecurity20/presentation/gu
+
+    Examples
+    --------
+    >>> from sklearn_ldp import KeyValueOracle
+    >>> users = [{"film": 5, "book": 1}, {"film": 4}, {"book": 2}, {}] * 10_000
+    >>> oracle = KeyValueOracle(
+    ...     2.0, categories=["book", "film"], bounds=(1, 5), max_items=2, random_state=0
+    ... )
+    >>> oracle.fit(users).frequencies_.round(1), oracle.means_.round(1)
+    (array([0.5, 0.5]), array([1.5, 4.5]))
+    """
+
+    _parameter_constraints: dict = {
+        **{k: v for k, v in ItemOracle._parameter_constraints.items() if k != "method"},
+        "bounds": "no_validation",  # KeyValueDomain checks them, and says what is wrong
+    }
+    method = "subset"
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        categories: Categories = "auto",
+        input: str = "values",
+        n_shards: int = 10,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        bounds: Any = (0, 1),
+        max_items: int = 5,
+    ) -> None:
+        shared: dict[str, Any] = {"n_shards": n_shards, "random_state": random_state}
+        shared |= {"categories": categories, "max_items": max_items}
+        super().__init__(epsilon, method="subset", input=input, n_jobs=n_jobs, **shared)
+        self.bounds = bounds
+
+    @property
+    def means_(self) -> np.ndarray:
+        """The mean number of each item; NaN where it is too rare."""
+        return self._means()[0]
+
+    @property
+    def means_std_(self) -> np.ndarray:
+        """The standard errors of the means."""
+        return self._means()[1]
+
+    def means_interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Return confidence intervals of the means, within the bounds, by Fieller's method.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that an interval covers its mean, for each of them.
+
+        Returns
+        -------
+        low, high : ndarray of shape (d,)
+            The ends; for an item that may be nobody's these are the bounds.
+
+        Raises
+        ------
+        ValueError
+            If the level is not in [0.5, 1).
+        """
+        check_level(level)
+        f, high, (a, b, c), (least, most) = self._quadratic()
+        # The means t with (high - t f)**2 <= u**2 (a - 2 b t + c t**2).
+        squared = ndtri(0.5 + level / 2) ** 2
+        x, y, z = f**2 - squared * c, high * f - squared * b, high**2 - squared * a
+        with np.errstate(divide="ignore", invalid="ignore"):
+            root = np.sqrt(np.maximum(y**2 - x * z, 0))
+            ends = [
+                np.where(x > 0, end, sign)
+                for end, sign in (((y - root) / x, 0.0), ((y + root) / x, 1.0))
+            ]
+        return tuple(least + (most - least) * np.clip(end, 0, 1) for end in ends)
+
+    def _quadratic(self) -> Any:
+        """What the means follow from: frequencies, those of high items, and variances, by item."""
+        state: Any = self._fitted("means_")
+        channel, (tallies, sizes) = state.mechanism, state.decoded
+        low, high = channel.signed(tallies, sizes)[0].T
+        f, n = low + high, float(np.sum(sizes))
+        plausible = np.clip([low, high], 0, 1)
+        v_low, v_high = channel.null_variance + channel.slope * plausible
+        covariance = channel.alpha + channel.beta * plausible.sum(axis=0)
+        terms = (v_high, v_high + covariance, v_low + v_high + 2 * covariance)
+        # Drawing low and high adds at most the variance of numbers that are all at the bounds.
+        shares = np.clip(high / np.where(f > 0, f, 1), 0, 1)
+        terms = (terms[0] + plausible.sum(axis=0) * shares * (1 - shares), *terms[1:])
+        return f, high, [term / n for term in terms], state.protocol.domain.bounds
+
+    def _means(self) -> tuple[np.ndarray, np.ndarray]:
+        f, high, (a, b, c), (least, most) = self._quadratic()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.where(f > _RARE * np.sqrt(c), high / f, np.nan)
+            std = np.sqrt(a - 2 * b * shares + c * shares**2) / f
+        return least + (most - least) * np.clip(shares, 0, 1), (most - least) * std
+
+    def _estimate_of(self, state: Any) -> FrequencyEstimate:
+        estimate = super()._estimate_of(state)
+        noise: Any = estimate.noise
+        rare = estimate.values < _RARE * np.sqrt(noise.variance(np.clip(estimate.values, 0, 1)))
+        return replace(estimate, flags={"too rare for a mean": rare.all(axis=0)})
+
+    def _domain_of(self, declared: Any) -> ItemDomain:
+        items = Domain.of(declared, self._name)
+        return KeyValueDomain(items, int(self.max_items), self.bounds, self._name)
+
+    def _make_mechanism(self, domain: Any) -> SignedSubsetChannel:
+        return SignedSubsetChannel(domain.size, int(self.max_items), self.epsilon)
