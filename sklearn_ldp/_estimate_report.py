@@ -12,7 +12,7 @@ import numpy as np
 
 from ._utils.files import replacing
 from ._utils.kept import keep
-from ._utils.text import printable
+from ._utils.text import number_texts, printable
 
 _MOST_BARS, _MOST_COLUMNS, _MOST_ROWS = 30, 256, 100
 _BAR, _LINE = "#7ba7d7", "#1d3557"
@@ -255,6 +255,8 @@ def _cell(name: str, row: dict[str, Any], show: Callable[[float], str]) -> str:
     value = row[name]
     if name == "low":
         return f"{show(value)} to {show(row['high'])}"
+    if name == "count":
+        return f"{value:,.0f}"
     if name == "p_value":
         return f"{value:.2g}"
     return show(value) if isinstance(value, float) else printable(value)
@@ -385,7 +387,7 @@ def _whisker(low: float, high: float, y: float) -> str:
 
 
 def _short(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else printable(value)[:16]
+    return number_texts([value])[0] if isinstance(value, float) else printable(value)[:16]
 
 
 def _svg(shapes: Iterable[str], height: int, name: str) -> str:

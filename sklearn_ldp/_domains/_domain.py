@@ -181,6 +181,7 @@ class Domain(Uncached):
         clip: bool = False,
         labels: Sequence[str] | None = None,
         missing: bool = False,
+        scale: str = "linear",
     ) -> Domain:
         """Return the domain of the bins of a number, whose edges are public.
 
@@ -204,6 +205,9 @@ class Domain(Uncached):
             of their own are a part of what clients and servers must agree on.
         missing : bool, default=False
             Whether None is the last category, for users without a number.
+        scale : {"linear", "log"}, default="linear"
+            With a number of bins between bounds above 0: equal bins, or bins whose ends grow by the
+            same factor (with ends rounded to three digits or more), as for amounts of money.
 
         Returns
         -------
@@ -235,8 +239,13 @@ class Domain(Uncached):
         ['[0, 20)', '[20, 40)', '[40, 60)', '[60, 80)', '[80, 100]']
         >>> fifths.encode([19.5, 100, 130]).tolist(), fifths.ends.tolist()
         ([0, 4, 4], [0.0, 20.0, 40.0, 60.0, 80.0, 100.0])
+
+        Bins of money:
+
+        >>> Domain.bins(4, bounds=(100, 1_000_000), clip=True, scale="log").categories.tolist()
+        ['[100, 1,000)', '[1,000, 10,000)', '[10,000, 100,000)', '[100,000, 1,000,000]']
         """
-        return cls._of_factors([BinList(edges, bounds, clip, labels, missing)], "Domain.bins")
+        return cls._of_factors([BinList(edges, bounds, clip, labels, missing, scale)], "Domain.bins")
 
     @classmethod
     def open(cls) -> Domain:
@@ -606,9 +615,10 @@ def ends_of(domain: Any, what: str) -> np.ndarray:
     if ends is None:
         raise ValueError(
             f"{what} needs an estimate of bins between bounds, such as Domain.bins(edges, "
-            "bounds=(0, 100)) or Domain.bins(64, bounds=(0, 100)): bins without bounds= have open "
-            "ends, and missing=True has no place among them. For other categories take ranges of "
-            "positions, or mean(numbers) with the number of each."
+            "bounds=(0, 100)), Domain.bins(64, bounds=(0, 100)), or for money Domain.bins(32, "
+            'bounds=(100, 1_000_000), scale="log"): bins without bounds= have open ends, and '
+            "missing=True has no place among them. For other categories take ranges of positions, "
+            "or mean(numbers) with the number of each."
         )
     return ends
 

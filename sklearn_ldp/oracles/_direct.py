@@ -25,7 +25,8 @@ class GRR(BaseOracle):
               q = \\frac{1}{e^\\epsilon + d - 1},
 
     (2020 paper, Eq. 1). Its variance grows with the number of categories: it is the most accurate
-    oracle while ``d - 2 < 3 exp(epsilon)``. A report is one integer, the code of a category; the
+    oracle for few (up to 5 at epsilon 1, and 29 at 3; :func:`~sklearn_ldp.best_oracle` knows), and
+    better than OUE and OLH while ``d - 2 < 3 exp(epsilon)``. A report is one integer, the code of a category; the
     estimates sum to 1. Plain arrays of reports look alike at every epsilon, so nothing but the
     protocol that they know (:class:`~sklearn_ldp.collection.Reports`) tells a wrong one.
 
@@ -38,8 +39,7 @@ class GRR(BaseOracle):
 
     See Also
     --------
-    OUE : Better for large domains, with d bits per report.
-    OLH : Better for large domains, with two integers per report.
+    sklearn_ldp.best_oracle : Which oracle to take.
 
     References
     ----------

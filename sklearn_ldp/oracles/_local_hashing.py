@@ -82,8 +82,7 @@ class OLH(BaseOracle):
 
     See Also
     --------
-    OUE : The same accuracy with d bits per report.
-    GRR : Better for small domains.
+    sklearn_ldp.best_oracle : Which oracle to take.
 
     References
     ----------

@@ -59,6 +59,7 @@ class ProjectiveGeometryResponse(BaseOracle):
 
     See Also
     --------
+    sklearn_ldp.best_oracle : Which oracle to take.
     OLH : Nearly as accurate, with two integers per report.
     SubsetSelection : The optimum, with large reports.
 

@@ -74,6 +74,7 @@ class SubsetSelection(BaseOracle):
 
     See Also
     --------
+    sklearn_ldp.best_oracle : Which oracle to take.
     ProjectiveGeometryResponse : Nearly as accurate on large domains, with one integer per report.
 
     References

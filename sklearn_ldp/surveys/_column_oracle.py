@@ -49,9 +49,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
     ----------
     %(domains)s
     oracle : "best", oracle or mapping of str to those, default="best"
-        How a column is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its domain, with
-        reports of at most 64 bits if it has more than 4,096 categories; of an oracle, `epsilon` and
-        `categories` are set. A mapping says it by column; columns that it leaves out have the best
+        How a column is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its domain; of an
+        oracle, `epsilon` and `categories` are set. A mapping says it by column; columns that it leaves out have the best
         oracle.
     weights : mapping of str to float or array-like of shape (n_columns,), default=None
         How much the errors of each column count, > 0; in a mapping, columns left out have weight 1.

@@ -72,9 +72,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         form before any user is asked: see :func:`~sklearn_ldp.surveys.compare_methods`. "split"
         splits the users among the tables asked for. "fourier" needs binary columns.
     oracle : "best" or oracle, default="best"
-        How a table is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its cells, with
-        reports of at most 64 bits if there are more than 4,096 of them; of an oracle, `epsilon` and
-        `categories` are set.
+        How a table is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its cells; of an
+        oracle, `epsilon` and `categories` are set.
     weights : mapping of str or tuple of str to float, default=None
         How much the errors of each table count, > 0; tables left out have weight 1. A column stands
         for all tables with it, so that ``weights={"income": 100}`` is for a model of incomes. None
