@@ -83,10 +83,14 @@ def _plain(name: str) -> str:
     return re.sub("[-_ ]", "", name).casefold()
 
 
-def make_oracle(arguments: Any, categories: Any) -> oracles.BaseOracle:
+def make_oracle(
+    arguments: Any, categories: Any, *, in_browsers: bool = False
+) -> oracles.BaseOracle:
     """Return the oracle of ``--oracle``, or the best one, and ``--epsilon``, without a seed."""
     if arguments.oracle is None:
-        return oracles.best_oracle(arguments.epsilon, categories)
+        known: Any = [oracles.GRR(), oracles.SubsetSelection(), oracles.OLH()]
+        candidates = known if in_browsers else None
+        return oracles.best_oracle(arguments.epsilon, categories, candidates=candidates)
     return oracle_class(arguments.oracle)(arguments.epsilon, categories=categories)
 
 

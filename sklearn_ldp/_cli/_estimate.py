@@ -1,7 +1,7 @@
 """The command ``sklearn-ldp estimate``.
 
 Simulate a collection under epsilon-local differential privacy: the value of each user in FILE is
-randomised as her own device would do it, and the server's estimate of the frequencies is written
+randomised as their own device would do it, and the server's estimate of the frequencies is written
 as a table with one row per category:
 
   category   the category

@@ -245,7 +245,8 @@ class Domain(Uncached):
         >>> Domain.bins(4, bounds=(100, 1_000_000), clip=True, scale="log").categories.tolist()
         ['[100, 1,000)', '[1,000, 10,000)', '[10,000, 100,000)', '[100,000, 1,000,000]']
         """
-        return cls._of_factors([BinList(edges, bounds, clip, labels, missing, scale)], "Domain.bins")
+        bins = BinList(edges, bounds, clip, labels, missing, scale)
+        return cls._of_factors([bins], "Domain.bins")
 
     @classmethod
     def open(cls) -> Domain:

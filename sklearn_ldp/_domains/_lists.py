@@ -236,7 +236,7 @@ def _inner_edges(edges: Any, low: float, high: float, scale: str) -> np.ndarray:
     """Return the edges between bins, of shape (n_bins - 1,)."""
     if scale not in ("linear", "log"):
         raise ValueError(f'Domain.bins needs scale= to be "linear" or "log", got {scale!r}.')
-    if scale == "log" and not (isinstance(edges, Integral) and 0 < low):
+    if scale == "log" and not (isinstance(edges, Integral) and low > 0):
         raise ValueError(
             'Domain.bins(scale="log") makes a number of bins between bounds above 0, got '
             f"{edges!r} and the lower bound {low:g}: Domain.bins(32, bounds=(100, 1_000_000), "

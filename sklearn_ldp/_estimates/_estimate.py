@@ -767,9 +767,9 @@ class FrequencyEstimate(Kept):
         -------
         FrequencyDisplay, DistributionDisplay or TrendDisplay
             The display, with the axes in `ax_` and the figure in `figure_`. Several estimates with
-            `row_names` are drawn by :class:`~sklearn_ldp.inspection.TrendDisplay`. Bins between bounds
-            are drawn by :class:`~sklearn_ldp.inspection.DistributionDisplay`, unless `ax` is a
-            single one or there is an argument of the other display, such as `k` or `queries`. All
+            `row_names` are drawn by :class:`~sklearn_ldp.inspection.TrendDisplay`. Bins between
+            bounds are drawn by :class:`~sklearn_ldp.inspection.DistributionDisplay`, unless `ax` is
+            a single one or there is an argument of the other display, such as `k` or `queries`. All
             else is drawn by :class:`~sklearn_ldp.inspection.FrequencyDisplay`.
         """
         if len(self) > 1 and self.row_names is not None:

@@ -311,8 +311,8 @@ class TrendDisplay(BaseDisplay):
         n_rows, d = estimate.shape
         if n_rows < 2:
             raise ValueError(
-                "TrendDisplay needs several estimates, got one: estimate.plot() draws a single one, "
-                "and estimate_by_group makes one per week."
+                "TrendDisplay needs several estimates, got one: estimate.plot() draws a single "
+                "one, and estimate_by_group makes one per week."
             )
         if categories is None:
             places = np.argsort(-estimate.values.mean(axis=0), kind="stable")[:k]

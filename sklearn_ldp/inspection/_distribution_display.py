@@ -150,7 +150,8 @@ class DistributionDisplay(EstimateDisplay):
         density = distribution = marked = None
         n_ranges = min(n_ranges, d)
         edges = np.arange(n_ranges + 1) * d // n_ranges
-        widths, probabilities = _widths(ends)(ends[edges]), np.ravel(np.asarray(quantiles, dtype=float))
+        widths = _widths(ends)(ends[edges])
+        probabilities = np.ravel(np.asarray(quantiles, dtype=float))
         with suppress(ValueError):  # if noise is not known, or that of single bins, or raw values
             low, high = _band(raw, level, edges[:-1], edges[1:])
             density = (ends[edges], low / widths, high / widths)

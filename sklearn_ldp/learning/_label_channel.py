@@ -18,10 +18,10 @@ from ..oracles import GRR, SubsetSelection
 
 
 def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) -> np.ndarray:
-    """Return what is known of the true label of each user from her randomised one, without bias.
+    """Return what is known of the true label of each user from their randomised one, without bias.
 
-    Labels come from randomised response: a user reports her class with probability p, and any other
-    one with probability q. The corrected label of class k is
+    Labels come from randomised response: a user reports their class with probability p, and any
+    other one with probability q. The corrected label of class k is
 
     .. math:: \\tilde y_k = \\frac{1[y' = k] - q}{p - q},
 

@@ -20,7 +20,6 @@ from ._projective import ProjectiveGeometryResponse
 from ._subset import SubsetSelection, best_subset_channel
 from ._unary import OUE, SUE
 
-
 # Reports of larger domains have a limited number of bits: the most accurate ones name a large set.
 _SMALL_DOMAIN, _SMALL_REPORT = 1 << 12, 64
 
@@ -168,9 +167,10 @@ def best_oracle(
     epsilon 1, and 29 at 3), :class:`~sklearn_ldp.SubsetSelection` for more, whose reports have up
     to one bit a category. Beyond 4,096 categories reports have at most 64 bits, which leaves
     :class:`~sklearn_ldp.ProjectiveGeometryResponse` or :class:`~sklearn_ldp.OLH`; up to epsilon 4
-    their variance is less than 1 % above the least. Among oracles within 0.01 % of the least variance, that with the smallest reports is
-    taken. Browsers have a client for all of these but projective geometry response, where OLH
-    stands in for it (:func:`~sklearn_ldp.collection.client_module`).
+    their variance is less than 1 % above the least. Among oracles within 0.01 % of the least
+    variance, that with the smallest reports is taken. Browsers have a client for all of these but
+    projective geometry response, where OLH stands in for it
+    (:func:`~sklearn_ldp.collection.client_module`).
 
     Parameters
     ----------

@@ -43,13 +43,14 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
 
     A table (a marginal of the joint distribution) has the frequencies of all combinations of the
     categories of a few columns. Each user reports once, with the whole budget, and all reports tell
-    about all tables. How she is asked depends on the columns and on epsilon:
+    about all tables. How they are asked depends on the columns and on epsilon:
 
-    - "split": she draws one of the tables asked for, and reports her cell in it. Or the users are
+    - "split": they draw one of the tables asked for, and report their cell in it. Or the users are
       split among larger tables, from each of which several of those asked for follow.
-    - "fourier": for binary columns, she draws a set of columns and reports the parity of her values
+    - "fourier": for binary columns, they draw a set of columns and report the parity of their
+      values
       in them. Tables are made of these parities (their Fourier coefficients).
-    - "joint": she reports her combination of all columns, where there are not many.
+    - "joint": they report their combination of all columns, where there are not many.
 
     The raw tables are unbiased, with intervals; one that nobody happens to tell about, where fewer
     users come than were expected, has no rows. Tables that share columns do not agree with each
@@ -58,7 +59,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
     that agree.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user, for her whole record; all that is done with reports is free. What a user was asked is
+    user, for their whole record; all that is done with reports is free. What a user was asked is
     public.
 
     Parameters
