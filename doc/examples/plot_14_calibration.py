@@ -13,7 +13,8 @@ corrected.
 # The people
 # ----------
 # A module beside this example, :download:`shared_incomes.py </examples/shared_incomes.py>`, reads
-# Adult census income where it is there. Otherwise it makes up people with the same columns.
+# the census incomes "Adult" if their files are there. Otherwise it makes up people with the same
+# columns.
 
 import matplotlib.pyplot as plt
 import numpy as np
