@@ -25,7 +25,7 @@ _MAX_HASH_RANGE = 1 << 20
 
 
 class OLH(BaseOracle):
-    """Optimised local hashing: the oracle for large domains, with reports of two integers.
+    """Optimised local hashing: reports of two integers, however large the domain is.
 
     Say `epsilon` and `categories`; the defaults of the rest are good.
 

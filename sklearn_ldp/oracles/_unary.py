@@ -17,7 +17,7 @@ _BITS_APART = 256  # up to here reports are easier to read, and small enough
 
 
 class OUE(BaseOracle):
-    """Optimised unary encoding: the oracle for large domains, with a bit per category.
+    """Optimised unary encoding: reports of a bit per category.
 
     Say `epsilon` and `categories`; the defaults of the rest are good.
 
@@ -40,7 +40,7 @@ class OUE(BaseOracle):
     See Also
     --------
     OLH : The same accuracy with two integers per report.
-    GRR : Better for small domains.
+    sklearn_ldp.best_oracle : Which oracle to take.
 
     References
     ----------

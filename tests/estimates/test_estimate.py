@@ -887,10 +887,8 @@ def test_rows_by_their_names():
     np.testing.assert_array_equal(decades["1990s"].values, raw.values[1:])
     assert decades["1980s"]["yes"] == raw[0]["yes"]
     assert dataclasses.replace(raw[:1], row_names=["yes"])["yes"] == raw[0]["yes"]  # the category
-    assert replace(decades, row_names=[("F", "1980s"), ("M", "1980s")])["M", "1980s"].shape == (
-        1,
-        2,
-    )
+    cells = dataclasses.replace(raw, row_names=[("F", "1980s"), ("M", "1980s")])
+    assert cells["M", "1980s"].shape == (1, 2)
     with pytest.raises(ValueError, match="select one first"):
         decades["yes"]
 
