@@ -45,6 +45,6 @@ for name, estimate in {"raw": raw, "Norm-Sub": consistent}.items():
 # A picture invites us to pick out the states that stand out, and an interval that holds for each
 # state by itself does not hold for those. The display therefore draws wider ones: with a
 # probability of 95 %, all 51 hold at once.
-display = FrequencyDisplay.from_estimate(raw, truth=truth, k=None)
+display = FrequencyDisplay.from_estimate(raw, truth=truth, k=20)
 FrequencyDisplay.from_estimate(consistent, ax=display.ax_)
-_ = display.ax_.set_title("51 states, a million users, epsilon 1")
+_ = display.ax_.set_title("The 20 largest of 51 states, a million users, epsilon 1")

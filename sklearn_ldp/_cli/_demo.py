@@ -136,7 +136,7 @@ def _in_points(mse: Any) -> Any:
 
 
 def _draw(estimates: dict, states: Any, path: Path) -> str:
-    """Draw a dozen states, the truth beside the best estimate, before and after post-processing."""
+    """Draw a dozen states: the truth, the best estimate, and what post-processing makes of it."""
     try:
         import matplotlib  # noqa: F401
         from matplotlib.figure import Figure
@@ -150,32 +150,26 @@ def _draw(estimates: dict, states: Any, path: Path) -> str:
     by_size = np.argsort(-truth, kind="stable")
     shown = by_size[np.linspace(0, len(truth) - 1, _STATES).astype(int)]
     low, high = raw.confidence_interval(_LEVEL, simultaneous=True)
-    figure = Figure(figsize=(10, 4.6), layout="constrained")
-    axes = figure.subplots(1, 2, sharex=True, sharey=True)
-    titles = (
-        f"The raw estimate, with {100 * _LEVEL:g} % intervals",
-        "After EmpiricalBayes, at no privacy cost",
-    )
-    for ax, estimate, title in zip(axes, (raw, after), titles, strict=True):
-        ends = (low[0, shown], high[0, shown]) if estimate is raw else None
-        FrequencyDisplay(
-            states.categories[shown],
-            estimate.values[0, shown],
-            interval=ends,
-            truth=truth[shown],
-            name="estimate",
-            orientation="horizontal",
-        ).plot(ax)
-        error = _in_points(np.mean((estimate.values[0] - truth) ** 2))
-        ax.set(title=title, ylabel="")
-        ax.set_xlabel(f"share of residents, in %\n(error of all {len(truth)}: {error:.2f} points)")
-        ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=None, symbol=""))
-        ax.legend(loc="lower right", frameon=False)
-    first = shown[0]
+    figure = Figure(figsize=(5.8, 5.0), layout="constrained")
+    ax = figure.subplots()
+    names, look = states.categories[shown], {"orientation": "horizontal"}
+    before = f"raw estimate, {100 * _LEVEL:g} % interval"
+    ends = (low[0, shown], high[0, shown])
+    FrequencyDisplay(
+        names, raw.values[0, shown], interval=ends, truth=truth[shown], name=before, **look
+    ).plot(ax)
+    name = "after EmpiricalBayes"
+    FrequencyDisplay(names, after.values[0, shown], name=name, **look).plot(ax)
+    errors = [_in_points(np.mean((one.values[0] - truth) ** 2)) for one in (raw, after)]
+    ax.set(ylabel="", xlabel="share of residents, in %")
     figure.suptitle(
-        f"{states.n_samples:,} users, epsilon {raw.oracle.epsilon:g}: {states.categories[first]} "
-        f"{raw.values[0, first]:.1%} estimated, {truth[first]:.1%} true"
+        f"{states.n_samples:,} users, epsilon {raw.oracle.epsilon:g}: {names[0]} "
+        f"{100 * raw.values[0, shown[0]]:.1f} % estimated, {100 * truth[shown[0]]:.1f} % true\n"
+        f"Error of all {len(truth)}: {errors[0]:.2f} points, {errors[1]:.2f} after EmpiricalBayes",
+        fontsize="medium",
     )
+    ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=None, symbol=""))
+    ax.legend(loc="lower right", frameon=False)
     make_folder(path)
     with replacing(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=120)

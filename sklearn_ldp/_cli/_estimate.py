@@ -10,7 +10,7 @@ as a table with one row per category:
   frequency  after post-processing
   count      the frequency times the number of users
   interval   how the intervals hold: those of all categories at once, so that rows may be sorted
-             and picked, and of the raw estimate
+             and picked
 
 These are the columns of `to_frame(interval=..)` in Python.
 
@@ -363,11 +363,10 @@ def _written(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str
 def _columns(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
     numbers = table_columns(estimate, arguments.level)
     numbers.setdefault("frequency", numbers["estimate"])  # without a post-processor
-    said = at_level(arguments.level, estimate.states_errors)
     columns = {
         "category": raw.categories,
         **{name: numbers[name][0] for name in _NUMBERS},
-        "interval": np.full(raw.shape[1], said),
+        "interval": np.full(raw.shape[1], at_level(arguments.level)),
         **(raw.flags or {}),
     }
     if arguments.sort == "frequency":

@@ -392,23 +392,19 @@ def occurring(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def refuse_missing(name: str, where: str = "", *, is_listed: bool = True) -> None:
-    declared = (
-        ", or declare a category for them (None in a list, missing=True in Domain.bins)"
-        if is_listed
-        else ""
-    )
+    declared = "declare one (None in a list, missing=True in Domain.bins), or " if is_listed else ""
     raise ValueError(
         f"Input X contains NaN (or another missing value){where}, and {name} has no category for "
-        f"it: drop those users{declared}."
+        f'it: {declared}let clients report a stand-in (missing="report"); who is left out is seen.'
     )
 
 
 def refuse_infinite(values: np.ndarray, name: str) -> None:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError(
-            f"Input X contains NaN or infinity, and {name} has no category for it: drop those "
-            "users, or declare a category for missing values (None in a list, missing=True in "
-            "Domain.bins)."
+            f"Input X contains NaN or infinity, and {name} has no category for it: declare one for "
+            "missing values (None in a list, missing=True in Domain.bins), or let clients report a "
+            'stand-in (missing="report"); who is left out is seen.'
         )
 
 

@@ -537,7 +537,7 @@ class FrequencyEstimate(Kept):
             "count" (of users) and "interval" instead, and "row" before them if there are several
             estimates. All intervals of an estimate hold at once, so the frame may be sorted and
             cut; "interval" says that, with the level, as in "95 % at once". They are those of the
-            raw estimate, and of "frequency" only where it states its errors and they follow it.
+            column before them: of "estimate", or of "frequency" where it states its errors.
             Raw values below 0 or above 1 are ends of their intervals. Each of the `flags` has a
             column after them. The command line writes the same columns.
 
@@ -557,7 +557,7 @@ class FrequencyEstimate(Kept):
             tidy = {"row": np.repeat(names, d), **tidy}
         flags = {name: np.tile(flag, n) for name, flag in (self.flags or {}).items()}
         numbers = {name: column.ravel() for name, column in columns.items()}
-        said = {"interval": at_level(interval, self.states_errors)}
+        said = {"interval": at_level(interval)}
         return pd.DataFrame({**tidy, **numbers, **said, **flags})
 
     def summary(self, level: float = 0.95) -> DataFrame:

@@ -154,8 +154,8 @@ def _refuse_missing(given: Any, labels: np.ndarray, name: str, where: str) -> No
         listed = list(given)
     if any(is_missing(label) for label in listed):
         raise ValueError(
-            f"{name} got a missing label (None or NaN) {where}: leave these users out, or give the "
-            "missing label a name of its own, such as 'unknown', which is then one of the classes."
+            f"{name} got a missing label (None or NaN) {where}: give it a name of its "
+            "own, such as 'unknown', which is then one of the classes."
         )
 
 
@@ -178,7 +178,7 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
     except TypeError:  # labels that cannot be sorted
         raise ValueError(
             f"{name} needs labels that are all numbers or all strings, got others among them, such "
-            "as None: drop those users, or give missing labels a class of their own."
+            "as None: give missing labels a class of their own."
         ) from None
     return labels
 

@@ -866,7 +866,7 @@ def test_a_tidy_frame(n_estimates):
     np.testing.assert_array_equal(tidy[["low", "high"]], np.c_[low.ravel(), high.ravel()])
     np.testing.assert_array_equal(tidy["estimate"], raw.values.ravel())
     np.testing.assert_allclose(tidy["count"], 1000 * estimate.values.ravel(), atol=0.05)
-    assert set(tidy["interval"]) == {"90 % at once, of raw"}
+    assert set(tidy["interval"]) == {"90 % at once"}
     named = ["category", "estimate", "low", "high", "frequency", "count", "interval"]
     assert tidy.columns.tolist() == (named if n_estimates == 1 else ["row", *named])
     summary = raw.summary(0.9)
