@@ -152,7 +152,8 @@ def _draw(estimates: dict, states: Any, path: Path) -> str:
     low, high = raw.confidence_interval(_LEVEL, simultaneous=True)
     figure = Figure(figsize=(5.8, 5.0), layout="constrained")
     ax = figure.subplots()
-    names, look = states.categories[shown], {"orientation": "horizontal"}
+    names = states.categories[shown]
+    look: Any = {"orientation": "horizontal"}
     before = f"raw estimate, {100 * _LEVEL:g} % interval"
     ends = (low[0, shown], high[0, shown])
     FrequencyDisplay(
