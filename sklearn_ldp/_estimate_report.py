@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from os import PathLike
@@ -319,14 +320,20 @@ def _bars(rows: list[dict[str, Any]], part: dict[str, Any], n: int) -> str:
 def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
     """Columns in their order, as high as their shares for each unit of their widths."""
     value, height = part["value"], 220
-    widths = np.array([row["to"] - row["from"] for row in rows], dtype=float)
+    on_axis: Any = math.log10 if part.get("scale") == "log" else float
+    widths = np.array([on_axis(row["to"]) - on_axis(row["from"]) for row in rows])
     per = widths.mean() / widths  # columns of one width are as high as their shares
     ends = [
         [x * one for x in (row.get("low", row[value]), row.get("high", row[value]), row[value])]
         for row, one in zip(rows, per, strict=True)
     ]
     least, most = _scale(ends, part)
-    at, up = _Place(rows[0]["from"], rows[-1]["to"]), _Place(least, most, height, 16)
+    along = _Place(on_axis(rows[0]["from"]), on_axis(rows[-1]["to"]))
+    up = _Place(least, most, height, 16)
+
+    def at(number: float) -> float:
+        return along(on_axis(number))
+
     shapes = []
     for (low, high, one), row in zip(ends, rows, strict=True):
         left, right = at(row["from"]), at(row["to"])

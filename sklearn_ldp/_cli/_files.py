@@ -204,9 +204,7 @@ def _cells(source: Source, column: int, codes: Codes | None) -> Iterator[str]:
 
 def _not_empty(value: str, source: Source, number: int, codes: Codes | None) -> str:
     if not value and (codes is None or codes.find(value) is None):
-        raise ValueError(
-            f"{source.name}, line {number}: the value is empty. {_NO_VALUE}."
-        )
+        raise ValueError(f"{source.name}, line {number}: the value is empty. {_NO_VALUE}.")
     return value
 
 

@@ -624,6 +624,15 @@ def ends_of(domain: Any, what: str) -> np.ndarray:
     return ends
 
 
+def is_log(ends: np.ndarray | None) -> bool:
+    """Return whether bins are rather equal on a logarithmic axis, and belong on one."""
+    # Chosen by hand: ages in bins of growing width stay on a linear one.
+    if ends is None or ends[0] <= 0:
+        return False
+    spread, of_logs = (x.max() / x.min() for x in (np.diff(ends), np.diff(np.log(ends))))
+    return bool(spread > 10 and of_logs < 3)
+
+
 class UnlistedDomain(Domain):
     """Base of the domains whose categories nobody lists."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from .._domains import is_log
 from .._noise import Noise
 from .._utils.text import number_texts
 from ..queries import between
@@ -44,7 +45,7 @@ def describe_estimate(estimate: Any, level: float, question: str) -> dict[str, A
     try:
         columns = table_columns(estimate, level)
         table |= {name: column[0].tolist() for name, column in columns.items()}
-        table |= {"interval": [interval] * d}
+        table |= {"interval": [at_level(level)] * d}
         may = _surely(raw, level, labels)
         may_not += _not_surely(estimate, raw, columns["low"][0], columns["high"][0])
     except ValueError as error:  # the noise, or the raw values, are not known
@@ -66,6 +67,7 @@ def describe_estimate(estimate: Any, level: float, question: str) -> dict[str, A
         "is_ordered": _is_ordered(estimate),
         "rows": [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)],
         "ranges": _ranges(estimate, level, value),
+        "scale": "log" if is_log(getattr(estimate.domain, "ends", None)) else "linear",
         "may_be_said": may,
         "may_not_be_said": may_not,
         "made_by": _made_by(estimate, level),

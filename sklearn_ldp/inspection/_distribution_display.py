@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._domains import ends_of
+from .._domains import ends_of, is_log
 from .._inference import Estimate
 from .._inference import quantiles as quantiles_of
 from .._utils.text import number_texts
@@ -218,7 +218,7 @@ class DistributionDisplay(EstimateDisplay):
             self.errorbar_ = self._mark_quantiles(axes[1], look["color"], n_others)
         axes[0].axhline(0, color="grey", linewidth=0.8, zorder=0)
         axes[0].set_ylabel("density")
-        if _is_log(self.ends):
+        if is_log(self.ends):
             axes[0].set(xscale="log", ylabel="share for a factor of 10")
         if self.ends[-1] >= 1e4:
             axes[1].xaxis.set_major_formatter("{x:,.12g}")
@@ -281,18 +281,9 @@ class DistributionDisplay(EstimateDisplay):
         )
 
 
-def _is_log(ends: Any) -> bool:
-    """Whether bins are rather equal on a logarithmic axis."""
-    # Chosen by hand: ages in bins of growing width stay on a linear one.
-    if ends[0] <= 0:
-        return False
-    spread, of_logs = (x.max() / x.min() for x in (np.diff(ends), np.diff(np.log(ends))))
-    return bool(spread > 10 and of_logs < 3)
-
-
 def _widths(ends: Any) -> Any:
     """Return the function of ends that gives the widths that densities are for."""
-    return (lambda x: np.diff(np.log10(x))) if _is_log(ends) else np.diff
+    return (lambda x: np.diff(np.log10(x))) if is_log(ends) else np.diff
 
 
 def _band(

@@ -254,3 +254,16 @@ def test_means_and_differences():
 def test_a_wrong_level_is_refused(kind):
     with pytest.raises(ValueError, match="must fulfil 0.5 <= level < 1, got 95"):
         kinds()[kind].report(95)
+
+
+def test_money_is_drawn_on_a_logarithmic_axis():
+    """Equal bins of the scale make columns of one width, with numbers as people write them."""
+    bins = Domain.bins(16, bounds=(100, 1_000_000), scale="log")
+    report = OUE(3.0, categories=bins, random_state=0).simulate(np.full(16, 500)).report()
+    widths = [
+        float(one)
+        for one in re.findall(r'<rect x="[^"]*" y="[^"]*" width="([\d.]+)%"', report.html)
+    ]
+    assert len(widths) == 16
+    assert max(widths) < 1.05 * min(widths)
+    assert ">1,000,000</text>" in report.html
