@@ -16,7 +16,8 @@ from ..queries import Queries, as_query_set
 from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged, name_ticks
 
 _MOST_DRAWN, _MOST_NAMES = 256, 64  # categories in order; names beside the axis of a usual figure
-_LONG, _ROW = 10, 0.16  # letters of a name that is turned, and inches of a row; chosen by hand
+# Letters of a name that is turned, inches of a row, and letters side by side; chosen by hand.
+_LONG, _ROW, _MOST_LETTERS = 10, 0.16, 40
 # How far the first, second, .. estimate stands beside its category: the first few, far apart.
 _SHIFTS = (0.0, 0.32, -0.32, 0.16, -0.16, 0.48, -0.48)
 
@@ -292,10 +293,11 @@ class FrequencyDisplay(EstimateDisplay):
         names.set_label_text(self._names_label())
         if self.by == "category":
             n = len(self.categories)
-            rotation = 90 if is_vertical else 0
             named = np.arange(0, n, -(-n // _MOST_NAMES))
-            look = {"rotation": rotation, "fontsize": "small"}
-            name_ticks(names, named + 1, [self.categories[i] for i in named], **look)
+            texts = [str(self.categories[i]) for i in named]
+            is_crowded = sum(len(text) + 2 for text in texts) > _MOST_LETTERS
+            look = {"rotation": 90 if is_vertical and is_crowded else 0, "fontsize": "small"}
+            name_ticks(names, named + 1, texts, **look)
             (ax.set_xlim if is_vertical else ax.set_ylim)(0.4, n + 0.6)
             names.grid(True, color="0.93", linewidth=0.6)
             ax.set_axisbelow(True)
