@@ -58,6 +58,7 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"__init__|shared_",  # what examples import is no example
     "download_all_examples": False,
     "show_memory": False,
+    "thumbnail_size": (640, 448),
     "show_signature": False,
     "write_computation_times": False,
     "remove_config_comments": True,

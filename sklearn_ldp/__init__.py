@@ -13,8 +13,7 @@ _HOMES = {
     "model_selection": "HeldOutSearch SyntheticSearch",
     "oracles": """
         BLH GRR OLH OUE SUE HadamardResponse ItemOracle KeyValueOracle LocalMean MatrixOracle
-        PrivacyWarning
-        ProjectiveGeometryResponse StringOracle SubsetSelection
+        PrivacyWarning ProjectiveGeometryResponse StringOracle SubsetSelection best_oracle
     """,
     "postprocessing": """
         CLS NPMLE Base BaseCut BasePos Calibrate EmpiricalBayes ExactMLE MLEApx MonotoneCDF Norm
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     from .oracles import ProjectiveGeometryResponse as ProjectiveGeometryResponse
     from .oracles import StringOracle as StringOracle
     from .oracles import SubsetSelection as SubsetSelection
+    from .oracles import best_oracle as best_oracle
     from .postprocessing import CLS as CLS
     from .postprocessing import NPMLE as NPMLE
     from .postprocessing import Base as Base

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from os import PathLike
@@ -12,7 +13,7 @@ import numpy as np
 
 from ._utils.files import replacing
 from ._utils.kept import keep
-from ._utils.text import printable
+from ._utils.text import number_texts, printable
 
 _MOST_BARS, _MOST_COLUMNS, _MOST_ROWS = 30, 256, 100
 _BAR, _LINE = "#7ba7d7", "#1d3557"
@@ -255,6 +256,8 @@ def _cell(name: str, row: dict[str, Any], show: Callable[[float], str]) -> str:
     value = row[name]
     if name == "low":
         return f"{show(value)} to {show(row['high'])}"
+    if name == "count":
+        return f"{value:,.0f}"
     if name == "p_value":
         return f"{value:.2g}"
     return show(value) if isinstance(value, float) else printable(value)
@@ -317,14 +320,20 @@ def _bars(rows: list[dict[str, Any]], part: dict[str, Any], n: int) -> str:
 def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
     """Columns in their order, as high as their shares for each unit of their widths."""
     value, height = part["value"], 220
-    widths = np.array([row["to"] - row["from"] for row in rows], dtype=float)
+    on_axis: Any = math.log10 if part.get("scale") == "log" else float
+    widths = np.array([on_axis(row["to"]) - on_axis(row["from"]) for row in rows])
     per = widths.mean() / widths  # columns of one width are as high as their shares
     ends = [
         [x * one for x in (row.get("low", row[value]), row.get("high", row[value]), row[value])]
         for row, one in zip(rows, per, strict=True)
     ]
     least, most = _scale(ends, part)
-    at, up = _Place(rows[0]["from"], rows[-1]["to"]), _Place(least, most, height, 16)
+    along = _Place(on_axis(rows[0]["from"]), on_axis(rows[-1]["to"]))
+    up = _Place(least, most, height, 16)
+
+    def at(number: float) -> float:
+        return along(on_axis(number))
+
     shapes = []
     for (low, high, one), row in zip(ends, rows, strict=True):
         left, right = at(row["from"]), at(row["to"])
@@ -385,7 +394,7 @@ def _whisker(low: float, high: float, y: float) -> str:
 
 
 def _short(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else printable(value)[:16]
+    return number_texts([value])[0] if isinstance(value, float) else printable(value)[:16]
 
 
 def _svg(shapes: Iterable[str], height: int, name: str) -> str:

@@ -29,7 +29,7 @@ from ._domains.values import (
 )
 from ._utils.pandas import import_pandas
 from ._utils.random import RandomState, as_generator
-from ._utils.text import labelled_lines
+from ._utils.text import labelled_lines, number_texts
 from ._utils.typing import Column, Matrix, Series
 
 __all__ = [
@@ -513,7 +513,8 @@ class _Between(_OfBins):
 
     def __init__(self, pairs: np.ndarray, spread: str) -> None:
         self.pairs, self.spread = pairs, spread
-        self.names = [f"[{low:g}, {high:g})" for low, high in pairs.tolist()]
+        ends = iter(number_texts(pairs.ravel().tolist()))
+        self.names = [f"[{low}, {high})" for low, high in zip(ends, ends, strict=True)]
 
     def weights(self, ends):
         low = np.maximum(self.pairs[:, :1], ends[:-1])
@@ -523,7 +524,7 @@ class _Between(_OfBins):
         if outside.size:
             raise ValueError(
                 f"between got {self.names[outside[0]]}, which is outside of the bins: they cover "
-                f"{ends[0]:g} to {ends[-1]:g}."
+                f"{' to '.join(number_texts(ends[[0, -1]]))}."
             )
         whole = np.rint(shares)
         shares = np.where(np.abs(shares - whole) < _ROUNDED, whole, shares)

@@ -458,7 +458,13 @@ def test_between_counts_cut_bins_in_proportion():
     asked = between([(0, 100), (20, 40), (25, 75), (-np.inf, 10), (99, 1e9)])
     answers = OF_AGES.answer(asked)
     assert np.allclose(answers, [[1, 0.06 + 0.24, 0.6, 0.12, 0.004]])
-    assert answers.names == ["[0, 100)", "[20, 40)", "[25, 75)", "[-inf, 10)", "[99, 1e+09)"]
+    assert answers.names == [
+        "[0, 100)",
+        "[20, 40)",
+        "[25, 75)",
+        "[-inf, 10)",
+        "[99, 1,000,000,000)",
+    ]
     uneven = FrequencyEstimate([[0.5, 0.5]], Domain.bins([10], bounds=(0, 100)))
     assert np.allclose(uneven.answer(between([(5, 55)])), [[0.25 + 0.25]])
 

@@ -18,7 +18,7 @@ def table() -> str:
     Returns
     -------
     str
-        One row per oracle: how far its total variance is above the minimax bound at each epsilon
+        One row per oracle: its total variance as a multiple of the minimax bound at each epsilon
         and d, the bits of a report, and the operations to decode a million reports at epsilon 1,
         d 1,024.
     """
@@ -28,16 +28,15 @@ def table() -> str:
     columns = [compare_oracles(*setting)["excess"] for setting in SETTINGS]
     costs = compare_oracles(*BITS)
     for i, oracle in enumerate(costs["oracle"]):
-        excess = [_percent(column[i]) for column in columns]
+        excess = [_multiple(column[i]) for column in columns]
         bits, work = costs["report_bits"][i], costs["decode_operations"][i]
         rows.append([f"`{oracle.removesuffix('()')}`", *excess, f"{bits:,}", f"{work:.1e}"])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _percent(excess: float) -> str:
-    if excess < 5e-4:
-        return "0 %"
-    return f"{100 * excess:.1f} %" if excess < 1 else f"{1 + excess:.3g} ×"
+def _multiple(excess: float) -> str:
+    """The total variance in units of the bound."""
+    return f"{1 + excess:.2f}" if excess < 9 else f"{1 + excess:.0f}"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ estimate consistent.
 
 import numpy as np
 
-from sklearn_ldp import OLH, NormSub
+from sklearn_ldp import NormSub, best_oracle
 from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.inspection import FrequencyDisplay
 from sklearn_ldp.metrics import frequency_mse
@@ -18,11 +18,12 @@ states = load_us_states(n_samples=1_000_000, random_state=0)
 truth = states.counts / states.counts.sum()
 
 # %%
-# The domain is public, so it is declared. Here a histogram stands for the users: one row per state,
-# with its number of users as the weight. With ``random_state=0`` this is a simulation; without it,
-# all random numbers come from a secure source.
-oracle = OLH(epsilon=1.0, categories=states.categories, random_state=0)
-raw = oracle.fit_transform(states.categories, sample_weight=states.counts)
+# One value for each user, and a domain that is public, so it is declared. ``best_oracle`` takes the
+# most accurate oracle for epsilon and this domain. With ``random_state=0`` this is a simulation;
+# without it, all random numbers come from a secure source.
+answers = np.repeat(states.categories, states.counts)
+oracle = best_oracle(1.0, states.categories).set_params(random_state=0)
+raw = oracle.fit_transform(answers)
 raw
 
 # %%
@@ -44,6 +45,6 @@ for name, estimate in {"raw": raw, "Norm-Sub": consistent}.items():
 # A picture invites us to pick out the states that stand out, and an interval that holds for each
 # state by itself does not hold for those. The display therefore draws wider ones: with a
 # probability of 95 %, all 51 hold at once.
-display = FrequencyDisplay.from_estimate(raw, truth=truth, k=None)
+display = FrequencyDisplay.from_estimate(raw, truth=truth, k=20)
 FrequencyDisplay.from_estimate(consistent, ax=display.ax_)
-_ = display.ax_.set_title("51 states, a million users, epsilon 1")
+_ = display.ax_.set_title("The 20 largest of 51 states, a million users, epsilon 1")

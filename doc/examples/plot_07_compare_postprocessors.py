@@ -8,7 +8,22 @@ combinations on frequencies like those that you expect.
 
 import matplotlib.pyplot as plt
 
-from sklearn_ldp import GRR, OLH, OUE, Base, BaseCut, Norm, NormMul, NormSub, PowerNS
+from sklearn_ldp import (
+    BLH,
+    GRR,
+    OLH,
+    OUE,
+    SUE,
+    Base,
+    BaseCut,
+    HadamardResponse,
+    Norm,
+    NormMul,
+    NormSub,
+    PowerNS,
+    ProjectiveGeometryResponse,
+    SubsetSelection,
+)
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.inspection import ErrorCurveDisplay
 from sklearn_ldp.model_selection import simulate_errors
@@ -44,5 +59,6 @@ _ = ErrorCurveDisplay.from_results(study, by="oracle")
 
 # %%
 # All combinations at one epsilon: one row per post-processor, one colour and marker per oracle.
-study = simulate_errors([GRR(), OLH(), OUE()], "all", counts, epsilons=1.0)
-_ = ErrorCurveDisplay.from_results(study, x="postprocessor", by="oracle")
+every = [GRR(), SUE(), OUE(), BLH(), OLH(), HadamardResponse(), ProjectiveGeometryResponse()]
+study = simulate_errors([*every, SubsetSelection()], "all", counts, epsilons=1.0)
+_ = study.plot(x="postprocessor", by="oracle")

@@ -3,16 +3,18 @@
 From a collection to a ROC curve
 ================================
 
-Who earns more than 50,000 dollars a year? Each person sends one randomised report, of her features
-and her income together. We learn a classifier from the reports of two servers. We compare it with a
-classifier for which only incomes are private, and with one that is not private at all.
+Who earns more than 50,000 dollars a year? Each person sends one randomised report, of their
+features and their income together. We learn a classifier from the reports of two servers. We
+compare it with a classifier for which only incomes are private, and with one that is not private at
+all.
 """
 
 # %%
 # The people
 # ----------
 # A module beside this example, :download:`shared_incomes.py </examples/shared_incomes.py>`, reads
-# Adult census income where it is there. Otherwise it makes up people with the same columns.
+# the census incomes "Adult" if their files are there. Otherwise it makes up people with the same
+# columns.
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -44,7 +46,7 @@ JOBS = {**dict.fromkeys(LEADING, "leading"), **dict.fromkeys(OFFICE, "office")}
 
 
 def grouped(people):
-    """What a client does with her record before she reports it."""
+    """What a client does with a record before it is reported."""
     return pd.DataFrame(
         {
             "age": people["age"],
@@ -72,7 +74,7 @@ model = LDPNaiveBayes(epsilon, domains=domains, classes=CLASSES, random_state=0)
 # %%
 # The collection
 # --------------
-# Each client draws one of the features, and reports it together with her income. The seed is for
+# Each client draws one of the features, and reports it together with their income. The seed is for
 # this page: clients leave it out, and draw their coins from the operating system. A report has the
 # number of the feature, and those of one or more combinations of a value and an income. The true
 # one is among them more often than any other.
@@ -156,6 +158,6 @@ for name, (classifier, X) in contest.items():
 
 # %%
 # Predictions read features in the clear. Where these are secret, send the model to the people: it
-# is made of reports, so it may be published, and each person predicts on her own device.
+# is made of reports, so it may be published, and each person predicts on their own device.
 
 plt.show()

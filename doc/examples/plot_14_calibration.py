@@ -3,9 +3,9 @@
 Calibration before and after the correction
 ===========================================
 
-Who earns more than 50,000 dollars a year? People keep their incomes secret: each one randomises her
-label, and sends it to a server that knows her features. A classifier that takes the reports for
-labels ranks people well, but its probabilities are useless. The noise is known, so they can be
+Who earns more than 50,000 dollars a year? People keep their incomes secret: each one randomises
+their label, and sends it to a server that knows their features. A classifier that takes the reports
+for labels ranks people well, but its probabilities are useless. The noise is known, so they can be
 corrected.
 """
 
@@ -13,7 +13,8 @@ corrected.
 # The people
 # ----------
 # A module beside this example, :download:`shared_incomes.py </examples/shared_incomes.py>`, reads
-# Adult census income where it is there. Otherwise it makes up people with the same columns.
+# the census incomes "Adult" if their files are there. Otherwise it makes up people with the same
+# columns.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,7 +36,7 @@ print(f"{source}: {len(X_train):,} people to learn from, {len(X_test):,} to test
 # %%
 # The reports
 # -----------
-# Each client randomises her label once. The seed is for this page: clients leave it out, and draw
+# Each client randomises their label once. The seed is for this page: clients leave it out, and draw
 # their coins from the operating system.
 
 private = {"epsilon": 1.0, "classes": CLASSES}

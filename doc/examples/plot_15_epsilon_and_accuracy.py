@@ -12,7 +12,8 @@ unbiased, but noisy: at a small epsilon they cannot tell a good classifier from 
 # The people
 # ----------
 # A module beside this example, :download:`shared_incomes.py </examples/shared_incomes.py>`, reads
-# Adult census income where it is there. Otherwise it makes up people with the same columns.
+# the census incomes "Adult" if their files are there. Otherwise it makes up people with the same
+# columns.
 # Features are public here, so they may be encoded once. The label is 1 for more than 50,000
 # dollars, and a secret.
 

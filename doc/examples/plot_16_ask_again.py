@@ -2,10 +2,10 @@
 Ask the same users again
 ========================
 
-Reports of one user in several rounds tell more about her than one report does. A
-:class:`~sklearn_ldp.collection.RepeatedClient` limits that: it draws a *permanent* report of her
-value, and sends it in some rounds, and a report that depends on nothing in the others. Each of her
-reports alone is as private as one of the oracle, and all of them together spend
+Reports of one user in several rounds tell more about them than one report does. A
+:class:`~sklearn_ldp.collection.RepeatedClient` limits that: it draws a *permanent* report of their
+value, and sends it in some rounds, and a report that depends on nothing in the others. Each of
+their reports alone is as private as one of the oracle, and all of them together spend
 ``epsilon_forever``.
 """
 
@@ -33,7 +33,7 @@ print(client.history)
 folder.cleanup()
 
 # %%
-# On the left: somebody sees all reports of a user, and guesses her value. Without a memo he is
+# On the left: somebody sees all reports of a user, and guesses their value. Without a memo, that is
 # right for most users after 20 rounds. On the right: the standard error of a rare category's
 # estimate, if the estimates of several rounds are averaged. What a permanent report adds by chance
 # is the same in each round, so it does not average out.

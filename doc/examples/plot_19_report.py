@@ -6,6 +6,8 @@ Whoever asks for a result wants a page and no array. A report has the picture, t
 their intervals, what may be said and what not, and the lines that make it again.
 """
 
+# sphinx_gallery_thumbnail_path = "_static/report.png"
+
 # %%
 from sklearn_ldp import OLH, EmpiricalBayes
 from sklearn_ldp.datasets import load_us_states

@@ -99,6 +99,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     target.add_argument("--checkpoint", type=Path, metavar="FILE", required=True, help=text)
     text = "how long to wait for another process that adds to the same checkpoint (default: 600)"
     target.add_argument("--lock-seconds", type=seconds, default=600.0, metavar="S", help=text)
+    text = "the least time between two writes of the checkpoint (default: 10)"
+    target.add_argument("--checkpoint-every", type=seconds, default=10.0, metavar="S", help=text)
     target.add_argument(
         "--dask",
         metavar="ADDRESS",
@@ -126,6 +128,7 @@ def run(arguments: argparse.Namespace) -> None:
         "checkpoint": path,
         "on_repeat": "raise" if arguments.on_repeat == "stop" else "ignore",
         "on_refusal": "raise" if arguments.on_refusal == "stop" else "skip",
+        "checkpoint_seconds": arguments.checkpoint_every,
         "lock_seconds": arguments.lock_seconds,
         "caps": Caps(**{name: getattr(arguments, name) for name in caps}),
         "key": read_key(arguments.key_file),

@@ -84,9 +84,15 @@ def _plain(name: str) -> str:
     return re.sub("[-_ ]", "", name).casefold()
 
 
-def make_oracle(arguments: Any, categories: Any) -> oracles.BaseOracle:
-    """Return the oracle of ``--oracle`` and ``--epsilon``, without a seed."""
-    return oracle_class(arguments.oracle or "olh")(arguments.epsilon, categories=categories)
+def make_oracle(
+    arguments: Any, categories: Any, *, in_browsers: bool = False
+) -> oracles.BaseOracle:
+    """Return the oracle of ``--oracle``, or the best one, and ``--epsilon``, without a seed."""
+    if arguments.oracle is None:
+        known: Any = [oracles.GRR(), oracles.SubsetSelection(), oracles.OLH()]
+        candidates = known if in_browsers else None
+        return oracles.best_oracle(arguments.epsilon, categories, candidates=candidates)
+    return oracle_class(arguments.oracle)(arguments.epsilon, categories=categories)
 
 
 def has_domain(arguments: Any) -> bool:
@@ -184,12 +190,21 @@ def _number(kind: type, expectation: str, is_fine: Callable[[Any], bool]) -> Cal
         try:
             number = kind(text)
         except ValueError:
-            number = None
+            number = _whole(text)
         if number is None or not is_fine(number):
             raise argparse.ArgumentTypeError(f"expected {expectation}, got {text!r}")
         return number
 
     return parse
+
+
+def _whole(text: str) -> int | None:
+    """Return the whole number that a text such as 1e6 stands for; None if it is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else None
 
 
 positive = _number(float, "a finite number > 0", lambda x: 0 < x < math.inf)
@@ -223,8 +238,8 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--oracle": {
         "type": oracle_name,
         "metavar": "NAME",
-        "help": f"how users randomise: {ORACLE_NAMES} (default: olh; with --domains the best one "
-        "for each column)",
+        "help": f"how users randomise: {ORACLE_NAMES} (default: the most accurate one for epsilon "
+        "and the domain, as sklearn_ldp.best_oracle says; with --domains for each column)",
     },
     "--domains": {
         "type": Path,
@@ -232,7 +247,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         "help": "instead of --categories, for several columns of which each user is asked for one: "
         'JSON with the public domain of each, {"sex": ["F", "M", null], "visits": 10, "age": '
         '{"bins": [18, 65]}}; an integer is a number of categories, from 0, null is a missing '
-        "answer (an empty cell), and bins may have bounds, clip, labels and missing",
+        "answer (an empty cell), and bins may have bounds, clip, labels, missing and scale",
     },
     "--round": {
         "default": "",

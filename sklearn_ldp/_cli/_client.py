@@ -103,7 +103,7 @@ def _oracle(arguments: Any) -> Any:
             raise ValueError(f"--open is for --oracle olh, got {arguments.oracle}.")
         return OLH(arguments.epsilon, categories="open", hash_family="mixing")
     if arguments.categories is not None:
-        return make_oracle(arguments, read_categories(arguments.categories))
+        return make_oracle(arguments, read_categories(arguments.categories), in_browsers=True)
     if arguments.self_test:
-        return make_oracle(arguments, _SELF_TEST_CATEGORIES)
+        return make_oracle(arguments, _SELF_TEST_CATEGORIES, in_browsers=True)
     raise ValueError("client needs --categories FILE, or --open for answers that nobody can list.")

@@ -8,7 +8,7 @@ never sees, then tells how good they all are. Prints tables and draws a picture.
 ----
 examples:
   sklearn-ldp demo
-  sklearn-ldp demo --epsilon 0.5 --n-samples 100000 --output half.png
+  sklearn-ldp demo --epsilon 0.2 --output strict.png
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ from ..queries import full_domain, groups
 from ._arguments import add_shared, all_oracles, check_suffix, count
 
 _PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
+_STATES, _LEVEL = 12, 0.95  # that are drawn, from the largest to the smallest
 
 _ERRORS = """\
 Error of the answers: RMSE in percentage points over {} simulated collections;
-* is the best post-processor of its column. Base is the raw estimate; "told queries" is
-EmpiricalBayes(queries=...), which knows what is asked. It helps where groups differ from each
-other; a state is no more like the others of its division than like any, so here it is
-EmpiricalBayes with or without (within 1 %, on average over many collections)."""
+* is the best post-processor of its column. Base is the raw estimate; "with queries=" is
+EmpiricalBayes(queries=...), which knows what is asked. That helps where groups differ from each
+other. A state is no more like the others of its division than like any other, so here it makes no
+difference (within 1 %, on average over many collections)."""
 
 _PICKS = """\
 What the searches pick from the one real estimate of each oracle, without the truth;
@@ -102,7 +103,7 @@ def run(arguments: argparse.Namespace) -> None:
     tables = error_tables(study, _show)
     print(f"\n{_ERRORS.format(arguments.repeats)}\n\n{tables}")
     print(f"\n{_PICKS}\n\n{pick_table(study, picks)}\n")
-    print(_draw(estimates, study, picks, states, arguments.output))
+    print(_draw(estimates, states, arguments.output))
     print(f"\n{_NEXT}")
 
 
@@ -134,43 +135,42 @@ def _in_points(mse: Any) -> Any:
     return 100 * np.sqrt(mse)
 
 
-def _draw(estimates: dict, study: Any, picks: dict, states: Any, path: Path) -> str:
-    """Draw an estimate beside the truth, and the errors of all methods on the divisions."""
+def _draw(estimates: dict, states: Any, path: Path) -> str:
+    """Draw a dozen states: the truth, the best estimate, and what post-processing makes of it."""
     try:
         import matplotlib  # noqa: F401
         from matplotlib.figure import Figure
         from matplotlib.ticker import PercentFormatter
     except ImportError:
         return "No picture: it needs matplotlib (pip install 'sklearn_ldp[plot]')."
-    from ..inspection import ErrorCurveDisplay, FrequencyDisplay
+    from ..inspection import FrequencyDisplay
 
-    figure = Figure(figsize=(13, 9), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    raw = estimates["OLH"]
-    look = {"k": None, "truth": states.frequencies, "orientation": "horizontal", "ax": left}
-    FrequencyDisplay.from_estimate(raw, name="raw estimate with its interval", **look)
-    FrequencyDisplay.from_estimate(EmpiricalBayes().fit_transform(raw), **look)
-    left.xaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=""))
-    intervals = f"95 % intervals that hold for all {len(states.categories)} states at once"
-    left.set(xlabel=f"share of residents, in %, with\n{intervals}", ylabel="")
-    left.set_title(f"OLH, epsilon = {raw.oracle.epsilon:g}, {states.n_samples:,} reports")
-    left.legend(loc="lower right", frameon=False)
-
-    queries = next(name for name in picks["OLH"] if "divisions" in name)
-    part, scale = study.select(queries=queries), "RMSE in percentage points, log scale"
-    ErrorCurveDisplay.from_results(
-        {**part.columns, scale: _in_points(part.error)},
-        x="postprocessor",
-        by="oracle",
-        error=scale,
-        spread=None,
-        chosen={name: picked[queries]["SyntheticSearch"] for name, picked in picks.items()},
-        chosen_name="picked by SyntheticSearch",
-        ax=right,
-        legend=False,
+    raw = min(estimates.values(), key=lambda one: float(one.noise.std))
+    after, truth = EmpiricalBayes().fit_transform(raw), states.frequencies
+    by_size = np.argsort(-truth, kind="stable")
+    shown = by_size[np.linspace(0, len(truth) - 1, _STATES).astype(int)]
+    low, high = raw.confidence_interval(_LEVEL, simultaneous=True)
+    figure = Figure(figsize=(5.8, 5.0), layout="constrained")
+    ax = figure.subplots()
+    names = states.categories[shown]
+    look: Any = {"orientation": "horizontal"}
+    before = f"raw estimate, {100 * _LEVEL:g} % interval"
+    ends = (low[0, shown], high[0, shown])
+    FrequencyDisplay(
+        names, raw.values[0, shown], interval=ends, truth=truth[shown], name=before, **look
+    ).plot(ax)
+    name = "after EmpiricalBayes"
+    FrequencyDisplay(names, after.values[0, shown], name=name, **look).plot(ax)
+    errors = [_in_points(np.mean((one.values[0] - truth) ** 2)) for one in (raw, after)]
+    ax.set(ylabel="", xlabel="share of residents, in %")
+    figure.suptitle(
+        f"{states.n_samples:,} users, epsilon {raw.oracle.epsilon:g}: {names[0]} "
+        f"{100 * raw.values[0, shown[0]]:.1f} % estimated, {100 * truth[shown[0]]:.1f} % true\n"
+        f"Error of all {len(truth)}: {errors[0]:.2f} points, {errors[1]:.2f} after EmpiricalBayes",
+        fontsize="medium",
     )
-    right.set_title(f"Error on the {queries}, by post-processor")
-    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=None, symbol=""))
+    ax.legend(loc="lower right", frameon=False)
     make_folder(path)
     with replacing(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=120)
@@ -178,7 +178,7 @@ def _draw(estimates: dict, study: Any, picks: dict, states: Any, path: Path) -> 
 
 
 # -- tables: a study of errors, and what the searches pick ----------------------------------------
-TOLD = "told queries"  # short, as it heads rows of wide tables
+TOLD = "with queries="  # short, as it heads rows of wide tables
 
 
 def with_told(

@@ -1,16 +1,18 @@
 """The command ``sklearn-ldp estimate``.
 
 Simulate a collection under epsilon-local differential privacy: the value of each user in FILE is
-randomised as her own device would do it, and the server's estimate of the frequencies is written
+randomised as their own device would do it, and the server's estimate of the frequencies is written
 as a table with one row per category:
 
-  value          the category
-  raw_frequency  unbiased estimate, may be negative
-  low, high      confidence interval around it, of the raw estimate
-  frequency      after post-processing
-  count          the frequency times the number of users
-  at_once        the --level with which the intervals of all categories hold at once, so that rows
-                 may be sorted and picked
+  category   the category
+  estimate   raw and unbiased, may be negative
+  low, high  its confidence interval
+  frequency  after post-processing
+  count      the frequency times the number of users
+  interval   how the intervals hold: those of all categories at once, so that rows may be sorted
+             and picked
+
+These are the columns of `to_frame(interval=..)` in Python.
 
 With --domains this is done for each of several columns, of which every user is asked for one. The
 table has the name of the column, too; a terminal shows one table per column.
@@ -54,7 +56,7 @@ from typing import Any
 
 import numpy as np
 
-from .._inference import table_intervals
+from .._inference import at_level, table_columns
 from .._mechanisms.mechanism import chunk_users
 from .._utils.files import check_writable, make_folder, shorten
 from .._utils.progress import Progress
@@ -91,7 +93,7 @@ _REPORTS = b"sklearn_ldp reports"
 _HEADER_BYTES = 1 << 16  # of a file of reports, at its beginning or its end
 _LONG, _STEPS = 200, 20  # chunks of users that are long work, and steps of its progress
 _QUERIES = "full, sets:SHARE, ranges:COUNT, top:K, groups:COLUMN"
-_NUMBERS = ("raw_frequency", "low", "high", "frequency", "count", "at_once")
+_NUMBERS = ("estimate", "low", "high", "frequency", "count")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -345,7 +347,8 @@ def _tables(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str,
             continue
         say(f"warning: no user was asked for the column {name!r}, so it has no estimate")
         nothing = np.full(part.shape[1], np.nan)
-        tables[name] = {"value": part.categories, **dict.fromkeys(_NUMBERS, nothing)}
+        tables[name] = {"category": part.categories, **dict.fromkeys(_NUMBERS, nothing)}
+        tables[name]["interval"] = np.full(part.shape[1], "")
     return tables
 
 
@@ -353,25 +356,21 @@ def _written(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str
     """Return the table of one estimate as it is written."""
     columns = _columns(raw, estimate, arguments)
     if is_csv(arguments.output):
-        columns["value"] = _for_spreadsheets(columns["value"], arguments)
+        columns["category"] = _for_spreadsheets(columns["category"], arguments)
     return columns
 
 
 def _columns(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
-    low, high = table_intervals(raw, arguments.level)
-    frequency = estimate.answer()[0]  # as PostPos answers, not as it stores
+    numbers = table_columns(estimate, arguments.level)
+    numbers.setdefault("frequency", numbers["estimate"])  # without a post-processor
     columns = {
-        "value": raw.categories,
-        "raw_frequency": raw.values[0],
-        "low": low[0],
-        "high": high[0],
-        "frequency": frequency,
-        "count": np.round(frequency * raw.noise.n_users, 1),
-        "at_once": np.full(raw.shape[1], arguments.level),
+        "category": raw.categories,
+        **{name: numbers[name][0] for name in _NUMBERS},
+        "interval": np.full(raw.shape[1], at_level(arguments.level)),
         **(raw.flags or {}),
     }
     if arguments.sort == "frequency":
-        order = np.argsort(-frequency, kind="stable")
+        order = np.argsort(-columns["frequency"], kind="stable")
         columns = {name: column[order] for name, column in columns.items()}
     return columns
 

@@ -74,7 +74,12 @@ def read_categories(path: Path) -> Any:
     # One category per line, or in JSON what `read_domains` has of a column.
     # Blank lines at the end are none.
     if path.name.lower().endswith(".json"):
-        return _read_domain(_read_json(path), f"--categories {path}")
+        found = _read_json(path)
+        if isinstance(found, dict) and "bins" not in found:
+            raise ValueError(
+                f"--categories {path} has the domains of columns: give it with --domains."
+            )
+        return _read_domain(found, f"--categories {path}")
     source = source_of(path)
     lines = [line.rstrip("\r\n") for line in source.lines()]
     while lines and not lines[-1]:
@@ -199,9 +204,7 @@ def _cells(source: Source, column: int, codes: Codes | None) -> Iterator[str]:
 
 def _not_empty(value: str, source: Source, number: int, codes: Codes | None) -> str:
     if not value and (codes is None or codes.find(value) is None):
-        raise ValueError(
-            f"{source.name}, line {number}: the value is empty. {_NO_VALUE}, or leave its line out."
-        )
+        raise ValueError(f"{source.name}, line {number}: the value is empty. {_NO_VALUE}.")
     return value
 
 
@@ -237,7 +240,7 @@ _NO_VALUE = (
     "Give a missing value a category, which is null in a domain in JSON, or a name such as unknown"
 )
 _EXAMPLE = '{"sex": ["F", "M"], "age": 10}'
-_BIN_KEYS = {"bins", "bounds", "clip", "labels", "missing"}
+_BIN_KEYS = {"bins", "bounds", "clip", "labels", "missing", "scale"}
 _LARGEST = 2**63 - 1
 _MAX_CATEGORIES, _MAX_CHARACTERS = 10**6, 1 << 26  # of all columns of a survey
 
@@ -296,8 +299,8 @@ def _read_domain(domain: Any, where: str) -> Any:
     if isinstance(domain, dict):
         if "bins" not in domain or not set(domain) <= _BIN_KEYS:
             raise ValueError(
-                f'{where} must have the key "bins", and may have "bounds", "clip", "labels" and '
-                f'"missing", got {shorten(domain)}.'
+                f'{where} must have the key "bins", and may have "bounds", "clip", "labels", '
+                f'"missing" and "scale", got {shorten(domain)}.'
             )
         options = {key: value for key, value in domain.items() if key != "bins"}
         try:

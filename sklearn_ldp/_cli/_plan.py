@@ -56,7 +56,7 @@ from .._domains import Domain
 from ..datasets import read_histogram
 from ..metrics import shuffled_epsilon
 from ..model_selection import simulate_errors
-from ..oracles import LocalMean, profile_oracle
+from ..oracles import LocalMean, best_oracle, profile_oracle
 from ..planning import Plan
 from ..postprocessing import Base, EmpiricalBayes
 from ..queries import mean
@@ -66,6 +66,7 @@ from ._arguments import (
     all_oracles,
     check_table_output,
     count,
+    kebab,
     named_oracles,
     positive,
     say,
@@ -137,10 +138,13 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if arguments.like is not None and arguments.exponent is not None:
         raise ValueError("--exponent is for frequencies by Zipf's law; leave it out with --like.")
-    columns = _columns(arguments, _presumed(arguments))
-    write_table(columns, arguments.output)
-    best = columns["oracle"][int(np.argmin(columns["rmse"]))]
-    say(f"the least error is that of {best}; sklearn_ldp.best_oracle weighs the size of reports")
+    presumed = _presumed(arguments)
+    write_table(_columns(arguments, presumed), arguments.output)
+    advised = kebab(type(best_oracle(arguments.epsilon, len(presumed))).__name__)
+    say(
+        f"take {advised} (sklearn_ldp.best_oracle: the least error, with reports of a reasonable "
+        "size), which is the default of the other commands"
+    )
     share = max(int(arguments.fake_share * arguments.n_samples), 1)
     say(
         f"`sklearn-ldp aggregate --max-source-reports {share}` keeps what one lying source can add "

@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.folder is None or (arguments.categories is None and not arguments.demo):
         raise ValueError("serve needs --categories FILE and --folder FOLDER, or --demo.")
     listed = _DEMO if arguments.categories is None else read_categories(arguments.categories)
-    oracle: Any = make_oracle(arguments, listed)
+    oracle: Any = make_oracle(arguments, listed, in_browsers=True)
     client = None
     if arguments.open:
         if arguments.oracle not in (None, "olh", "olh-mixing"):

@@ -25,9 +25,9 @@ _LOCK_SECONDS = 60.0
 
 
 class BaseClient:
-    """One user of an oracle, or of the question of a survey that is drawn for her once."""
+    """One user of an oracle, or of the question of a survey that is drawn for them once."""
 
-    # Her file is read without trust in it. A change is made under a lock, on what the file says
+    # Their file is read without trust in it. A change is made under a lock, on what the file says
     # at that time, and it is on disk before `_changing` ends. So what a client sends afterwards
     # is known to all later clients, whenever a process is killed. The question, the protocol
     # but for its round, and the settings must stay as they were.

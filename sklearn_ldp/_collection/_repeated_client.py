@@ -25,7 +25,7 @@ _LISTS = ("values", "permanent", "first", "rounds", "sent")
 
 
 class RepeatedClient(BaseClient):
-    """One user's side of a collection that is repeated, when her value may change.
+    """One user's side of a collection that is repeated, when their value may change.
 
     Whoever reports in T rounds with `privatize` spends T times epsilon. This client draws a
     *permanent* report when a value first occurs. In each round it sends that report or, by a coin,
@@ -57,8 +57,8 @@ class RepeatedClient(BaseClient):
         no limit. It may be changed later.
     fixed_part : bool, default=False
         Whether one hash function serves all values, so that at most `hash_range_` values are ever
-        paid for. Take it if values change often. All reports of a user then carry her function, so
-        they are linkable even if her value changes.
+        paid for. Take it if values change often. All reports of a user then carry their function,
+        so they are linkable even if their value changes.
     missing : {"error", "report"}, default="error"
         What to do with an answer that is missing or not listed. A user who then does not report
         tells that by their absence. "report" sends a report of a stand-in: None where it is a
@@ -84,8 +84,8 @@ class RepeatedClient(BaseClient):
     exp(epsilon), and it is sent with the probability that makes a single report the oracle's:
     published parameters [1]_ waste budget over more than two values. It comes back unchanged. So
     its noise does not average out over rounds, and with most oracles the rounds of one user can be
-    found without her name, as can the round in which her value changed. A refusal is visible, too:
-    choose `most_epsilon` such that it is rare.
+    found without their name, as can the round in which their value changed. A refusal is visible,
+    too: choose `most_epsilon` such that it is rare.
 
     The file holds a keyed digest of each value, its permanent report, and the report of each round.
     The key is in the file: whoever has the file can try all values of a small domain. It is on disk
@@ -175,8 +175,8 @@ class RepeatedClient(BaseClient):
         Parameters
         ----------
         value : object, or mapping of column to value
-            The user's value; for a survey her values, of which only that of `column` is looked at.
-            If the round was reported before, it does not matter.
+            The user's value; for a survey their values, of which only that of `column` is looked
+            at. If the round was reported before, it does not matter.
         collection_round : str
             Name of the round. Each round has one report.
 
@@ -327,7 +327,7 @@ class SurveyClient(BaseClient):
         column (``n_sampled=1``).
     memo : path-like
         The file that keeps column and report, created if missing. It is private: whoever reads it
-        knows the report, but not her values. Delete it if the device is to forget the user.
+        knows the report, but not their values. Delete it if the device is to forget the user.
     question : str
         Name of what is asked, such as "browser". The memo belongs to it: another question has a
         file of its own.
@@ -349,10 +349,10 @@ class SurveyClient(BaseClient):
 
     Notes
     -----
-    The reports of one user are equal, so her rounds can be found without her name, as can the round
-    in which a report was renewed; shuffled reports without tokens make it harder. Whoever draws a
-    new column every time spends epsilon every time. What a crash or a copy of the file spends is
-    said of :class:`RepeatedClient`.
+    The reports of one user are equal, so their rounds can be found without their name, as can the
+    round in which a report was renewed; shuffled reports without tokens make it harder. Whoever
+    draws a new column every time spends epsilon every time. What a crash or a copy of the file
+    spends is said of :class:`RepeatedClient`.
 
     Examples
     --------

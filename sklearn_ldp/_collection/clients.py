@@ -203,11 +203,11 @@ def client_vectors(
 
 
 def one_report(protocol: Protocol, code: Any, coins: ByteCoins) -> Any:
-    """Return what a client posts: the report of one user, as a function of her code and coins."""
-    # coins: the bytes of her coins.
+    """Return what a client posts: the report of one user, as a function of their code and coins."""
+    # coins: the bytes of their coins.
     # Returns: the integers of the report in their order; those of a field that has values from
     # 2**53 on are decimal texts.
-    # code: the place of her value among the categories; its digest in an open domain.
+    # code: the place of their value among the categories; its digest in an open domain.
     report = protocol.mechanism.privatize(np.array([code]), coins)[0].tolist()
     fields = protocol.mechanism.report_fields
     if all(field.n_values <= _EXACT + 1 for field in fields):

@@ -183,6 +183,7 @@ class Domain(Uncached):
         clip: bool = False,
         labels: Sequence[str] | None = None,
         missing: bool = False,
+        scale: str = "linear",
     ) -> Domain:
         """Return the domain of the bins of a number, whose edges are public.
 
@@ -206,6 +207,9 @@ class Domain(Uncached):
             of their own are a part of what clients and servers must agree on.
         missing : bool, default=False
             Whether None is the last category, for users without a number.
+        scale : {"linear", "log"}, default="linear"
+            With a number of bins between bounds above 0: equal bins, or bins whose ends grow by the
+            same factor (with ends rounded to three digits or more), as for amounts of money.
 
         Returns
         -------
@@ -237,8 +241,14 @@ class Domain(Uncached):
         ['[0, 20)', '[20, 40)', '[40, 60)', '[60, 80)', '[80, 100]']
         >>> fifths.encode([19.5, 100, 130]).tolist(), fifths.ends.tolist()
         ([0, 4, 4], [0.0, 20.0, 40.0, 60.0, 80.0, 100.0])
+
+        Bins of money:
+
+        >>> Domain.bins(4, bounds=(100, 1_000_000), clip=True, scale="log").categories.tolist()
+        ['[100, 1,000)', '[1,000, 10,000)', '[10,000, 100,000)', '[100,000, 1,000,000]']
         """
-        return cls._of_factors([BinList(edges, bounds, clip, labels, missing)], "Domain.bins")
+        bins = BinList(edges, bounds, clip, labels, missing, scale)
+        return cls._of_factors([bins], "Domain.bins")
 
     @classmethod
     def open(cls) -> Domain:
@@ -608,11 +618,21 @@ def ends_of(domain: Any, what: str) -> np.ndarray:
     if ends is None:
         raise ValueError(
             f"{what} needs an estimate of bins between bounds, such as Domain.bins(edges, "
-            "bounds=(0, 100)) or Domain.bins(64, bounds=(0, 100)): bins without bounds= have open "
-            "ends, and missing=True has no place among them. For other categories take ranges of "
-            "positions, or mean(numbers) with the number of each."
+            "bounds=(0, 100)), Domain.bins(64, bounds=(0, 100)), or for money Domain.bins(32, "
+            'bounds=(100, 1_000_000), scale="log"): bins without bounds= have open ends, and '
+            "missing=True has no place among them. For other categories take ranges of positions, "
+            "or mean(numbers) with the number of each."
         )
     return ends
+
+
+def is_log(ends: np.ndarray | None) -> bool:
+    """Return whether bins are rather equal on a logarithmic axis, and belong on one."""
+    # Chosen by hand: ages in bins of growing width stay on a linear one.
+    if ends is None or ends[0] <= 0:
+        return False
+    spread, of_logs = (x.max() / x.min() for x in (np.diff(ends), np.diff(np.log(ends))))
+    return bool(spread > 10 and of_logs < 3)
 
 
 class UnlistedDomain(Domain):

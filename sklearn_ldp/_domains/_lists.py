@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import InvalidParameterError
 
 from .._utils.state import Uncached
+from .._utils.text import number_texts
 from .values import (
     as_vector,
     comparable,
@@ -125,6 +126,7 @@ class BinList(CategoryList):
         clip: bool = False,
         labels: Sequence[str] | None = None,
         missing: bool = False,
+        scale: str = "linear",
     ) -> None:
         if not isinstance(clip, bool) or (clip and bounds is None):
             raise ValueError(
@@ -132,17 +134,22 @@ class BinList(CategoryList):
                 f"{clip!r} with bounds={bounds!r}."
             )
         low, high = (-np.inf, np.inf) if bounds is None else checked_bounds(bounds, "Domain.bins")
-        array = _inner_edges(edges, low, high)
+        array = _inner_edges(edges, low, high, scale)
         ends = np.array([low, *array, high])
         if np.any(np.diff(ends) <= 0):
             between = "" if bounds is None else f" between the bounds {low:g} and {high:g}"
             raise ValueError(f"Domain.bins needs edges that rise{between}, got {edges!r}.")
-        names = list(_bin_names(ends) if labels is None else labels)
+        shown = number_texts(ends.tolist())
+        if len(set(shown)) < len(shown):
+            shown = [repr(end) for end in ends.tolist()]
+        names = list(_bin_names(shown, bounds is not None) if labels is None else labels)
         if labels is not None:
             _check_labels(labels, len(ends) - 1)
         super().__init__(distinct(objects([*names, *[None] * missing]), "Domain.bins"))
         self.of_missing = len(names) if missing else -1
-        self.own_names, self.clip = labels is not None, clip
+        # Names that round the edges do not tell them, as labels do not.
+        told = [float(text.replace(",", "")) for text in shown]
+        self.own_names, self.clip = labels is not None or told != ends.tolist(), clip
         self.edges, self.ends = array, ends
         self.edges.flags.writeable = self.ends.flags.writeable = False
 
@@ -218,7 +225,7 @@ def checked_bounds(bounds: Any, name: str) -> tuple[float, float]:
 
 def refuse_outside(value: Any, position: int, name: str, low: float, high: float) -> None:
     """Raise UnknownValueError for a number outside of the bounds."""
-    bounds = f"its bounds {_shortest(low)} and {_shortest(high)}"
+    bounds = f"its bounds {' and '.join(number_texts([low, high]))}"
     remedy = "clip it before (numpy.clip, or clip=True of Domain.bins), or give wider bounds"
     raise UnknownValueError(
         f"{name} got the number {value!r} at position {position}, outside of {bounds}: {remedy}.",
@@ -227,8 +234,16 @@ def refuse_outside(value: Any, position: int, name: str, low: float, high: float
     )
 
 
-def _inner_edges(edges: Any, low: float, high: float) -> np.ndarray:
+def _inner_edges(edges: Any, low: float, high: float, scale: str) -> np.ndarray:
     """Return the edges between bins, of shape (n_bins - 1,)."""
+    if scale not in ("linear", "log"):
+        raise ValueError(f'Domain.bins needs scale= to be "linear" or "log", got {scale!r}.')
+    if scale == "log" and not (isinstance(edges, Integral) and low > 0):
+        raise ValueError(
+            'Domain.bins(scale="log") makes a number of bins between bounds above 0, got '
+            f"{edges!r} and the lower bound {low:g}: Domain.bins(32, bounds=(100, 1_000_000), "
+            'scale="log"); with clip=True all that is lower is in the first bin.'
+        )
     if isinstance(edges, Integral) and not isinstance(edges, bool):
         n = int(edges)
         if not np.isfinite(low):
@@ -238,7 +253,12 @@ def _inner_edges(edges: Any, low: float, high: float) -> np.ndarray:
             )
         if not 2 <= n <= _MAX_BINS:
             raise ValueError(f"Domain.bins makes 2 to {_MAX_BINS:,} equal bins, got {n:,}.")
-        return low + (high - low) * (np.arange(1, n) / n)
+        if scale == "linear":
+            return low + (high - low) * (np.arange(1, n) / n)
+        # Three digits, or as many as leave the logarithms of the bins equal within a tenth.
+        step = np.log(high / low) / n
+        digits = max(3, int(np.ceil(1 - np.log10(step / 10))))
+        return np.array([float(f"{low * np.exp(step * i):.{digits}g}") for i in range(1, n)])
     try:
         array = np.array(edges if np.asarray(edges).dtype.kind not in "mM" else [], dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -248,11 +268,10 @@ def _inner_edges(edges: Any, low: float, high: float) -> np.ndarray:
     return array
 
 
-def _bin_names(ends: np.ndarray) -> list[str]:
+def _bin_names(shown: list[str], is_bounded: bool) -> list[str]:
     """Return names such as "< 18", "[18, 40)" and ">= 40", or "[40, 100]" of the last bin."""
-    shown = [_shortest(end) for end in ends.tolist()]
     names = [f"[{low}, {high})" for low, high in pairwise(shown)]
-    if np.isfinite(ends[0]):
+    if is_bounded:
         return [*names[:-1], f"[{shown[-2]}, {shown[-1]}]"]
     return [f"< {shown[1]}", *names[1:-1], f">= {shown[-2]}"]
 
@@ -279,11 +298,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _shortest(number: float) -> str:
-    """The shortest text that stands for the number: 40 and not 40.0."""
-    return f"{number:g}" if float(f"{number:g}") == number else repr(number)
 
 
 # -- what a list of categories may be --------------------------------------------------------------
@@ -380,23 +394,19 @@ def occurring(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def refuse_missing(name: str, where: str = "", *, is_listed: bool = True) -> None:
-    declared = (
-        ", or declare a category for them (None in a list, missing=True in Domain.bins)"
-        if is_listed
-        else ""
-    )
+    declared = "declare one (None in a list, missing=True in Domain.bins), or " if is_listed else ""
     raise ValueError(
         f"Input X contains NaN (or another missing value){where}, and {name} has no category for "
-        f"it: drop those users{declared}."
+        f'it: {declared}let clients report a stand-in (missing="report"); who is left out is seen.'
     )
 
 
 def refuse_infinite(values: np.ndarray, name: str) -> None:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError(
-            f"Input X contains NaN or infinity, and {name} has no category for it: drop those "
-            "users, or declare a category for missing values (None in a list, missing=True in "
-            "Domain.bins)."
+            f"Input X contains NaN or infinity, and {name} has no category for it: declare one for "
+            "missing values (None in a list, missing=True in Domain.bins), or let clients report a "
+            'stand-in (missing="report"); who is left out is seen.'
         )
 
 

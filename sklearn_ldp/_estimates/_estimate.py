@@ -26,6 +26,7 @@ from .._inference import (
     detected,
     quartiles,
     refuse_without_law,
+    table_columns,
     table_intervals,
 )
 from .._noise import Noise, as_rows
@@ -33,7 +34,7 @@ from .._utils.pandas import import_pandas
 from .._utils.privacy import PrivacyWarning, warn_once
 from .._utils.text import labelled_lines
 from .._utils.typing import DataFrame, Rows, Series
-from ..inspection import DistributionDisplay, FrequencyDisplay
+from ..inspection import DistributionDisplay, FrequencyDisplay, TrendDisplay
 from ..queries import Answers, Queries, as_query_set, between, mean
 
 _LEVEL = 0.95  # of the intervals in the representation of a notebook
@@ -267,7 +268,8 @@ class FrequencyEstimate(Kept):
         key : category, or int, slice, list, array or mask of rows
             An integer is always a row, also where the categories are integers: ask these by
             ``answer([18])``. Anything else that is neither a slice, a list nor an array is the name
-            of a category: text, a tuple, a date, True, or None for a missing answer.
+            of a category: text, a tuple, a date, True, or None for a missing answer. Of several
+            estimates with `row_names` it is the name of a row: ``weeks["may"]["red"]``.
 
         Returns
         -------
@@ -283,7 +285,8 @@ class FrequencyEstimate(Kept):
             If there is no such row.
         """
         if not is_row_index(key):
-            return self._frequency_of(key)
+            row = self._row_named(key)
+            return self._frequency_of(key) if row is None else self._of_rows(row)
         try:
             return self._of_rows(key)
         except IndexError:
@@ -291,6 +294,12 @@ class FrequencyEstimate(Kept):
                 f"An integer, a slice, a list or a mask selects among the {len(self)} rows of an "
                 f"estimate, got {key!r}; categories are in a list of names, as in answer([..])."
             ) from None
+
+    def _row_named(self, key: Any) -> int | None:
+        """The place of a row by its name; None if there is none, or a category is meant."""
+        names = [] if self.row_names is None else self.row_names.tolist()
+        is_category = len(self) == 1 and key in self.categories.tolist()
+        return None if is_category or key not in names else names.index(key)
 
     def _frequency_of(self, category: Any) -> float:
         if isinstance(category, tuple) and not isinstance(self.categories[0], tuple):
@@ -540,12 +549,13 @@ class FrequencyEstimate(Kept):
             One row per estimate and one column per category, of shape (n_estimates, d); indexed by
             `row_names` if there are any. Joint categories of several columns make a MultiIndex with
             one level per column, which unstacks. With `interval` it has the columns "category",
-            "estimate", "low", "high" and "interval" instead, and "row" before them if there are
-            several estimates. All intervals of an estimate hold at once, so the frame may be sorted
-            and cut; "interval" says that, with the level, as in "95 % at once". They are those of
-            the raw estimate: after post-processing, "interval" says so, and the column "raw" has
-            its values. Raw values below 0 or above 1 are ends of their intervals. Each of the
-            `flags` has a column after them.
+            "estimate" (the raw one), "low", "high", after post-processing "frequency" (its result),
+            "count" (of users) and "interval" instead, and "row" before them if there are several
+            estimates. All intervals of an estimate hold at once, so the frame may be sorted and
+            cut; "interval" says that, with the level, as in "95 % at once". They are those of the
+            column before them: of "estimate", or of "frequency" where it states its errors.
+            Raw values below 0 or above 1 are ends of their intervals. Each of the `flags` has a
+            column after them. The command line writes the same columns.
 
         Raises
         ------
@@ -556,18 +566,15 @@ class FrequencyEstimate(Kept):
         if interval is None:
             columns = _index(self.categories, pd)
             return pd.DataFrame(self.values.copy(), index=self.row_names, columns=columns)
-        low, high = table_intervals(self, interval)
-        answers, (n, d) = self.answer(), self.shape
-        tidy = {"category": np.tile(self.categories, n), "estimate": answers.ravel()}
+        (n, d), columns = self.shape, table_columns(self, interval)
+        tidy = {"category": np.tile(self.categories, n)}
         if n != 1 or self.row_names is not None:
             names = np.arange(n) if self.row_names is None else self.row_names
             tidy = {"row": np.repeat(names, d), **tidy}
         flags = {name: np.tile(flag, n) for name, flag in (self.flags or {}).items()}
-        if not self.is_raw:
-            tidy["raw"] = self.as_raw().values.ravel()
-        ends = {"low": low.ravel(), "high": high.ravel()}
-        said = {"interval": at_level(interval, self.states_errors)}
-        return pd.DataFrame({**tidy, **ends, **said, **flags})
+        numbers = {name: column.ravel() for name, column in columns.items()}
+        said = {"interval": at_level(interval)}
+        return pd.DataFrame({**tidy, **numbers, **said, **flags})
 
     def summary(self, level: float = 0.95) -> DataFrame:
         """Return category, estimate, low and high in a pandas DataFrame, the largest first.
@@ -595,10 +602,10 @@ class FrequencyEstimate(Kept):
         >>> from sklearn_ldp import OUE
         >>> oracle = OUE(3.0, categories=["a", "b", "c"], random_state=0)
         >>> oracle.fit_transform(["b"] * 900 + ["a"] * 100).summary().round(2)
-          category  estimate   low  high      interval
-        0        b      0.87  0.79  0.96  95 % at once
-        1        a      0.09  0.05  0.14  95 % at once
-        2        c      0.01  0.00  0.06  95 % at once
+          category  estimate   low  high  count      interval
+        0        b      0.87  0.79  0.96  874.1  95 % at once
+        1        a      0.09  0.05  0.14   89.7  95 % at once
+        2        c      0.01  0.00  0.06   14.5  95 % at once
         """
         frame = self.to_frame(interval=level)
         order = np.argsort(-self.answer(), axis=1, kind="stable")
@@ -764,7 +771,7 @@ class FrequencyEstimate(Kept):
 
     describe.__doc__ = Kept.describe.__doc__
 
-    def plot(self, **kwargs: Any) -> FrequencyDisplay | DistributionDisplay:
+    def plot(self, **kwargs: Any) -> FrequencyDisplay | DistributionDisplay | TrendDisplay:
         """Plot the estimate (needs matplotlib).
 
         Parameters
@@ -774,12 +781,15 @@ class FrequencyEstimate(Kept):
 
         Returns
         -------
-        FrequencyDisplay or DistributionDisplay
-            The display, with the axes in `ax_` and the figure in `figure_`. Bins between bounds
-            are drawn by :class:`~sklearn_ldp.inspection.DistributionDisplay`, unless `ax` is a
-            single one or there is an argument of the other display, such as `k` or `queries`. All
+        FrequencyDisplay, DistributionDisplay or TrendDisplay
+            The display, with the axes in `ax_` and the figure in `figure_`. Several estimates with
+            `row_names` are drawn by :class:`~sklearn_ldp.inspection.TrendDisplay`. Bins between
+            bounds are drawn by :class:`~sklearn_ldp.inspection.DistributionDisplay`, unless `ax` is
+            a single one or there is an argument of the other display, such as `k` or `queries`. All
             else is drawn by :class:`~sklearn_ldp.inspection.FrequencyDisplay`.
         """
+        if len(self) > 1 and self.row_names is not None:
+            return TrendDisplay.from_estimate(self, **kwargs)
         of_categories = {"queries", "k", "order", "by", "orientation"} & kwargs.keys()
         is_single = kwargs.get("ax") is not None and np.ndim(kwargs["ax"]) == 0
         if quartiles(self) and not of_categories and not is_single:

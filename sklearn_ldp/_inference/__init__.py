@@ -1,7 +1,7 @@
 """Intervals, differences, tests, detection and ranks, behind `sklearn_ldp.inference`."""
 
 from ._combined import combine
-from ._confidence import confidence_interval, table_intervals
+from ._confidence import confidence_interval, table_columns, table_intervals
 from ._covariances import Estimate, EstimateCovariances, refuse_without_law
 from ._described import describe_estimate, describe_nothing, several
 from ._difference import EstimateDifference

@@ -97,6 +97,22 @@ def table_intervals(estimate: Any, level: float, queries: Any = None) -> Confide
     return ConfidenceInterval(*ends, found.names)
 
 
+def table_columns(estimate: Any, level: float) -> dict[str, np.ndarray]:
+    """Return the numbers that tables have: raw estimates, their intervals, what was made of them.
+
+    Shapes: (n_estimates, d) each. The interval stands beside what it is of, and numbers of users
+    beside the frequencies that they are of.
+    """
+    answers, ends = np.asarray(estimate.answer()), table_intervals(estimate, level)
+    columns = {"estimate": np.asarray(estimate.as_raw().answer())}
+    columns |= {"frequency": answers} if not estimate.is_raw and estimate.states_errors else {}
+    columns |= {"low": ends.low, "high": ends.high}
+    columns |= {} if estimate.is_raw else {"frequency": answers}
+    if (n_users := estimate.noise.n_users) is not None:
+        columns["count"] = np.round(answers * np.reshape(n_users, (-1, 1)), 1)
+    return columns
+
+
 def leading_intervals(
     values: np.ndarray, covariances: EstimateCovariances, k: int, level: float
 ) -> Ends:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from .._domains import is_log
 from .._noise import Noise
+from .._utils.text import number_texts
 from ..queries import between
-from ._confidence import table_intervals
+from ._confidence import table_columns, table_intervals
 from ._intervals import sidak
 from ._quantiles import quantiles
 from ._ranks import ranks
@@ -37,21 +39,23 @@ def describe_estimate(estimate: Any, level: float, question: str) -> dict[str, A
         return several(parts, str(estimate).partition("\n")[0], question)
     raw, noise, d = estimate.as_raw(), estimate.noise, estimate.shape[1]
     labels = estimate.labels if estimate.flags else estimate.categories
-    table = {"category": labels.tolist(), "estimate": estimate.answer()[0].tolist()}
-    interval = at_level(level, estimate.is_raw)
-    may, may_not, ends = [], list(estimate.caveats), None
+    value = "estimate" if estimate.is_raw else "frequency"
+    table, interval = {"category": labels.tolist()}, at_level(level, estimate.is_raw)
+    may, may_not = [], list(estimate.caveats)
     try:
-        ends = table_intervals(estimate, level)
-        table |= {"low": ends.low[0].tolist(), "high": ends.high[0].tolist()}
-        table |= {"interval": [interval] * d}
+        columns = table_columns(estimate, level)
+        table |= {name: column[0].tolist() for name, column in columns.items()}
+        table |= {"interval": [at_level(level)] * d}
         may = _surely(raw, level, labels)
-        may_not += _not_surely(estimate, raw, ends)
+        may_not += _not_surely(estimate, raw, columns["low"][0], columns["high"][0])
     except ValueError as error:  # the noise, or the raw values, are not known
         may_not.append(f"There are no intervals: {error}")
+        table.setdefault(value, estimate.answer()[0].tolist())
     sizes = [None if noise is None else noise.n_users, None if noise is None else noise.std]
     n_users, std = (None if one is None else np.ravel(one)[0].item() for one in sizes)
     return {
         **describe_nothing(question, str(estimate).partition("\n")[0], level, estimate.oracle),
+        "value": value,
         "shown": "Share of users",
         "domain": _domain(estimate, labels),
         "n_categories": d,
@@ -62,7 +66,8 @@ def describe_estimate(estimate: Any, level: float, question: str) -> dict[str, A
         "interval": interval,
         "is_ordered": _is_ordered(estimate),
         "rows": [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)],
-        "ranges": _ranges(estimate, level),
+        "ranges": _ranges(estimate, level, value),
+        "scale": "log" if is_log(getattr(estimate.domain, "ends", None)) else "linear",
         "may_be_said": may,
         "may_not_be_said": may_not,
         "made_by": _made_by(estimate, level),
@@ -141,7 +146,7 @@ def describe_nothing(question: str, heading: str, level: float, oracle: Any) -> 
 def _domain(estimate: Any, labels: np.ndarray) -> str:
     d, ends = len(labels), getattr(estimate.domain, "ends", None)
     if ends is not None:
-        return f"{d:,} bins from {ends[0]:g} to {ends[-1]:g}"
+        return f"{d:,} bins from {' to '.join(number_texts(ends[[0, -1]]))}"
     names = ", ".join(map(str, labels[:_MOST_NAMES].tolist()))
     return f"{d:,} categories: {names}{', ...' * (d > _MOST_NAMES)}"
 
@@ -154,7 +159,7 @@ def _is_ordered(estimate: Any) -> bool:
     return is_bins or (is_number and bool(np.all(categories[:-1] < categories[1:])))
 
 
-def _ranges(estimate: Any, level: float) -> list[dict[str, Any]] | None:
+def _ranges(estimate: Any, level: float, value: str) -> list[dict[str, Any]] | None:
     """Ranges of bins between bounds, with intervals that hold at once; None for other domains."""
     ends = getattr(estimate.domain, "ends", None)
     if ends is None:
@@ -162,7 +167,7 @@ def _ranges(estimate: Any, level: float) -> list[dict[str, Any]] | None:
     n = min(len(ends) - 1, _MOST_RANGES)
     cuts = ends[np.arange(n + 1) * (len(ends) - 1) // n]
     asked = between(list(pairwise(cuts)))
-    table = {"from": cuts[:-1], "to": cuts[1:], "estimate": np.asarray(estimate.answer(asked))[0]}
+    table = {"from": cuts[:-1], "to": cuts[1:], value: np.asarray(estimate.answer(asked))[0]}
     with suppress(ValueError):
         low, high = table_intervals(estimate, level, asked)
         table |= {"low": low[0], "high": high[0]}
@@ -178,7 +183,10 @@ def _surely(raw: Any, level: float, labels: np.ndarray) -> list[str]:
         found = quantiles(raw, [0.25, 0.5, 0.75], level, simultaneous=True)
         names = ("The first quartile", "The median", "The third quartile")
         ends = zip(names, found.low[0], found.high[0], strict=True)
-        said += [f"{name} is between {low:.4g} and {high:.4g}." for name, low, high in ends]
+        said += [
+            f"{name} is between {' and '.join(number_texts(pair, 4, raw.domain.ends))}."
+            for name, *pair in ends
+        ]
     else:
         said += _of_ranks(raw, level, labels)
         low, _ = raw.confidence_interval(level, simultaneous=True)
@@ -214,7 +222,7 @@ def _of_ranks(raw: Any, level: float, labels: np.ndarray) -> list[str]:
     return said
 
 
-def _not_surely(estimate: Any, raw: Any, ends: Any) -> list[str]:
+def _not_surely(estimate: Any, raw: Any, low: np.ndarray, high: np.ndarray) -> list[str]:
     """What may not be said of an estimate."""
     said, d = [], raw.shape[1]
     if not estimate.is_raw:
@@ -224,13 +232,13 @@ def _not_surely(estimate: Any, raw: Any, ends: Any) -> list[str]:
         )
     said += _dishonest(raw, raw.noise)
     answers = estimate.answer()[0]
-    n_out = int(np.sum((answers < ends.low[0]) | (answers > ends.high[0])))
+    n_out = int(np.sum((answers < low) | (answers > high)))
     if n_out:
         said.append(
             f"{n_out:,} of the {d:,} values lie outside of their intervals: either reports are not "
             "honest, or the post-processor does not fit them."
         )
-    n_open = int(np.sum(ends.low[0] <= 0))
+    n_open = int(np.sum(low <= 0))
     if n_open and getattr(raw.domain, "ends", None) is None:
         which = "any category" if n_open == d else f"{n_open:,} of the {d:,} categories"
         said.append(

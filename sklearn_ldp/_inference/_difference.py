@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -93,6 +93,9 @@ class EstimateDifference(Kept):
     other: Estimate
     shared_users: bool = False
 
+    # `DifferenceDisplay.from_difference`, which is in a room above, and sets it.
+    drawn_by: ClassVar[Any] = None
+
     def __post_init__(self) -> None:
         check_alike([self.one, self.other], "difference of estimates")
         if min(len(self.one), len(self.other)) != 1 and len(self.one) != len(self.other):
@@ -118,6 +121,21 @@ class EstimateDifference(Kept):
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def plot(self, **kwargs: Any) -> Any:
+        """Plot the difference (needs matplotlib).
+
+        Parameters
+        ----------
+        **kwargs : dict
+            Passed on to :meth:`sklearn_ldp.inspection.DifferenceDisplay.from_difference`.
+
+        Returns
+        -------
+        DifferenceDisplay
+            The display, with the axes in `ax_` and the figure in `figure_`.
+        """
+        return type(self).drawn_by(self, **kwargs)
 
     def __repr__(self) -> str:
         rows = "" if len(self) == 1 else f" ({len(self):,} differences)"

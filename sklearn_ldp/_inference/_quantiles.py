@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
 from .._domains import ends_of
+from .._utils.text import number_texts
 from ..queries import prefixes
 from ._confidence import confidence_interval
 from ._covariances import Estimate, covariances_of_rows
@@ -115,7 +116,8 @@ def quartiles(estimate: Estimate) -> str:
         return ""
     rising = isotonic_regression(np.cumsum(estimate.values[0])[:-1]).x
     first, median, third = _reached(rising, ends, np.array([0.25, 0.5, 0.75]))
-    return f"median {median:.4g}, quartiles {first:.4g} and {third:.4g}"
+    first, median, third = number_texts((first, median, third), 4, ends)
+    return f"median {median}, quartiles {first} and {third}"
 
 
 def _reached(rising: np.ndarray, ends: np.ndarray, asked: np.ndarray) -> np.ndarray:

@@ -649,7 +649,7 @@ class IndexChannel(NumberReports, Channel):
         return self.decode(self.simulate_tallies(counts, n_repeats, rng))
 
     def simulate_tallies(self, counts, n_repeats, rng):
-        # A user either ignores her category and draws any number, or draws one from its set.
+        # A user either ignores their category and draws any number, or draws one from its set.
         share, n_inside = float(self.inside - self.against), self.n_inside
         uniform, inside = (np.full(n, 1 / n) for n in (self.n_reports, n_inside))
         numbers = np.empty((n_repeats, self.n_reports), dtype=np.int64)
@@ -690,7 +690,7 @@ def randomised_response(
     """
     result = values.astype(np.int64)
     moved = np.flatnonzero(~coins.bernoulli(threshold, len(values)))
-    # As much is drawn of a client who keeps her value, so that no clock tells whether she does.
+    # As much is drawn of a client who keeps their value, so that no clock tells whether they do.
     other = coins.integers(n_values - 1, max(moved.size, coins.n_least))[: moved.size]
     result[moved] = other + (other >= result[moved])
     return result

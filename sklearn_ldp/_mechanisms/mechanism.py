@@ -560,7 +560,7 @@ def privatize(
 ) -> np.ndarray:
     """Randomise the codes of users at positions first, first + 1, .. of the collection."""
     # In a seeded run the users of a block share a stream, and each block is drawn whole, so
-    # that the coins of a user depend on the seed and on her position alone.
+    # that the coins of a user depend on the seed and on their position alone.
     # Shapes: parts (n,).
     # for_sums: whether the reports are only to be tallied, see `Mechanism.draw`.
     # parts: the public part of each report, if the collector assigns it.

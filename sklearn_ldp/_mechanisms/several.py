@@ -567,8 +567,8 @@ class Several(Mechanism):
     def _turns(self, drawn: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
         """Yield what is randomised at once: a question as an example, rows, questions, places.
 
-        A seed's reports depend on this order. A user who is asked one question takes her turn with
-        all others whose questions have the same mechanism, so that thousands of tables are not
+        A seed's reports depend on this order. A user who is asked one question takes their turn
+        with all others whose questions have the same mechanism, so that thousands of tables are not
         thousands of turns.
         """
         if self.n_drawn == 1:
@@ -592,7 +592,7 @@ class Several(Mechanism):
                 yield example, rows
 
     def looked_at(self, codes: np.ndarray, questions: np.ndarray) -> np.ndarray:
-        """Return the code that each user's question is about, from her codes.
+        """Return the code that each user's question is about, from their codes.
 
         Parameters
         ----------

@@ -31,7 +31,7 @@ class Covariance:
     #   For a user of category x its mean is ``a_x``, as the estimate is unbiased, so with the
     #   probabilities P of the kinds ``n Cov(a'F, c'F) = (B'a)' diag(P f) (B'c) - a' diag(f) c``.
     # - **Joint support.** For two categories v, w and a user of category x let ``r(x)`` be the
-    #   probability that her report supports both: `own` if x is one of them, `other` if not. Then
+    #   probability that their report supports both: `own` if x is one of them, `other` if not. Then
     #   ``n (p - q)**2 Cov_vw = sum over x of f_x (r(x) - Pr[v | x] Pr[w | x])
     #   = alpha + beta (f_v + f_w)`` with ``alpha = other - q**2`` and
     #   ``beta = own - other - q (p - q)``: of rank two, with the columns 1 and f in B.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -100,6 +101,24 @@ def labelled_lines(names: Sequence[object], *columns: Sequence[str]) -> list[str
         " ".join([name.ljust(width), *cells]) for name, *cells in zip(shown, *columns, strict=False)
     ]
     return lines if len(names) == len(shown) else [*lines, "..."]
+
+
+def number_texts(
+    numbers: Iterable[float], digits: int = 6, among: Iterable[float] = ()
+) -> list[str]:
+    """Return numbers as people write them: 0.25, 40 or 8,300, whole or with so many digits."""
+    # among: other numbers beside them. There are commas only if one has five digits before the
+    # point, as years have none.
+    listed = [float(number) for number in numbers]
+    comma = "," * any(1e4 <= abs(x) < math.inf for x in [*listed, *among])
+
+    def text(x: float) -> str:
+        x = x if digits >= 6 and x.is_integer() else float(f"{x:.{digits}g}")
+        if 1e-4 <= abs(x) < 1e15:
+            return f"{x:{comma}.9f}".rstrip("0").rstrip(".")
+        return f"{x:g}"
+
+    return [text(x) for x in listed]
 
 
 def narrow(name: str) -> str:

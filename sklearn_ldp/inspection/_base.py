@@ -105,7 +105,8 @@ class EstimateDisplay(BaseDisplay):
             )
         if n_estimates != 1:
             raise ValueError(
-                f"{name} draws one estimate, got {n_estimates} rows; select one: estimate[0]."
+                f"{name} draws one estimate, got {n_estimates} rows: select one, estimate[0], or "
+                "draw rows that have names (estimate_by_group) with estimate.plot()."
             )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from .._domains.values import places_among
+from .._inference import EstimateDifference
 from ._base import BaseDisplay, legend_outside, merged, name_rows, name_ticks, styles
 
 _CHANGED, _OPEN = "#d55e00", "0.55"
@@ -205,6 +206,9 @@ class DifferenceDisplay(BaseDisplay):
         )
 
 
+EstimateDifference.drawn_by = DifferenceDisplay.from_difference
+
+
 @dataclass(eq=False, repr=False)
 class TrendDisplay(BaseDisplay):
     """Frequencies of some categories over several estimates, with bands that hold at once.
@@ -307,8 +311,8 @@ class TrendDisplay(BaseDisplay):
         n_rows, d = estimate.shape
         if n_rows < 2:
             raise ValueError(
-                "TrendDisplay needs several estimates, got one: see FrequencyDisplay for a single "
-                "one, and estimate_by_group for one per week."
+                "TrendDisplay needs several estimates, got one: estimate.plot() draws a single "
+                "one, and estimate_by_group makes one per week."
             )
         if categories is None:
             places = np.argsort(-estimate.values.mean(axis=0), kind="stable")[:k]

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._domains import ends_of
+from .._domains import ends_of, is_log
 from .._inference import Estimate
 from .._inference import quantiles as quantiles_of
+from .._utils.text import number_texts
 from ..queries import ranges
 from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged
 
@@ -24,7 +25,9 @@ class DistributionDisplay(EstimateDisplay):
 
     The upper axes show the density of each bin, and the band of the mean density of (by default)
     16 ranges of bins, as the noise of single bins hides most. The lower axes show the share of
-    users up to each number, with its band, and quantiles with their intervals. All bands are those
+    users up to each number, with its band, and quantiles with their intervals. Where bins grow by
+    about the same factor (``Domain.bins(.., scale="log")``), the axis is logarithmic, and a density
+    is the share of users for a factor of 10. All bands are those
     of the raw estimate, also for a post-processed one; each holds everywhere at once.
 
     Use :meth:`from_estimate` or :meth:`from_estimator` to create a display. Another estimate is
@@ -147,7 +150,8 @@ class DistributionDisplay(EstimateDisplay):
         density = distribution = marked = None
         n_ranges = min(n_ranges, d)
         edges = np.arange(n_ranges + 1) * d // n_ranges
-        widths, probabilities = np.diff(ends[edges]), np.ravel(np.asarray(quantiles, dtype=float))
+        widths = _widths(ends)(ends[edges])
+        probabilities = np.ravel(np.asarray(quantiles, dtype=float))
         with suppress(ValueError):  # if noise is not known, or that of single bins, or raw values
             low, high = _band(raw, level, edges[:-1], edges[1:])
             density = (ends[edges], low / widths, high / widths)
@@ -214,6 +218,10 @@ class DistributionDisplay(EstimateDisplay):
             self.errorbar_ = self._mark_quantiles(axes[1], look["color"], n_others)
         axes[0].axhline(0, color="grey", linewidth=0.8, zorder=0)
         axes[0].set_ylabel("density")
+        if is_log(self.ends):
+            axes[0].set(xscale="log", ylabel="share for a factor of 10")
+        if self.ends[-1] >= 1e4:
+            axes[1].xaxis.set_major_formatter("{x:,.12g}")
         axes[1].set(
             ylabel="share of users up to here",
             ylim=(-0.02, 1.02),
@@ -228,7 +236,7 @@ class DistributionDisplay(EstimateDisplay):
 
     def _draw(self, axes: Any, frequencies: Any, look: dict[str, Any]) -> list[Any]:
         """Draw the density and the distribution function of frequencies of the bins."""
-        heights = np.repeat(np.asarray(frequencies) / np.diff(self.ends), 2)
+        heights = np.repeat(np.asarray(frequencies) / _widths(self.ends)(self.ends), 2)
         density = axes[0].plot(np.repeat(self.ends, 2)[1:-1], heights, **look)
         shares = np.append(0.0, np.cumsum(frequencies))
         return density + axes[1].plot(self.ends, shares, **{**look, "label": None})
@@ -250,9 +258,10 @@ class DistributionDisplay(EstimateDisplay):
 
     def _mark_quantiles(self, ax: Any, color: Any, n_others: int) -> Any:
         places, values, low, high = map(np.asarray, self.quantiles or ())
-        for place, value in zip(places, values, strict=True):
+        texts = number_texts(values, 4, self.ends)
+        for place, value, text in zip(places, values, texts, strict=True):
             ax.annotate(
-                f"{value:.3g}",
+                text,
                 (value, place),
                 xytext=(7, -11 - 11 * n_others),
                 textcoords="offset points",
@@ -270,6 +279,11 @@ class DistributionDisplay(EstimateDisplay):
             capsize=3,
             label=None if n_others else "quantiles, their intervals at once",
         )
+
+
+def _widths(ends: Any) -> Any:
+    """Return the function of ends that gives the widths that densities are for."""
+    return (lambda x: np.diff(np.log10(x))) if is_log(ends) else np.diff
 
 
 def _band(

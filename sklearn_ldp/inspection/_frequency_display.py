@@ -16,6 +16,8 @@ from ..queries import Queries, as_query_set
 from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged, name_ticks
 
 _MOST_DRAWN, _MOST_NAMES = 256, 64  # categories in order; names beside the axis of a usual figure
+# Letters of a name that is turned, inches of a row, and letters side by side; chosen by hand.
+_LONG, _ROW, _MOST_LETTERS = 10, 0.16, 40
 # How far the first, second, .. estimate stands beside its category: the first few, far apart.
 _SHIFTS = (0.0, 0.32, -0.32, 0.16, -0.16, 0.48, -0.48)
 
@@ -126,7 +128,7 @@ class FrequencyDisplay(EstimateDisplay):
         order: str = "auto",
         name: str | None = None,
         by: str = "category",
-        orientation: str = "vertical",
+        orientation: str = "auto",
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> FrequencyDisplay:
@@ -164,8 +166,10 @@ class FrequencyDisplay(EstimateDisplay):
             Whether the axis of the categories shows their names or, for many categories, their
             ranks, which are always in the order of the frequencies. Axes that already show an
             estimate keep what they show.
-        orientation : {"vertical", "horizontal"}, default="vertical"
-            Direction in which the frequencies grow. Axes that already show an estimate keep it.
+        orientation : {"auto", "vertical", "horizontal"}, default="auto"
+            Direction in which the frequencies grow. "auto" turns the picture where names are long
+            (more than 10 letters), categories have no order, and there is room for their rows. Axes
+            that already show an estimate keep it.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a new figure.
         **kwargs : dict
@@ -203,6 +207,12 @@ class FrequencyDisplay(EstimateDisplay):
             is_bins = query is None and getattr(estimate.domain, "edges", None) is not None
             is_line = is_bins or _rises(categories)
             shown, described = _shown(is_line, values, k, truth, order, by)
+            if orientation == "auto":
+                is_turned = by == "category" and not is_line and _are_long(categories[shown], ax)
+                orientation = "horizontal" if is_turned else "vertical"
+            if is_bins:
+                is_open = estimate.domain.ends is None
+                noun = "bins, not to scale without bounds=" if is_open else "bins"
         else:
             shown = first._places_among(categories)
             by, orientation = first.by, first.orientation
@@ -252,7 +262,10 @@ class FrequencyDisplay(EstimateDisplay):
         others = _displays_on(ax)
         first = others[0] if others else self
         order = first._places_among(self.categories)
-        size = (8.0, 4.5) if self.orientation == "vertical" else (6.0, 1.0 + 0.22 * len(order))
+        size = (8.0, 4.5)
+        if self.orientation == "horizontal":
+            longest = max(len(str(name)) for name in self.categories)
+            size = (5.2 + 0.08 * min(longest, 60), 1.2 + 0.22 * len(order))
         ax = self._axes(ax, size)
         if not others:
             self._prepare(ax)
@@ -280,10 +293,11 @@ class FrequencyDisplay(EstimateDisplay):
         names.set_label_text(self._names_label())
         if self.by == "category":
             n = len(self.categories)
-            rotation = 90 if is_vertical else 0
             named = np.arange(0, n, -(-n // _MOST_NAMES))
-            look = {"rotation": rotation, "fontsize": "small"}
-            name_ticks(names, named + 1, [self.categories[i] for i in named], **look)
+            texts = [str(self.categories[i]) for i in named]
+            is_crowded = sum(len(text) + 2 for text in texts) > _MOST_LETTERS
+            look = {"rotation": 90 if is_vertical and is_crowded else 0, "fontsize": "small"}
+            name_ticks(names, named + 1, texts, **look)
             (ax.set_xlim if is_vertical else ax.set_ylim)(0.4, n + 0.6)
             names.grid(True, color="0.93", linewidth=0.6)
             ax.set_axisbelow(True)
@@ -394,6 +408,13 @@ def _shown(
     return (np.sort(shown) if order == "domain" else shown), order
 
 
+def _are_long(names: np.ndarray, ax: Any) -> bool:
+    """Whether names are better read beside rows, and there is room for these."""
+    height = np.inf if ax is None else ax.get_window_extent().height / ax.figure.dpi
+    fits = len(names) <= _MOST_NAMES and height > _ROW * len(names)
+    return bool(fits and max(len(str(name)) for name in names.tolist()) > _LONG)
+
+
 def _rises(categories: Any) -> bool:
     """Whether the categories are numbers or dates in rising order."""
     categories = np.asarray(categories)
@@ -407,7 +428,7 @@ def _values_label(displays: list[FrequencyDisplay]) -> str:
         return "frequency"
     levels = " and ".join(dict.fromkeys(f"{100 * one.level:g} %" for one in drawn if one.level))
     of_raw = "" if all(one.is_raw for one in drawn) else " of raw estimates"
-    which = f"all {drawn[0].n_categories:,} {displays[0].noun}"
+    which = f"all {drawn[0].n_categories:,} {displays[0].noun.partition(',')[0]}"
     # Three lines: beside long names the axes are low.
     return f"frequency, with {levels}\nintervals{of_raw} that hold for\n{which} at once"
 
@@ -423,7 +444,7 @@ def _check_options(k: Any, order: str, by: str, orientation: str) -> None:
         )
     if by not in ("category", "rank"):
         raise ValueError(f'Argument by must be "category" or "rank", got {by!r}.')
-    if orientation not in ("vertical", "horizontal"):
+    if orientation not in ("auto", "vertical", "horizontal"):
         raise ValueError(
-            f'Argument orientation must be "vertical" or "horizontal", got {orientation!r}.'
+            f'Argument orientation must be "auto", "vertical" or "horizontal", got {orientation!r}.'
         )

@@ -18,10 +18,10 @@ from ..oracles import GRR, SubsetSelection
 
 
 def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) -> np.ndarray:
-    """Return what is known of the true label of each user from her randomised one, without bias.
+    """Return what is known of the true label of each user from their randomised one, without bias.
 
-    Labels come from randomised response: a user reports her class with probability p, and any other
-    one with probability q. The corrected label of class k is
+    Labels come from randomised response: a user reports their class with probability p, and any
+    other one with probability q. The corrected label of class k is
 
     .. math:: \\tilde y_k = \\frac{1[y' = k] - q}{p - q},
 
@@ -154,8 +154,8 @@ def _refuse_missing(given: Any, labels: np.ndarray, name: str, where: str) -> No
         listed = list(given)
     if any(is_missing(label) for label in listed):
         raise ValueError(
-            f"{name} got a missing label (None or NaN) {where}: leave these users out, or give the "
-            "missing label a name of its own, such as 'unknown', which is then one of the classes."
+            f"{name} got a missing label (None or NaN) {where}: give it a name of its "
+            "own, such as 'unknown', which is then one of the classes."
         )
 
 
@@ -178,7 +178,7 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
     except TypeError:  # labels that cannot be sorted
         raise ValueError(
             f"{name} needs labels that are all numbers or all strings, got others among them, such "
-            "as None: drop those users, or give missing labels a class of their own."
+            "as None: give missing labels a class of their own."
         ) from None
     return labels
 

@@ -95,7 +95,7 @@ class LabelDPClassifier(
 ):
     """Train a classifier on labels that users have randomised, and correct what that does to it.
 
-    The features are public, or the server's own; the label is a secret of the user, who sends her
+    The features are public, or the server's own; the label is a secret of the user, who sends their
     class with probability p and any other one with probability q (randomised response, the exact
     mechanism of :class:`~sklearn_ldp.GRR`). A classifier that is trained on such labels as if they
     were true has the right ranking, and probabilities that are far too close to each other. Among
@@ -112,10 +112,10 @@ class LabelDPClassifier(
     the weights (`weights_`). With many reports all weight is on the best model, with few on the
     constant.
 
-    Privacy: one `fit` or `privatize` on values spends epsilon of each user, for her label; all that
-    is done with reports (``input="reports"``) is free, and so are predictions. Nothing is promised
-    about the features. A search with ``input="values"`` randomises labels anew in each of its fits,
-    which is for simulations: randomise them once, and search with ``input="reports"``.
+    Privacy: one `fit` or `privatize` on values spends epsilon of each user, for their label; all
+    that is done with reports (``input="reports"``) is free, and so are predictions. Nothing is
+    promised about the features. A search with ``input="values"`` randomises labels anew in each of
+    its fits, which is for simulations: randomise them once, and search with ``input="reports"``.
 
     Parameters
     ----------

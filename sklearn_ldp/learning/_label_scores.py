@@ -59,7 +59,7 @@ def _neg_brier_score(labels: np.ndarray, P: np.ndarray) -> float:
 def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> np.ndarray:
     """The share of pairs of a user of the second class and another of the first in right order."""
     # Reports of different users are independent, so the sum over pairs is unbiased; a user is
-    # no pair with herself. The rows are sorted by the decision.
+    # no pair with themselves. The rows are sorted by the decision.
     starts = np.flatnonzero(np.append(True, decision[1:] != decision[:-1]))
     of_herself = labels[:, 0] @ labels[:, 1]
     first, second = (np.add.reduceat(of_class, starts) for of_class in labels.T)
@@ -94,7 +94,7 @@ def label_dp_score(
 ) -> Any:
     """Score predictions on randomised labels: what the score on true labels is, up to noise.
 
-    Each user counts with her :func:`corrected label <corrected_labels>`. Accuracy, log loss and
+    Each user counts with their :func:`corrected label <corrected_labels>`. Accuracy, log loss and
     Brier score are means over users, and so unbiased. The noise that comes on top of that of n true
     labels has a standard error of about ``sqrt(q (1 - q) / n) / (p - q)`` for an accuracy of two
     classes: .011 for 10,000 users at epsilon 1. So an accuracy may be above 1.

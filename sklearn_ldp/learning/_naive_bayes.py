@@ -35,7 +35,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
     """Naive Bayes classifier from private records: each user sends one report, at the full epsilon.
 
     Features and labels are all private. Each user draws one of the features by public
-    probabilities, and reports her value of it together with her class, as one category of a
+    probabilities, and reports their value of it together with their class, as one category of a
     :class:`~sklearn_ldp.MarginalOracle` whose tables are (feature, class). From these tables come
     P(class), pooled over all of them, and how much each value of a feature speaks for each class.
     The latter is shrunk by the noise level, such that values that noise swamps say nothing; and the
@@ -46,9 +46,9 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
     that it has collected, and from those of any other MarginalOracle that asked for the class
     together with each feature.
 
-    Privacy: one `fit` spends epsilon of each user, for her whole record; `fit_tables` is free. The
-    model can be published. Predictions read features in the clear: send the model to the user, who
-    predicts on her own device.
+    Privacy: one `fit` spends epsilon of each user, for their whole record; `fit_tables` is free.
+    The model can be published. Predictions read features in the clear: send the model to the user,
+    who predicts on their own device.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
     #: Checks of scikit-learn's that it cannot pass, and why.
     _expected_failed_checks = {
         "check_sample_weight_equivalence_on_dense_data": (
-            "each user draws coins of her own, and bins are learnt from rows"
+            "each user draws coins of their own, and bins are learnt from rows"
         ),
     }
 

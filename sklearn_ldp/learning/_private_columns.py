@@ -71,7 +71,7 @@ class ReadsColumns(Documented, WatchesRefits):
 
 
 class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
-    """Randomise each user's columns, and turn her report into unbiased indicators of its values.
+    """Randomise each user's columns, and turn their report into unbiased indicators of its values.
 
     Each user reports on all columns, which share epsilon such that the sum of the variances of all
     indicators is least. The output has a column of floats for each category v of each column:
@@ -85,7 +85,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
     :class:`CorrectedRidge` has it.
 
     Privacy: each call of `transform`, `fit_transform` or `privatize` on values spends epsilon of
-    the user of each row, for all her columns together. So `predict` of a pipeline randomises the
+    the user of each row, for all their columns together. So `predict` of a pipeline randomises the
     new rows as well, and a cross-validation randomises each row several times, which is for
     simulations. In a deployment clients call `privatize` once, and the server fits and predicts
     with ``input="reports"``, which is free. `fit` alone releases nothing, unless it learns the

@@ -1,4 +1,4 @@
-"""The risk of a user who is asked again: what her reports reveal together."""
+"""The risk of a user who is asked again: what their reports reveal together."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
     -------
     float, or dict of float
         An upper bound of epsilon', at most the oracle's epsilon. It is about replacement: another
-        value of the user, and not her absence. For a survey that asks each user one question it is
-        that of the question a user was asked, by its name, even if everybody knows who was asked
+        value of the user, and not their absence. For a survey that asks each user one question it
+        is that of the question a user was asked, by its name, even if everybody knows who was asked
         what.
 
     Raises
@@ -63,9 +63,9 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
     Notes
     -----
     A report y has the likelihood E c(y) for the categories that it supports, and c(y) for others,
-    with E = exp(epsilon). So with a probability of c(y), at least, a user reports y whatever her
+    with E = exp(epsilon). So with a probability of c(y), at least, a user reports y whatever their
     value is, and such reports hide a user's own [1]_. With X = (P(y | v) - exp(epsilon') P(y | w))
-    / c(y) with the probability c(y), and otherwise (or if she is asked another question) X = 0,
+    / c(y) with the probability c(y), and otherwise (or if they are asked another question) X = 0,
 
     .. math:: \\delta(\\epsilon') \\le \\frac 1n \\mathrm{E} \\Big(\\sum_{i=1}^n X_i\\Big)_+ .
 

@@ -28,6 +28,7 @@ from .._utils.random import RandomState, root_entropy
 from .._utils.text import format_table
 from .._utils.typing import DataFrame, FilePath, Metric, PolarsDataFrame
 from .._version import __version__
+from ..inspection import ErrorCurveDisplay
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..queries import Queries, QuerySet, as_query_set
@@ -95,6 +96,22 @@ class ErrorStudy:
             return getattr(self, column)
         known = ", ".join([*self.columns, *_STATISTICS])
         raise KeyError(f"An ErrorStudy has no column {column!r}; it has {known}.")
+
+    def plot(self, **kwargs: Any) -> ErrorCurveDisplay:
+        """Plot the errors (needs matplotlib).
+
+        Parameters
+        ----------
+        **kwargs : dict
+            Passed on to :meth:`sklearn_ldp.inspection.ErrorCurveDisplay.from_results`, such as
+            ``x="n_samples"`` or ``by="oracle"``.
+
+        Returns
+        -------
+        ErrorCurveDisplay
+            The display, with the axes in `ax_` and the figure in `figure_`.
+        """
+        return ErrorCurveDisplay.from_results(self, **kwargs)
 
     def select(self, **conditions: Any) -> ErrorStudy:
         """Return the rows that fulfil all conditions.

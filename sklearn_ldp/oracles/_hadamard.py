@@ -22,7 +22,7 @@ class HadamardResponse(BaseOracle):
 
     Each category has a row of a Hadamard matrix of order K, a power of two above d (row 0, all
     ones, is never used), and is supported by the half of the columns where its row is +1. The user
-    reports one column: with probability p a uniform one of the half that supports her category,
+    reports one column: with probability p a uniform one of the half that supports their category,
     otherwise a uniform one of the other half,
 
     .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + 1}, \\qquad q = \\frac12.

@@ -25,11 +25,11 @@ _MAX_HASH_RANGE = 1 << 20
 
 
 class OLH(BaseOracle):
-    """Optimised local hashing: the oracle for large domains, with reports of two integers.
+    """Optimised local hashing: reports of two integers, however large the domain is.
 
     Say `epsilon` and `categories`; the defaults of the rest are good.
 
-    A user draws a hash function, hashes her category into g values, randomises the hash value
+    A user draws a hash function, hashes their category into g values, randomises the hash value
     as :class:`GRR` does, and reports the function and the value. A report supports the categories
     that the function maps to the value, so that
 
@@ -82,8 +82,7 @@ class OLH(BaseOracle):
 
     See Also
     --------
-    OUE : The same accuracy with d bits per report.
-    GRR : Better for small domains.
+    sklearn_ldp.best_oracle : Which oracle to take.
 
     References
     ----------
@@ -280,7 +279,7 @@ class LinearHashChannel(HashReports, Channel):
         super().__init__(n_categories, p=Fraction(threshold, TWO_64), q=Fraction(1, g))
         self.field = field
         self.threshold = threshold
-        # With this probability a user hashes her category; otherwise any report is as likely.
+        # With this probability a user hashes their category; otherwise any report is as likely.
         self.share = self.p - (1 - self.p) / (g - 1)
         self.n_digits = n_digits_for(n_categories, g)
         self.n_vectors = g**self.n_digits
@@ -549,7 +548,7 @@ def n_digits_for(n_categories: int, order: int) -> int:
     k = next(k for k in range(1, 65) if g**k >= d)
     limit = max(_SMALL_SPACE, _SPACE_PER_CATEGORY * d)
     # Two given categories are on a line with g - 2 of the g**k vectors. A user whose category is
-    # one of these adds to their covariance if she hashes it. She does so with probability
+    # one of these adds to their covariance if they hash it. They do so with probability
     # (p - q) / (1 - q), which is (g - 2) / (2 (g - 1)) for the best g. The excess is computed in
     # integers, so that all parties agree.
     excess = Fraction(d * (g - 2) ** 2, 4 * (g - 1))

@@ -34,7 +34,7 @@ class ProjectiveGeometryResponse(BaseOracle):
     Categories and reports are points of the projective space PG(t-1, g): the K = (g^t - 1)/(g - 1)
     lines through the origin of GF(g)^t, where g is near :math:`e^\\epsilon + 1` and K at least d.
     A report supports the categories orthogonal to it. With probability p the user reports a uniform
-    one of the :math:`c = (g^{t-1} - 1)/(g - 1)` points orthogonal to her category, otherwise a
+    one of the :math:`c = (g^{t-1} - 1)/(g - 1)` points orthogonal to their category, otherwise a
     uniform one of the other points. With :math:`c_2 = (g^{t-2} - 1)/(g - 1)`,
 
     .. math:: p = \\frac{c\\, e^\\epsilon}{c (e^\\epsilon - 1) + K}, \\qquad
@@ -59,6 +59,7 @@ class ProjectiveGeometryResponse(BaseOracle):
 
     See Also
     --------
+    sklearn_ldp.best_oracle : Which oracle to take.
     OLH : Nearly as accurate, with two integers per report.
     SubsetSelection : The optimum, with large reports.
 

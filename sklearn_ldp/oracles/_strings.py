@@ -164,12 +164,12 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     """The most frequent strings that users have, where nobody can list them.
 
     The collection has one round, and clients need no candidates. Each user is asked about a prefix
-    of her string, of one of several lengths, which is drawn in public: her report is a hash
+    of their string, of one of several lengths, which is drawn in public: their report is a hash
     function and a randomised hash value, as :class:`OLH` makes them. The server keeps the most
     frequent prefixes of one length, and looks at all their extensions by the digits of the next
     length; a Fourier transform adds up the reports for all of them at once [1]_. One user in seven
-    is held out from the search and tells about her whole string. The estimate of what was found is
-    of these users alone, so it is not biased by the selection.
+    is held out from the search and tells about their whole string. The estimate of what was found
+    is of these users alone, so it is not biased by the selection.
 
     Strings are written in digits of a finite field, which is chosen with the lengths and the shares
     of the users by the expected recall. That depends on parameters and never on data, so all

@@ -42,8 +42,8 @@ class SubsetSelection(BaseOracle):
     Say `epsilon` and `categories`; the defaults of the rest are good. It is also called the
     omega-subset mechanism.
 
-    A user reports a set of w categories: with probability p a set that holds her own, otherwise one
-    that does not, uniformly among all such sets,
+    A user reports a set of w categories: with probability p a set that holds their own, otherwise
+    one that does not, uniformly among all such sets,
 
     .. math:: p = \\frac{w e^\\epsilon}{w e^\\epsilon + d - w}, \\qquad
               q = p \\frac{w - 1}{d - 1} + (1 - p) \\frac{w}{d - 1}.
@@ -74,6 +74,7 @@ class SubsetSelection(BaseOracle):
 
     See Also
     --------
+    sklearn_ldp.best_oracle : Which oracle to take.
     ProjectiveGeometryResponse : Nearly as accurate on large domains, with one integer per report.
 
     References

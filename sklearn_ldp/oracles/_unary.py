@@ -17,11 +17,11 @@ _BITS_APART = 256  # up to here reports are easier to read, and small enough
 
 
 class OUE(BaseOracle):
-    """Optimised unary encoding: the oracle for large domains, with a bit per category.
+    """Optimised unary encoding: reports of a bit per category.
 
     Say `epsilon` and `categories`; the defaults of the rest are good.
 
-    A user encodes her category as d bits, of which a single one is 1, and randomises each bit
+    A user encodes their category as d bits, of which a single one is 1, and randomises each bit
     independently: the 1 is kept with probability p, a 0 becomes 1 with probability q,
 
     .. math:: p = \\frac12, \\qquad q = \\frac{1}{e^\\epsilon + 1}.
@@ -40,7 +40,7 @@ class OUE(BaseOracle):
     See Also
     --------
     OLH : The same accuracy with two integers per report.
-    GRR : Better for small domains.
+    sklearn_ldp.best_oracle : Which oracle to take.
 
     References
     ----------
@@ -69,7 +69,7 @@ class SUE(BaseOracle):
 
     New collections take :class:`OUE` or another oracle.
 
-    A user encodes her category as d bits, of which a single one is 1, and flips each bit
+    A user encodes their category as d bits, of which a single one is 1, and flips each bit
     independently with the same probability,
 
     .. math:: p = \\frac{e^{\\epsilon/2}}{e^{\\epsilon/2} + 1}, \\qquad q = 1 - p.

@@ -23,8 +23,8 @@ def assigned_parts(
 ) -> np.ndarray:
     """Return the hash functions that a collector assigns to the users of given tokens.
 
-    A user of local hashing draws a hash function, the public part of her report, and attackers gain
-    most by choosing it. They cannot if the collector derives it,
+    A user of local hashing draws a hash function, the public part of their report, and attackers
+    gain most by choosing it. They cannot if the collector derives it,
 
     .. math:: \\mathrm{part} = H(\\mathrm{key}, \\mathrm{round}, \\mathrm{token}),
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -33,16 +32,12 @@ from ..oracles import BaseOracle, best_oracle
 
 _LEAST_VARIANCE = 1e-18  # of reports that are all but certainly true, so that shares exist
 _Set = TypeVar("_Set", bound=EstimateSet)
-# Reports of larger domains have a limited number of bits: the most accurate ones name a large set,
-# and the reports on all questions are as long as the longest.
-_SMALL_DOMAIN, _SMALL_REPORT = 1 << 12, 64
 
 
 @lru_cache(maxsize=1 << 14)
 def best_of_size(epsilon: float, size: int) -> BaseOracle:
     """Return the best oracle of a question, which questions share; it must not be changed."""
-    bits = _SMALL_REPORT if size > _SMALL_DOMAIN else math.inf
-    return best_oracle(epsilon, size, max_report_bits=bits)
+    return best_oracle(epsilon, size)
 
 
 @dataclass(frozen=True)

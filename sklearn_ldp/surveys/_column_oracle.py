@@ -27,7 +27,7 @@ from ._base import BaseColumnSurvey
 class ColumnOracle(BaseColumnSurvey[EstimateSet]):
     """Estimate the distribution of each of several columns from one report per user.
 
-    Each user draws one of the columns by public probabilities, and reports her value of that
+    Each user draws one of the columns by public probabilities, and reports their value of that
     column alone, by the column's own oracle and with the whole budget. This beats reports on all
     columns that share the budget: with J columns the noise of a column grows as if there were J
     times fewer users, and not as if epsilon were J times smaller. Only at a large budget it is
@@ -42,17 +42,16 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
     whom to ask, about ``f (1 - f) (1 / probability - 1) / n`` for a category of frequency f.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user, for her whole record; all that is done with reports is free. Which column a user was
+    user, for their whole record; all that is done with reports is free. Which column a user was
     asked for is public.
 
     Parameters
     ----------
     %(domains)s
     oracle : "best", oracle or mapping of str to those, default="best"
-        How a column is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its domain, with
-        reports of at most 64 bits if it has more than 4,096 categories; of an oracle, `epsilon` and
-        `categories` are set. A mapping says it by column; columns that it leaves out have the best
-        oracle.
+        How a column is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its domain; of an
+        oracle, `epsilon` and `categories` are set. A mapping says it by column; columns that it
+        leaves out have the best oracle.
     weights : mapping of str to float or array-like of shape (n_columns,), default=None
         How much the errors of each column count, > 0; in a mapping, columns left out have weight 1.
         None weights all columns alike.
@@ -193,7 +192,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         if self.strategy == "split-budget":
             if self.n_sampled not in (1, "auto"):
                 raise ValueError(
-                    f'{self._name}(strategy="split-budget") asks each user for all of her '
+                    f'{self._name}(strategy="split-budget") asks each user for all of their '
                     f"{n_columns} columns, got n_sampled={self.n_sampled!r}: leave it out."
                 )
             return n_columns

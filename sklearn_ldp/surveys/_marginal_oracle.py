@@ -43,13 +43,14 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
 
     A table (a marginal of the joint distribution) has the frequencies of all combinations of the
     categories of a few columns. Each user reports once, with the whole budget, and all reports tell
-    about all tables. How she is asked depends on the columns and on epsilon:
+    about all tables. How they are asked depends on the columns and on epsilon:
 
-    - "split": she draws one of the tables asked for, and reports her cell in it. Or the users are
+    - "split": they draw one of the tables asked for, and report their cell in it. Or the users are
       split among larger tables, from each of which several of those asked for follow.
-    - "fourier": for binary columns, she draws a set of columns and reports the parity of her values
+    - "fourier": for binary columns, they draw a set of columns and report the parity of their
+      values
       in them. Tables are made of these parities (their Fourier coefficients).
-    - "joint": she reports her combination of all columns, where there are not many.
+    - "joint": they report their combination of all columns, where there are not many.
 
     The raw tables are unbiased, with intervals; one that nobody happens to tell about, where fewer
     users come than were expected, has no rows. Tables that share columns do not agree with each
@@ -58,7 +59,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
     that agree.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user, for her whole record; all that is done with reports is free. What a user was asked is
+    user, for their whole record; all that is done with reports is free. What a user was asked is
     public.
 
     Parameters
@@ -72,9 +73,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         form before any user is asked: see :func:`~sklearn_ldp.surveys.compare_methods`. "split"
         splits the users among the tables asked for. "fourier" needs binary columns.
     oracle : "best" or oracle, default="best"
-        How a table is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its cells, with
-        reports of at most 64 bits if there are more than 4,096 of them; of an oracle, `epsilon` and
-        `categories` are set.
+        How a table is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its cells; of an
+        oracle, `epsilon` and `categories` are set.
     weights : mapping of str or tuple of str to float, default=None
         How much the errors of each table count, > 0; tables left out have weight 1. A column stands
         for all tables with it, so that ``weights={"income": 100}`` is for a model of incomes. None

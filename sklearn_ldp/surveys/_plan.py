@@ -28,7 +28,7 @@ class TablePlan:
 
     # What users are asked about, and the error of the tables asked for.
 
-    # "split" asks each user about one table, "fourier" about the parity of some of her binary
+    # "split" asks each user about one table, "fourier" about the parity of some of their binary
     # columns, "joint" about all columns at once.
     method: str
     views: list[Subset]  # the columns that a user may be asked about

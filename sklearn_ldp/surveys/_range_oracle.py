@@ -34,10 +34,10 @@ class RangeOracle(BaseOracle):
     """Estimate ordered bins such that ranges, prefixes and quantiles are accurate.
 
     Up to 256 bins it is a :class:`~sklearn_ldp.MatrixOracle` for prefixes. For more bins, up to
-    2**20, each user is asked for one of several coarser and coarser bins: her own bin, or groups of
-    4, 16, 64, .. bins. Which one is drawn in public, each with the same probability. The estimate
-    is the best linear combination of all levels (generalised least squares in a tree). The matrix
-    is the more accurate one wherever it can be computed: expected errors are in the notes.
+    2**20, each user is asked for one of several coarser and coarser bins: their own bin, or groups
+    of 4, 16, 64, .. bins. Which one is drawn in public, each with the same probability. The
+    estimate is the best linear combination of all levels (generalised least squares in a tree). The
+    matrix is the more accurate one wherever it can be computed: expected errors are in the notes.
 
     The estimate is unbiased and all linear answers have intervals. Fewer bins have less noise: 64
     instead of 256 take 40 % off the variance of a prefix. Single bins have more noise than those of

@@ -286,7 +286,7 @@ def exact_report_distribution(
     channel : Channel or other mechanism
         A mechanism with few coins: the work grows with the number of ways in which they fall.
     code : int, or tuple of int
-        The user's category, or her codes where the mechanism takes several.
+        The user's category, or their codes where the mechanism takes several.
 
     Returns
     -------

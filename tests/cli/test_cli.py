@@ -32,7 +32,7 @@ class Terminal(io.StringIO):
 
 
 AS_A_MODULE = "import runpy; runpy.run_module('sklearn_ldp', run_name='__main__', alter_sys=True)"
-COLUMNS = ["value", "raw_frequency", "low", "high", "frequency", "count", "at_once"]
+COLUMNS = ["category", "estimate", "low", "high", "frequency", "count", "interval"]
 COUNTS = {"red": 6000, "green": 3000, "blue, dark": 1000, "none": 0}
 
 
@@ -108,7 +108,7 @@ def test_version(capsys):
         (["demo", "--epsilon", "inf"], "a finite number > 0"),
         (["demo", "--epsilon", "nan"], "a finite number > 0"),
         (["demo", "--repeats", "0"], "a whole number >= 1"),
-        (["demo", "--n-samples", "1e6"], "a whole number >= 1, got '1e6'"),
+        (["demo", "--n-samples", "1.5e0"], "a whole number >= 1, got '1.5e0'"),
         (["demo", "--seed", "-1"], "a whole number >= 0"),
         (["demo", "--jobs", "0"], "-1 for all cores"),
         (
@@ -173,7 +173,7 @@ SMALL = ["demo", "--repeats", "2", "--n-samples", "20000"]
 
 def rows_of_demo(body):
     """Cells of a table: the post-processor, and its errors."""
-    return [line.replace("told queries", "told").split() for line in body.splitlines()[1:]]
+    return [line.replace("with queries=", "told").split() for line in body.splitlines()[1:]]
 
 
 def assert_the_best_of_each_column_is_marked(out):
@@ -344,7 +344,7 @@ def test_all_inputs_give_the_same_estimate(tmp_path, capsys):
     assert len(paths) == 7
     for rows in results:
         assert list(rows[0]) == COLUMNS
-        assert [row["value"] for row in rows] == list(COUNTS)
+        assert [row["category"] for row in rows] == list(COUNTS)
         assert rows == results[0]
 
 
@@ -353,7 +353,7 @@ def test_the_domain_is_the_public_one(histogram, tmp_path, capsys):
     write_values(domain, ["violet", *reversed(COUNTS)])
     assert main(["estimate", str(histogram), "--categories", str(domain)]) == 0
     out, err = capsys.readouterr()
-    assert [row["value"] for row in rows_of(out)] == ["violet", *reversed(COUNTS)]
+    assert [row["category"] for row in rows_of(out)] == ["violet", *reversed(COUNTS)]
     assert "warning" not in err
 
 
@@ -361,7 +361,7 @@ def test_a_learned_domain_is_warned_of(histogram, capsys):
     assert main(["estimate", str(histogram)]) == 0
     warning, summary = capsys.readouterr().err.splitlines()
     assert warning.startswith("sklearn-ldp: warning: the domain is learned from the raw values")
-    assert "OLH(epsilon=1), 10,000 users" in summary
+    assert "GRR(epsilon=1), 10,000 users" in summary
     assert summary.endswith("after EmpiricalBayes")
 
 
@@ -369,7 +369,7 @@ def test_named_columns(tmp_path, capsys):
     path = tmp_path / "data.csv"
     write_values(path, ["DE,a,10", "FR,b,30"], "country,note,people")
     rows = estimate([path, "--value-column", "country", "--count-column", "people"], capsys)
-    assert [row["value"] for row in rows] == ["DE", "FR"]
+    assert [row["category"] for row in rows] == ["DE", "FR"]
     assert sum(float(row["count"]) for row in rows) == pytest.approx(40)
     rows = estimate([path, "--value-column", "note", "--input-kind", "values"], capsys)
     assert sum(float(row["count"]) for row in rows) == pytest.approx(2)
@@ -389,7 +389,7 @@ def test_integers_stay_exact(values, expected, suffix, tmp_path, capsys):
     path, output = tmp_path / "values.txt", tmp_path / f"out{suffix}"
     write_values(path, values)
     assert main(["estimate", str(path), "--output", str(output)]) == 0
-    assert [str(value) for value in read_output(output)["value"]] == expected
+    assert [str(value) for value in read_output(output)["category"]] == expected
 
 
 # -- estimate: a header, or the value of a user ---------------------------------------------------
@@ -400,7 +400,7 @@ def shown(argv, capsys):
     """Exit code, values in the estimate, and what standard error says."""
     code = main(["estimate", *map(str, argv)])
     out, err = capsys.readouterr()
-    return code, [row["value"] for row in rows_of(out)], err
+    return code, [row["category"] for row in rows_of(out)], err
 
 
 @pytest.mark.parametrize("name", ["people.txt", "people.csv", "people.csv.gz"])
@@ -493,8 +493,9 @@ def read_output(path):
         return read_table(path).to_pydict()
     content = path.read_bytes()
     rows = rows_of((gzip.decompress(content) if path.suffix == ".gz" else content).decode())
-    numbers = {c: [float(row[c]) for row in rows] for c in COLUMNS[1:]}
-    return {"value": [row["value"] for row in rows], **numbers}
+    numbers = {c: [float(row[c]) for row in rows] for c in COLUMNS[1:-1]}
+    texts = {c: [row[c] for row in rows] for c in ("category", "interval")}
+    return {"category": texts["category"], **numbers, "interval": texts["interval"]}
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
@@ -506,9 +507,10 @@ def test_output_files(suffix, histogram, tmp_path, capsys):
     assert capsys.readouterr().out == ""
     columns = read_output(output)
     assert list(columns) == COLUMNS
-    assert columns["value"] == list(COUNTS)
+    assert columns["category"] == list(COUNTS)
+    assert columns["interval"] == ["95 % at once"] * len(COUNTS)
     rows = estimate([histogram], capsys)
-    for name in COLUMNS[1:]:
+    for name in COLUMNS[1:-1]:
         printed = [float(row[name]) for row in rows]
         assert columns[name] == pytest.approx(printed, rel=1e-9, abs=1e-12)
     assert sorted(os.listdir(tmp_path)) == sorted([histogram.name, output.name])
@@ -519,28 +521,29 @@ def test_an_estimate_reads_back_as_a_histogram_of_values(histogram, tmp_path, ca
     assert main(["estimate", str(histogram), "--output", str(output), "--seed", "0"]) == 0
     capsys.readouterr()
     # Its counts are estimates with decimals, so as a histogram it is refused, and told why.
-    assert_fails(["estimate", output], capsys, "must be a whole number of users")
+    argv = ["estimate", output, "--value-column", "category"]
+    assert_fails(argv, capsys, "must be a whole number of users")
 
 
 def test_columns_agree_with_the_library(histogram, capsys):
     rows = estimate([histogram, "--epsilon", "2", "--level", "0.8", "--jobs", "1"], capsys)
     categories, counts = np.array(list(COUNTS)), list(COUNTS.values())
-    oracle = sklearn_ldp.OLH(2.0, categories=categories, random_state=0)
+    oracle = sklearn_ldp.best_oracle(2.0, categories).set_params(random_state=0)
     raw = oracle.fit_transform(categories, sample_weight=counts)
-    frequencies = EmpiricalBayes().fit_transform(raw).values[0]
-    # The intervals are those of the library's tables, so that rows may be sorted.
-    low, high = raw.summary(0.8).set_index("category").loc[categories, ["low", "high"]].to_numpy().T
-    expected = [raw.values[0], low, high, frequencies, frequencies * 10_000, [0.8] * len(counts)]
-    for name, column in zip(COLUMNS[1:], expected, strict=True):
-        tolerance = 0.05 if name == "count" else 1e-9
-        assert [float(row[name]) for row in rows] == pytest.approx(column, abs=tolerance)
+    # The same columns as in a data frame, with intervals that hold at once.
+    frame = EmpiricalBayes().fit_transform(raw).to_frame(interval=0.8)
+    assert frame.columns.tolist() == list(rows[0]) == COLUMNS
+    for name in COLUMNS[1:-1]:
+        assert [float(row[name]) for row in rows] == pytest.approx(frame[name], abs=1e-9)
+    assert {row["interval"] for row in rows} == {"80 % at once"} == set(frame["interval"])
+    assert raw.to_frame(interval=0.8)["low"].equals(frame["low"])
 
 
 def test_sorted_by_frequency(histogram, capsys):
     domain = estimate([histogram], capsys)
     falling = estimate([histogram, "--sort", "frequency"], capsys)
     assert falling == sorted(domain, key=lambda row: -float(row["frequency"]))
-    assert falling[0]["value"] == "red"
+    assert falling[0]["category"] == "red"
 
 
 def test_secure_randomness_unless_a_seed_is_given(histogram, capsys):
@@ -650,7 +653,8 @@ def test_a_table_is_aligned_on_a_terminal_and_csv_in_a_pipe(histogram, capsys, m
     assert names == list(COUNTS)
     for row, line in zip(estimate([histogram], capsys), body, strict=True):
         cells = line[len(rule.split()[0]) :].split()
-        for name, cell, end in zip(COLUMNS[1:], cells, ends, strict=True):
+        assert line.endswith("  95 % at once")
+        for name, cell, end in zip(COLUMNS[1:-1], cells, ends, strict=False):
             assert line[: end - 2].endswith(cell)  # the numbers end below the end of their name
             tolerance = 0.5 if name == "count" else 0.005
             assert float(cell) == pytest.approx(float(row[name]), abs=tolerance)
@@ -819,7 +823,7 @@ def test_an_ordered_domain(tmp_path, capsys):
     path, domain = tmp_path / "ages.csv", tmp_path / "domain.txt"
     path.write_text("value,count\n" + "".join(f"{i},{c}\n" for i, c in enumerate(counts)))
     domain.write_text("".join(f"{i}\n" for i in range(60)))
-    argv = ["estimate", str(path), "--categories", str(domain), "--seed", "0"]
+    argv = ["estimate", str(path), "--categories", str(domain), "--seed", "0", "--oracle", "olh"]
     assert main([*argv, "--ordered"]) == 0
     rows = rows_of(capsys.readouterr().out)
     raw = OLH(categories=[str(i) for i in range(60)], random_state=0).fit_transform(
@@ -839,11 +843,11 @@ def test_estimate_of_real_histograms(shared_data, tmp_path):
         ("US1940_CITY_1PCT_TOP915.csv.gz", 612_404),
     ]:
         path, output = shared_data(name), tmp_path / "out.csv.gz"
-        argv = ["estimate", str(path), "--seed", "0", "--output", str(output)]
+        argv = ["estimate", str(path), "--seed", "0", "--oracle", "olh", "--output", str(output)]
         assert main(argv) == 0
         columns = read_output(output)
         truth = sklearn_ldp.datasets.read_histogram(path, dtype=str)
-        assert columns["value"] == truth.categories.tolist()
+        assert columns["category"] == truth.categories.tolist()
         assert sum(columns["count"]) == pytest.approx(n_users, abs=0.05 * len(truth.categories))
         assert np.all(columns["low"] <= truth.frequencies)
         assert np.all(truth.frequencies <= columns["high"])
@@ -865,14 +869,14 @@ def test_categories_that_spreadsheets_run(tmp_path, capsys):
         assert "a spreadsheet takes the category '=1+1' for a formula" in err
         if output:
             plain = (tmp_path / "out.csv").read_text(encoding="utf-8")
-        assert [row["value"] for row in rows_of(plain)] == FORMULAS + HARMLESS
+        assert [row["category"] for row in rows_of(plain)] == FORMULAS + HARMLESS
         assert main([*command, *output, "--spreadsheet-safe"]) == 0
         safe, err = capsys.readouterr()
         assert "formula" not in err
         if output:
             safe = (tmp_path / "out.csv").read_text(encoding="utf-8")
         expected = [f"'{text}" for text in FORMULAS] + HARMLESS
-        assert [row["value"] for row in rows_of(safe)] == expected
+        assert [row["category"] for row in rows_of(safe)] == expected
     # The negative control: no warning without such a category, and none for Parquet.
     pytest.importorskip("pyarrow")
     assert main([*command, "--output", str(tmp_path / "out.parquet")]) == 0
@@ -950,7 +954,7 @@ def test_an_estimate_that_is_told_the_queries(tmp_path, capsys):
         ("ranges:4", ranges(4)),
         ("top:5", top_k(5)),
     ):
-        table = estimate([path, "--seed", "0", "--queries", query], capsys)
+        table = estimate([path, "--oracle", "olh", "--queries", query], capsys)
         told = EmpiricalBayes(queries=queries).fit_transform(raw).answer()[0]
         got = [float(row["frequency"]) for row in table]
         np.testing.assert_allclose(got, told, rtol=1e-8)
@@ -1020,9 +1024,10 @@ def test_missing_values_of_one_column(tmp_path, capsys, form):
     domain.write_text('["yes", "no", null]')
     assert main([*argv, "--oracle", "grr", "--post", "base"]) == 0
     rows = rows_of(capsys.readouterr().out)
-    assert [(row["value"], row["count"]) for row in rows] == [("yes", "1"), ("no", "1"), ("", "2")]
+    found = [(row["category"], row["count"]) for row in rows]
+    assert found == [("yes", "1"), ("no", "1"), ("", "2")]
     assert main([*argv, "--output", str(tmp_path / "estimate.parquet")]) == 0
-    values = pd.read_parquet(tmp_path / "estimate.parquet")["value"]
+    values = pd.read_parquet(tmp_path / "estimate.parquet")["category"]
     assert values[:2].tolist() == ["yes", "no"]
     assert values.isna()[2]
     capsys.readouterr()
@@ -1036,7 +1041,7 @@ def test_bins_of_one_column(few_simulated, tmp_path, capsys):
     domain.write_text('{"bins": [18, 65], "labels": ["young", "middle", "old"], "missing": true}')
     argv = ["estimate", str(people), "--value-column", "age", "--categories", str(domain)]
     assert main([*argv, "--epsilon", "20", "--oracle", "grr", "--post", "base"]) == 0
-    found = {row["value"]: row["count"] for row in rows_of(capsys.readouterr().out)}
+    found = {row["category"]: row["count"] for row in rows_of(capsys.readouterr().out)}
     assert found == {"young": "1", "middle": "2", "old": "1", "": "1"}
     assert main(["plan", "--categories", str(domain), "--n-samples", "1000"]) == 0
     capsys.readouterr()
@@ -1048,7 +1053,7 @@ def test_bins_of_one_column(few_simulated, tmp_path, capsys):
     assert_fails(argv, capsys, "line 5: the value is empty")
     domain.write_text('{"bins": 2, "bounds": [0, 80], "clip": true, "missing": true}')
     assert main([*argv, "--epsilon", "20", "--oracle", "grr", "--post", "base"]) == 0
-    found = {row["value"]: row["count"] for row in rows_of(capsys.readouterr().out)}
+    found = {row["category"]: row["count"] for row in rows_of(capsys.readouterr().out)}
     assert found == {"[0, 40)": "2", "[40, 80]": "2", "": "1"}
     domain.write_text('{"bins": 2, "bounds": [0, 80], "missing": true}')
     assert_fails(argv, capsys, "the value '90'")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from test_cli import assert_fails, rows_of, third_party  # noqa: F401
 
-from sklearn_ldp import GRR, OLH
+from sklearn_ldp import GRR, OLH, best_oracle
 from sklearn_ldp.__main__ import main
 from sklearn_ldp.collection import (
     Aggregator,
@@ -66,7 +66,7 @@ def test_from_values_to_an_estimate(oracle, folder, capsys):
     argv = ["estimate", "state.npz", "--categories", "domain.txt", *method, "--post", "base"]
     assert main([*argv, "--level", "0.999999998"]) == 0
     rows = rows_of(capsys.readouterr().out)
-    assert [row["value"] for row in rows] == DOMAIN
+    assert [row["category"] for row in rows] == DOMAIN
     for row, truth in zip(rows, [0.6, 0.3, 0.1, 0], strict=True):
         assert float(row["low"]) <= truth <= float(row["high"])
     assert main([*argv, "--post", "held-out-search"]) == 0  # the shards are there
@@ -90,7 +90,7 @@ def test_reports_are_those_of_the_library(folder):
     assert privatize("--output", "a.parquet", "--round", "may", "--batch-id", "one") == 0
     said = describe_reports("a.parquet")
     assert (said["batch_id"], said["n_samples"]) == ("one", 10_000)
-    oracle = OLH(1.0, categories=DOMAIN)
+    oracle = best_oracle(1.0, DOMAIN)
     reports = read_reports("a.parquet", oracle, collection_round="may")
     assert privatize("--output", "b.parquet", "--round", "may") == 0
     other = read_reports("b.parquet", oracle, collection_round="may")
@@ -134,7 +134,7 @@ def test_values_on_standard_input_and_reports_through_a_pipe(folder, capsysbinar
         pipe_in(sent, monkeypatch)
         assert main(["aggregate", "-", "--checkpoint", "state.npz", *options]) == 0
         assert b"reports: 10000\nbatches: 1 " in capsysbinary.readouterr().out
-    server = Aggregator.load("state.npz", OLH(3.0, categories=DOMAIN))
+    server = Aggregator.load("state.npz", best_oracle(3.0, DOMAIN))
     assert server.batches == {"piped": 10_000}
     pipe_in(sent[:-100], monkeypatch)
     assert main(["aggregate", "-", "--checkpoint", "other.npz", *options]) == 1
@@ -161,7 +161,7 @@ def test_refusals(folder, capsys):
     assert add_up("reports") == 1
     err = capsys.readouterr().err.splitlines()
     assert "epsilon 2.0 instead of 1.0" in err[-1]
-    server = Aggregator.load("state.npz", OLH(1.0, categories=DOMAIN))
+    server = Aggregator.load("state.npz", best_oracle(1.0, DOMAIN))
     assert server.n_samples == 10_000  # what came before stays
     assert add_up("reports", "--on-refusal", "skip") == 0
     out = capsys.readouterr().out
@@ -343,8 +343,8 @@ def test_a_cluster(folder, capsys):
     out, err = capsys.readouterr()
     assert "reports: 20000" in out
     assert "2 of 2 files" in err
-    server = Aggregator.load("state.npz", OLH(1.0, categories=DOMAIN))
-    at_home = aggregate("reports", OLH(1.0, categories=DOMAIN))
+    server = Aggregator.load("state.npz", best_oracle(1.0, DOMAIN))
+    at_home = aggregate("reports", best_oracle(1.0, DOMAIN))
     np.testing.assert_array_equal(server.tally().tallies, at_home.tally().tallies)
 
 
@@ -430,7 +430,7 @@ def test_a_collection_of_a_real_histogram(shared_data, folder, capsys):
     capsys.readouterr()
     assert main(["estimate", "state.npz", "--categories", "domain.txt"]) == 0
     rows = rows_of(capsys.readouterr().out)
-    assert [row["value"] for row in rows] == truth.categories.tolist()
+    assert [row["category"] for row in rows] == truth.categories.tolist()
     low, high = (np.array([float(row[name]) for row in rows]) for name in ("low", "high"))
     assert np.sum((truth.frequencies < low) | (high < truth.frequencies)) < 6
     assert np.mean(high - low) < 0.02
@@ -520,7 +520,7 @@ def test_other_signals_write_the_checkpoint_too(folder, name, code, capsys, monk
     assert "interrupted: state.npz holds what was added" in capsys.readouterr().err
     monkeypatch.undo()
     os.chdir(folder)
-    assert Aggregator.load("state.npz", OLH(1.0, categories=DOMAIN)).n_samples == 10_000
+    assert Aggregator.load("state.npz", best_oracle(1.0, DOMAIN)).n_samples == 10_000
     assert signal.getsignal(getattr(signal, name)) is signal.SIG_DFL
     assert add_up("reports") == 0
     assert "reports: 20000" in capsys.readouterr().out
@@ -578,7 +578,7 @@ def test_reports_of_clients_that_know_no_list_are_added_up(tmp_path, capsys):
         assert_fails([*given, "--oracle", "olh"], capsys, said)
         assert main([*map(str, given), "--oracle", "olh-mixing"]) == 0
     rows = rows_of(capsys.readouterr().out)
-    table = {row["value"]: float(row["frequency"]) for row in rows}
+    table = {row["category"]: float(row["frequency"]) for row in rows}
     # Standard deviations are at most .03: five of them, or less than one error in a million.
     assert table == pytest.approx({"edge": 0.7, "opera": 0.3, "nobody": 0.0}, abs=0.15)
 

@@ -43,7 +43,7 @@ def test_plan_agrees_with_the_library(few_simulated, tmp_path, capsys):
         assert row["fake_gain"] == pytest.approx(gain)
     assert rows["oue"]["report_bits"] == "50"
     least = min(rows, key=lambda name: float(rows[name]["rmse"]))
-    assert f"the least error is that of {least};" in err
+    assert f"take {least} (sklearn_ldp.best_oracle" in err
     domain = tmp_path / "domain.txt"
     domain.write_text("".join(f"{i}\n" for i in range(50)))
     assert main([*PLAN, "--categories", str(domain), *options]) == 0

@@ -65,7 +65,7 @@ def test_a_pipe_cannot_be_asked(folder, capsys, monkeypatch):
         monkeypatch.setattr("sys.stdin", type("Piped", (), {"buffer": file}))
         command = AGGREGATE.replace("a.jsonl", "- --format jsonl")
         assert main(command.split()) == 1
-    assert "oracle 'GRR' instead of 'OLH'" in capsys.readouterr().err
+    assert "epsilon 2.5 instead of 1.0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,9 @@ def assert_covers(rows):
     """Fails by chance about once in 10**7 runs."""
     assert list(rows[0]) == [*COLUMNS, "or longer"]
     assert {row["or longer"] for row in rows} == {"False"}
-    assert [row["value"] for row in rows] == list(WORDS)[:3]
+    assert [row["category"] for row in rows] == list(WORDS)[:3]
     for row in rows:
-        share = WORDS[row["value"]] / sum(WORDS.values())
+        share = WORDS[row["category"]] / sum(WORDS.values())
         assert float(row["low"]) <= share <= float(row["high"])
 
 

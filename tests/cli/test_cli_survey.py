@@ -51,7 +51,7 @@ def assert_covers(rows):
     """Fails by chance once in 10**8 runs."""
     assert list(rows[0]) == ["column", *COLUMNS]
     names = [(name, str(value)) for name, part in DOMAINS.items() for value in listed(part)]
-    assert [(row["column"], row["value"]) for row in rows] == names
+    assert [(row["column"], row["category"]) for row in rows] == names
     truth = [share for part in TRUTH.values() for share in part]
     for row, share in zip(rows, truth, strict=True):
         assert float(row["low"]) <= share <= float(row["high"])
@@ -131,7 +131,7 @@ def test_a_terminal_shows_a_table_per_column(folder, monkeypatch):
     assert run("estimate", "people.csv", "--seed", 0, "--sort", "frequency") == 0
     tables = terminal.getvalue().split("\n\n")
     assert [table.splitlines()[0] for table in tables] == list(DOMAINS)
-    assert all("raw_frequency" in table for table in tables)
+    assert all("estimate" in table for table in tables)
 
 
 def test_formulas_for_spreadsheets(folder, capsys):
@@ -251,6 +251,8 @@ def test_either_one_column_or_several(folder, capsys):
     argv = ["estimate", "people.csv", "--domains", "domains.json"]
     assert_fails([*argv, "--ordered"], capsys, "--ordered is for a domain given by --categories")
     assert_fails([*argv, "--categories", "x.txt"], capsys, "not allowed with", code=2)
+    argv[argv.index("--domains")] = "--categories"
+    assert_fails(argv, capsys, "domains of columns: give it with --domains")
     assert_fails(
         ["aggregate", "a", "--checkpoint", "s.npz"], capsys, "--categories --domains", code=2
     )
@@ -265,7 +267,7 @@ def test_bins_and_missing_values_in_a_survey(tmp_path, capsys):
     argv = ["estimate", str(people), "--domains", str(domains), "--epsilon", "20"]
     assert main([*argv, "--post", "norm-sub"]) == 0
     rows = rows_of(capsys.readouterr().out)
-    assert [row["value"] for row in rows] == ["F", "M", "", "< 18", "[18, 65)", ">= 65", ""]
+    assert [row["category"] for row in rows] == ["F", "M", "", "< 18", "[18, 65)", ">= 65", ""]
     for row, share in zip(rows, [0.5, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25], strict=True):
         assert float(row["frequency"]) == pytest.approx(share, abs=0.15)
     frame = pd.read_csv(people)

@@ -79,7 +79,8 @@ def test_the_readme_runs(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (block,) = python_blocks(README)
     exec(compile(block, "README.md", "exec"), {})
-    assert "California" in capsys.readouterr().out
+    (shown,) = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
+    assert capsys.readouterr().out == shown
     assert list(tmp_path.iterdir()) == []
 
 

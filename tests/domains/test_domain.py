@@ -409,6 +409,28 @@ def test_bounds_under_names_of_ones_own_are_agreed_on():
     assert all(ages != one and ages.digest != one.digest for one in others)
 
 
+@pytest.mark.parametrize("n", [4, 64, 2048])
+def test_bins_of_a_logarithmic_scale(n):
+    """Ends grow by the same factor, but for rounding, and names are as people write numbers."""
+    money = Domain.bins(n, bounds=(100, 1_000_000), clip=True, scale="log")
+    steps = np.diff(np.log(money.ends))
+    np.testing.assert_allclose(steps, np.log(1e4) / n, rtol=0.1)
+    assert money.encode([0, 100, 999_999, 1e7]).tolist() == [0, 0, n - 1, n - 1]
+    if n == 4:
+        assert money.categories[1] == "[1,000, 10,000)"
+    assert pickle.loads(pickle.dumps(money)) == money
+    assert Domain.bins(money.edges, bounds=(100, 1_000_000)).digest == money.digest
+
+
+def test_names_that_round_an_edge_do_not_tell_it():
+    thirds, near = (Domain.bins([x], bounds=(0, 1)) for x in (1 / 3, 0.333333))
+    assert (
+        thirds.categories.tolist() == near.categories.tolist() == ["[0, 0.333333)", "[0.333333, 1]"]
+    )
+    assert thirds.digest != near.digest
+    assert thirds != near
+
+
 def test_ends_are_those_of_bins_on_a_line():
     assert Domain.bins([18]).ends is None
     assert Domain(3).ends is None
@@ -462,6 +484,9 @@ def test_what_is_no_number_is_not_outside():
     ("edges", "options", "what"),
     [
         (64, {}, "needs bounds= for a number of equal bins"),
+        (64, {"bounds": (0, 9), "scale": "log"}, "between bounds above 0"),
+        ([5], {"bounds": (1, 9), "scale": "log"}, "makes a number of bins"),
+        (64, {"bounds": (1, 9), "scale": "lg"}, '"linear" or "log", got \'lg\''),
         (1, {"bounds": (0, 1)}, "makes 2 to 1,048,576 equal bins, got 1"),
         (2**40, {"bounds": (0, 1)}, "makes 2 to 1,048,576 equal bins"),
         (True, {"bounds": (0, 1)}, "list of finite edges"),

@@ -862,21 +862,35 @@ def test_a_tidy_frame(n_estimates):
     estimate = NormSub().fit_transform(raw)
     tidy = estimate.to_frame(interval=0.9)
     assert tidy["category"].tolist() == COLOURS * n_estimates
-    np.testing.assert_array_equal(tidy["estimate"], estimate.values.ravel())
+    np.testing.assert_array_equal(tidy["frequency"], estimate.values.ravel())
     np.testing.assert_array_equal(tidy[["low", "high"]], np.c_[low.ravel(), high.ravel()])
-    np.testing.assert_array_equal(tidy["raw"], raw.values.ravel())
-    assert set(tidy["interval"]) == {"90 % at once, of raw"}
-    named = ["category", "estimate", "raw", "low", "high", "interval"]
+    np.testing.assert_array_equal(tidy["estimate"], raw.values.ravel())
+    np.testing.assert_allclose(tidy["count"], 1000 * estimate.values.ravel(), atol=0.05)
+    assert set(tidy["interval"]) == {"90 % at once"}
+    named = ["category", "estimate", "low", "high", "frequency", "count", "interval"]
     assert tidy.columns.tolist() == (named if n_estimates == 1 else ["row", *named])
     summary = raw.summary(0.9)
     assert set(summary["interval"]) == {"90 % at once"}
-    assert "raw" not in summary
+    assert "frequency" not in summary
     assert len(summary) == 3 * n_estimates
     for i in range(n_estimates):
         rows = summary[3 * i : 3 * i + 3]
         assert list(zip(rows["category"], rows["estimate"], strict=True)) == raw[i].top()
     with pytest.raises(ValueError, match="noise"):
         FrequencyEstimate(VALUES, COLOURS).summary()
+
+
+def test_rows_by_their_names():
+    """A name is that of a row, or of a category of a single row; numbers are places of rows."""
+    raw = OUE(2.0, categories=["yes", "no"], random_state=0).simulate([600, 400], 2)
+    decades = dataclasses.replace(raw, row_names=["1980s", "1990s"])
+    np.testing.assert_array_equal(decades["1990s"].values, raw.values[1:])
+    assert decades["1980s"]["yes"] == raw[0]["yes"]
+    assert dataclasses.replace(raw[:1], row_names=["yes"])["yes"] == raw[0]["yes"]  # the category
+    cells = dataclasses.replace(raw, row_names=[("F", "1980s"), ("M", "1980s")])
+    assert cells["M", "1980s"].shape == (1, 2)
+    with pytest.raises(ValueError, match="select one first"):
+        decades["yes"]
 
 
 @pytest.mark.parametrize("oracle_class", [GRR, OLH, OUE])

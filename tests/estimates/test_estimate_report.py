@@ -220,7 +220,7 @@ def test_pages_are_whole_and_load_nothing(kind, tmp_path):
 def test_what_ordered_domains_show():
     """Ranges of bins add up to all, and the quartiles are named; numbers keep their order."""
     found = kinds()["bins"].describe()
-    assert sum(one["estimate"] for one in found["ranges"]) == pytest.approx(1)
+    assert sum(one[found["value"]] for one in found["ranges"]) == pytest.approx(1)
     assert (found["ranges"][0]["from"], found["ranges"][0]["to"]) == (130, 135)
     assert all(one["low"] <= one["high"] for one in found["ranges"])
     assert found["may_be_said"][1].startswith("The median is between 16")
@@ -254,3 +254,16 @@ def test_means_and_differences():
 def test_a_wrong_level_is_refused(kind):
     with pytest.raises(ValueError, match="must fulfil 0.5 <= level < 1, got 95"):
         kinds()[kind].report(95)
+
+
+def test_money_is_drawn_on_a_logarithmic_axis():
+    """Equal bins of the scale make columns of one width, with numbers as people write them."""
+    bins = Domain.bins(16, bounds=(100, 1_000_000), scale="log")
+    report = OUE(3.0, categories=bins, random_state=0).simulate(np.full(16, 500)).report()
+    widths = [
+        float(one)
+        for one in re.findall(r'<rect x="[^"]*" y="[^"]*" width="([\d.]+)%"', report.html)
+    ]
+    assert len(widths) == 16
+    assert max(widths) < 1.05 * min(widths)
+    assert ">1,000,000</text>" in report.html

@@ -1,6 +1,7 @@
 """Displays of errors and searches, and several estimates on the same axes."""
 
 import sys
+from dataclasses import replace
 
 import matplotlib as mpl
 
@@ -28,7 +29,13 @@ from sklearn_ldp import (
     NormSub,
     SyntheticSearch,
 )
-from sklearn_ldp.inspection import ErrorCurveDisplay, FrequencyDisplay, SearchDisplay
+from sklearn_ldp.inspection import (
+    DifferenceDisplay,
+    ErrorCurveDisplay,
+    FrequencyDisplay,
+    SearchDisplay,
+    TrendDisplay,
+)
 from sklearn_ldp.metrics import make_frequency_scorer, make_held_out_scorer
 from sklearn_ldp.model_selection import default_candidates, simulate_errors
 from sklearn_ldp.queries import groups, random_sets, ranges
@@ -41,6 +48,27 @@ TRUTH = np.array([0.4, 0.3, 0.2, 0.1])
 @pytest.fixture(scope="module")
 def study():
     return simulate_errors(OLH(), "all", COUNTS, epsilons=[2, 0.5, 1], n_repeats=3)
+
+
+def test_what_has_a_display_has_a_plot(study):
+    """A study, a difference, and rows with names; rows without say what to do."""
+    part = study.select(epsilon=1.0)
+    assert isinstance(part.plot(x="postprocessor", by="oracle"), ErrorCurveDisplay)
+    weeks = OUE(2.0, categories=list("abcd"), random_state=0).simulate(COUNTS, 2)
+    assert isinstance((weeks[1] - weeks[0]).plot(), DifferenceDisplay)
+    assert isinstance(replace(weeks, row_names=["may", "june"]).plot(), TrendDisplay)
+    with pytest.raises(ValueError, match="draw rows that have names"):
+        weeks.plot()
+
+
+def test_long_names_turn_the_picture():
+    names = ["a category with a long name", "b", "c", "d"]
+    long = FrequencyEstimate(ESTIMATE.values, names)
+    assert long.plot().orientation == "horizontal"
+    assert long.plot(orientation="vertical").orientation == "vertical"
+    assert ESTIMATE.plot().orientation == "vertical"
+    low = plt.subplots(figsize=(4, 0.6))[1]  # no room for four rows
+    assert long.plot(ax=low).orientation == "vertical"
 
 
 def lines(display):

@@ -40,6 +40,19 @@ def test_it_draws_densities_shares_bands_and_quantiles(raw):
     assert len(display.bands_) == 2
 
 
+def test_money_is_drawn_on_a_logarithmic_axis():
+    """A density is for a factor of 10, and labels are numbers as people write them."""
+    bins = Domain.bins(4, bounds=(100, 1_000_000), scale="log")
+    estimate = FrequencyEstimate([[0.1, 0.4, 0.3, 0.2]], bins)
+    display = DistributionDisplay.from_estimate(estimate)
+    assert display.ax_[1].get_xscale() == "log"
+    np.testing.assert_allclose(display.lines_[0].get_ydata()[::2], estimate.values[0])
+    assert display.ax_[1].xaxis.get_major_formatter()(10_000) == "10,000"
+    years = FrequencyEstimate([[0.5, 0.5]], Domain.bins([1990], bounds=(1980, 2000)))
+    assert years.categories.tolist() == ["[1980, 1990)", "[1990, 2000]"]
+    assert DistributionDisplay.from_estimate(years).ax_[1].get_xscale() == "linear"
+
+
 def test_a_second_one_on_the_same_axes_has_its_own_colour(raw):
     first = DistributionDisplay.from_estimate(raw)
     second = DistributionDisplay.from_estimator(MonotoneCDF().fit(raw), ax=first.ax_, lw=3)

@@ -86,7 +86,12 @@ BINS = FrequencyEstimate(ESTIMATE.values, Domain.bins([5, 10, 15]), NOISE)
         (ESTIMATE, {}, [0, 1, 2, 3], "all 4 categories"),
         (ESTIMATE, {"k": None}, [0, 1, 2, 3], "all 4 categories"),
         (NUMBERS, {"k": 3}, [0, 1, 3], "3 of 4 categories, those with the largest estimates"),
-        (BINS, {"k": 3}, [0, 1, 3], "3 of 4 categories, those with the largest estimates"),
+        (
+            BINS,
+            {"k": 3},
+            [0, 1, 3],
+            "bins, not to scale without bounds=, those with the lar",
+        ),
         (UNSORTED, {"k": 3}, [1, 3, 0], "3 of 4 categories, largest estimates first"),
         (ESTIMATE, {"k": 3}, [1, 3, 0], "3 of 4 categories, largest estimates first"),
         (NUMBERS, {"truth": TRUTH[::-1], "k": 2}, [3, 2], "2 of 4 categories, largest true freq"),
@@ -380,7 +385,7 @@ def test_categories_are_no_formulas(categories):
 
 def test_one_estimate_at_a_time():
     two = FrequencyEstimate(np.ones((2, 2)), ["a", "b"])
-    with pytest.raises(ValueError, match=r"one estimate, got 2 rows; select one: estimate\[0\]"):
+    with pytest.raises(ValueError, match=r"one estimate, got 2 rows: select one, estimate\[0\]"):
         FrequencyDisplay.from_estimate(two)
     two[1].plot()
 

@@ -46,6 +46,7 @@ from sklearn_ldp.inspection import (
     ErrorCurveDisplay,
     FrequencyDisplay,
     SearchDisplay,
+    TrendDisplay,
 )
 from sklearn_ldp.metrics import (
     equivalent_n_samples,
@@ -245,7 +246,7 @@ simulate_errors([OLH()], "all", {"a": truth, 2: [0.5, 0.5]}, [100, 200], np.arra
 assert_type(study.to_frame(), pd.DataFrame)
 assert_type(study.to_frame("polars"), pl.DataFrame)
 assert_type(estimate.to_frame(), pd.DataFrame)
-assert_type(estimate.plot(), FrequencyDisplay | DistributionDisplay)
+assert_type(estimate.plot(), FrequencyDisplay | DistributionDisplay | TrendDisplay)
 figure, axes = plt.subplots()
 FrequencyDisplay.from_estimate(estimate, truth=truth, ax=axes).plot(axes)
 ok = [
