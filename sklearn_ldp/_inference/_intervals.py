@@ -279,10 +279,7 @@ def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: f
     law = covariances.binomial
     if law is None:
         if covariances.noise.support_law is not None:
-            # Signed supports: the variance grows with the frequency of the category's block, which
-            # few users tell badly. So each block is taken to be as frequent as the largest one.
-            constant, *_ = covariances.quadratic()
-            critical = critical * np.sqrt(constant.max() / constant)
+            return _signed_intervals(values, covariances, critical)
         return score_intervals(values, covariances, critical)
     # Counts are skewed to the right by those who seldom support the category (q), and to the left
     # by those who mostly support their own (p).
@@ -292,6 +289,31 @@ def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: f
     _, high = score_intervals(values, covariances, critical + growth * max(2 * law.p - 1, 0))
     exact = _exact_intervals(values, covariances, critical)
     return np.maximum(low, exact[0]), np.minimum(high, exact[1])
+
+
+def _signed_intervals(values: np.ndarray, covariances: EstimateCovariances, critical: float) -> Ends:
+    """Return such intervals of counts of reports for a category less those of its block against."""
+    # The variance grows with the frequency of the block, which few users tell badly. So each block
+    # is taken to be as frequent as the largest one. Those who do not have a category report for it
+    # as often as against it: of their part of the count, all odd cumulants are 0, and the even ones
+    # its variance V. A user who has it adds `skew` times her variance to the third one. By Cornish
+    # and Fisher a quantile is then off by at most `more` reports; where V is small, by no more than
+    # if there were only reports for it, or only those against it, which have the tails of a Poisson
+    # law. (No end misses more often than stated, by enumeration with 30 to 1,500 users at
+    # epsilon 2 to 10, 2, 8 and 64 blocks of one category, and tails down to 1e-5.)
+    law: Any = covariances.noise.support_law
+    n, p = covariances.n_samples, float(law.p)
+    either = p + float(np.ravel(covariances.noise.std)[0]) ** 2 * n * p**2  # for or against, hers
+    skew = (p - 3 * p * either + 2 * p**3) / max(either - p**2, 1e-300)
+    constant, *_ = covariances.quadratic()
+    third, fourth = max(critical**2 - 1, 0) / 6, max(critical**3 - 3 * critical, 0) / 24
+    fourth /= max(n * p * np.sqrt(constant.max()), 1e-300)
+    wider = critical * np.sqrt(constant.max() / constant)
+    most = max(1, abs(skew)) * third
+    more = np.minimum(np.maximum([skew, -skew], 0) * third + fourth, most) / (n * p)
+    low, _ = score_intervals(values - more[0], covariances, wider)
+    _, high = score_intervals(values + more[1], covariances, wider)
+    return low, high
 
 
 # -- linear answers ---------------------------------------------------------------------------

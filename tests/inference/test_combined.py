@@ -76,15 +76,15 @@ def test_noise_is_that_of_the_mean(weights, seed):
 
 @pytest.mark.parametrize("oracle", [GRR, OUE, OLH])
 @pytest.mark.parametrize("cells", [((3_000, 10), (3_000, 6)), ((30, 10), (100, 4))])
-def test_parts_with_hardly_a_false_report(oracle, cells):
+def test_parts_with_hardly_a_false_report(oracle, cells, seed):
     """Half a count of the coarsest part: 93 % of the intervals hold, in 150 collections.
 
     Negative control: half a count of the finest part, of which 87 to 88 % hold; in the second cell,
     where score intervals began above 0, it is not one.
     """
-    d, parts = 30, []
+    d, parts, rng = 30, [], np.random.default_rng([seed, 46])
     for n, epsilon in cells:
-        one = oracle(epsilon, categories=d, random_state=n)
+        one = oracle(epsilon, categories=d, random_state=rng)
         values = one.simulate(n * np.eye(d, dtype=int)[0], 150).values
         parts.append(FrequencyEstimate(values, np.arange(d), one.channel().noise(n)))
     mean, truth = quiet(parts), np.eye(d)[0]
@@ -139,14 +139,14 @@ def test_warning_of_groups_that_differ(seed):
 
 
 @pytest.mark.parametrize("of", ["users", "population"])
-def test_rounds_of_the_same_users(of):
+def test_rounds_of_the_same_users(of, seed):
     """Ten rounds with one permanent report a user: 95 % of the intervals hold.
 
     Their share has a standard error of .4 % over 200 collections of 20 categories (more for the
     correlation of the categories). Negative control: users who are taken for new ones in each
     round, so that 48 % hold.
     """
-    rng, covered = np.random.default_rng(6), {True: [], False: []}
+    rng, covered = np.random.default_rng([seed, 6]), {True: [], False: []}
     one = OUE(2.0, categories=D, random_state=rng)
     for _ in range(200):
         counts = rng.multinomial(500, TRUTH)
