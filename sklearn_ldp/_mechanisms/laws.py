@@ -115,7 +115,8 @@ class ReportLaw:
         """
         if self.matrix is not None:
             return self.matrix @ columns
-        return np.stack([self.probabilities(column) for column in columns.T], axis=1)
+        support = (self.supported - self.unsupported) * self.spread_each(columns.T)
+        return (columns.sum(axis=0)[:, None] * self.unsupported + support).T
 
     def likelihoods(self, weights: np.ndarray) -> np.ndarray:
         """Return the expected weight of a report, for a user of each category, A' w.

@@ -30,6 +30,8 @@ def _by_products(x: np.ndarray) -> np.ndarray:
     size = x.shape[-1]
     result = x.reshape(-1, size).astype(np.float64)
     n_left = size.bit_length() - 1
+    if n_left <= _AT_ONCE:  # one product for all rows together
+        return (result @ _matrix(n_left)).reshape(x.shape)
     while n_left:
         n_bits = -(-n_left // -(-n_left // _AT_ONCE))  # nearly as many each time
         split = result.reshape(len(result), 1 << n_bits, size >> n_bits)
@@ -270,8 +272,8 @@ class LinearFunctions:
         # Shapes: weights (..., n_vectors) -> (..., n_functions, g).
         sums = np.zeros((*weights.shape[:-1], self.n_functions, self.field.order))
         places = self._transform(weights, self.n_digits, inverse=True)
-        spectrum = places[..., self._places]
-        sums[..., 1:, :] = self._transform(spectrum, 1).real / self.field.order
+        spectrum = places.take(self._places, axis=-1)
+        np.divide(self._transform(spectrum, 1).real, self.field.order, out=sums[..., 1:, :])
         sums[..., 0, 0] = weights.sum(axis=-1)
         return sums
 
@@ -285,7 +287,7 @@ class LinearFunctions:
         # to g - 1 over the c with <a, v> = 0, otherwise to -1.
         lifted = np.zeros((*weights.shape[:-1], self.n_vectors))
         lifted[..., self._multiples[: weights.shape[-1], 1:]] = weights[..., None]
-        spectrum = self._transform(lifted, self.n_digits)[..., self._places[:, 1]].real
+        spectrum = self._transform(lifted, self.n_digits).take(self._places[:, 1], axis=-1).real
         return (spectrum + weights.sum(axis=-1, keepdims=True)) / self.field.order
 
     def _transform(self, x: np.ndarray, n_digits: int, inverse: bool = False) -> np.ndarray:

@@ -86,7 +86,7 @@ class DirectChannel(NumberReports, Channel):
 
     @property
     def report_law(self):
-        return ReportLaw(float(self.p), float(self.q), np.asarray, np.asarray)
+        return ReportLaw(float(self.p), float(self.q), np.asarray, np.asarray, takes_rows=True)
 
     @property
     def joint_support(self):

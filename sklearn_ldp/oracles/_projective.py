@@ -253,36 +253,25 @@ class ProjectiveChannel(IndexChannel):
     def report_law(self):
         p = self.threshold / TWO_64  # a quotient of floats, on whose last digit estimates depend
         inside, outside = p / self.n_inside, (1 - p) / (self.n_reports - self.n_inside)
-        return ReportLaw(inside, outside, self._spread, self._gather)
+        return ReportLaw(inside, outside, self._spread, self._gather, takes_rows=True)
 
     @property
     def largest_support(self):
         # The first points are those of a hyperplane.
         return min(self.n_categories, self.n_inside)
 
-    # Floats are summed by transforms, of many rows at once; counts, exactly, by `_orthogonal_sums`.
-    def contributions(self, law, weights):
-        p, q, total = float(self.p), float(self.q), weights.sum(axis=-1, keepdims=True)
-        return (self._functions.zero_sums(weights) - q * total) / (p - q)
-
-    def gathered_contributions(self, law, weights):
-        p, q = float(self.p), float(self.q)
-        sums = self._functions.zero_sums(weights)[: self.n_categories]
-        return (sums - q * weights.sum()) / (p - q)
-
     @property
     def _functions(self):
         return linear_functions(self.field.order, self.n_digits)
 
+    # Floats are summed by transforms, of many rows at once; counts, exactly, by `_orthogonal_sums`.
     def _spread(self, weights):
         """Return, for each point, the sum of the weights of the categories orthogonal to it."""
-        points = np.zeros((1, self.n_reports))
-        points[0, : self.n_categories] = weights
-        return self._orthogonal_sums(points, self.n_reports)[0]
+        return self._functions.zero_sums(weights)
 
     def _gather(self, weights):
         """Return, for each category, the sum of the weights of the points orthogonal to it."""
-        return self.decode(weights[None])[0]
+        return self._functions.zero_sums(weights)[: self.n_categories]
 
     def decode(self, tallies):
         return self._orthogonal_sums(tallies, self.n_categories)

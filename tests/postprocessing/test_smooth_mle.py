@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import LinearConstraint, approx_fprime, minimize
 
 from sklearn_ldp import (
@@ -17,8 +18,9 @@ from sklearn_ldp import (
     NormSub,
     SmoothMLE,
 )
+from sklearn_ldp.postprocessing import _smooth_likelihood as models
 from sklearn_ldp.postprocessing import monotone_cdf, norm, smooth_mle
-from sklearn_ldp.postprocessing._smooth_likelihood import _Reports, _softmax
+from sklearn_ldp.postprocessing._smooth_likelihood import _Columns, _Reports, _softmax
 from sklearn_ldp.queries import prefixes
 
 N = 20_000
@@ -28,6 +30,10 @@ def drawn(oracle, d, frequencies, n=N, seed=0):
     """A tally of reports of a channel, and its law."""
     law = oracle.channel(d).report_law
     return np.random.default_rng(seed).multinomial(n, law.probabilities(frequencies)), law
+
+
+def as_columns(columns):
+    return _Columns(sparse.csr_array(columns), np.eye(columns.shape[1]), [columns.shape[1]])
 
 
 def bell(d, centre=0.4, width=0.15):
@@ -63,11 +69,11 @@ def test_slope_and_information_by_differentiation(oracle):
         return columns.T @ expected.slope(there, expected.chances(there))
 
     second = np.array([(gradient(z + e) - gradient(z - e)) / 2e-5 for e in 1e-5 * np.eye(len(z))])
-    information = reports.information(f, chances, columns)
+    information = reports.information(f, as_columns(columns))
     np.testing.assert_allclose(information, -second, rtol=1e-4, atol=1e-3 * np.abs(second).max())
     # Negative control: at other frequencies it is another matrix.
     other = _softmax(-columns @ z)
-    wrong = reports.information(other, reports.chances(other), columns)
+    wrong = reports.information(other, as_columns(columns))
     assert np.abs(wrong + second).max() > 1e-2 * np.abs(second).max()
 
 
@@ -81,7 +87,7 @@ def test_mode_and_evidence_against_a_general_solver_and_a_sum():
     def log_posterior(z):
         return tally @ np.log(law.probabilities(_softmax(columns @ z))) - z @ z / 2
 
-    z, _, evidence = reports.mode(columns, np.zeros(2))
+    z, _, _, evidence = reports.mode(as_columns(columns), np.ones(2), np.zeros(2))
     best = minimize(lambda z: -log_posterior(z), np.zeros(2), tol=1e-10)
     np.testing.assert_allclose(log_posterior(z), -best.fun, atol=1e-3)
     grid = np.linspace(-1.5, 1.5, 121)
@@ -89,6 +95,43 @@ def test_mode_and_evidence_against_a_general_solver_and_a_sum():
     cell = (grid[1] - grid[0]) ** 2 / (2 * np.pi)  # times the normalisation of the prior
     exact = np.log(np.sum(np.exp(np.array(heights) - max(heights))) * cell) + max(heights)
     np.testing.assert_allclose(evidence, exact, atol=0.1)
+
+
+@pytest.mark.parametrize("oracle", [MatrixOracle(strategy="square-wave"), HadamardResponse()])
+def test_average_against_scoring_in_matrices(oracle, monkeypatch):
+    """Scoring alone, with the matrix of the law and every curvature anew, to a tighter end."""
+    d = 24
+    tally, law = drawn(oracle, d, bell(d), n=4000, seed=2)
+    matrix = law.products(np.eye(d))
+
+    def mode(_, columns, scales, start, __):
+        X, z, rise = columns.basis @ columns.mixing * scales, start / scales, np.inf
+        while True:
+            f = _softmax(X @ z)
+            chances, value = matrix @ f, tally @ np.log(matrix @ f) - z @ z / 2
+            J = (matrix * f) @ X - np.outer(chances, f @ X)
+            curvature = np.eye(len(z)) + tally.sum() * J.T @ (J / chances[:, None])
+            gradient = J.T @ (tally / chances) - z
+            step = np.linalg.solve(curvature, gradient)
+            rise, length = gradient @ step, 1.0
+            if rise < 1e-7:
+                return z * scales, None, f, value - np.linalg.slogdet(curvature)[1] / 2
+            while (
+                tally @ np.log(matrix @ _softmax(X @ (z + length * step)))
+                - np.sum((z + length * step) ** 2) / 2
+                < value + length * rise / 10
+            ):
+                length /= 2
+            z = z + length * step
+
+    fit = smooth_mle(tally, law, d)
+    monkeypatch.setattr(_Reports, "mode", mode)
+    direct = smooth_mle(tally, law, d)
+    assert np.abs(fit.frequencies - direct.frequencies).sum() < 2e-3
+    assert abs(fit.curve_weight - direct.curve_weight) < 2e-3
+    # Negative control: a prior whose slopes are smaller makes another average.
+    monkeypatch.setattr(models, "_TREND", 0.3)
+    assert np.abs(smooth_mle(tally, law, d).frequencies - direct.frequencies).sum() > 0.02
 
 
 # -- what it is for ---------------------------------------------------------------------------

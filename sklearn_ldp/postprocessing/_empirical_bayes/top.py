@@ -13,7 +13,7 @@ _KEPT = 1 << 23  # numbers of the posterior that are kept: 64 MiB; more are made
 # Chosen with the constants of `group_priors.py`: one of four rules, at one of eight thresholds.
 _EVIDENCE = 3.0  # log likelihood ratio that makes it believable that some stand out
 
-# Categories, their likelihoods at each frequency of the prior, and their densities under it.
+# Distinct estimates, their likelihoods at each frequency of the prior, and their densities under it.
 _Block = tuple[slice, np.ndarray, np.ndarray]
 
 
@@ -25,53 +25,57 @@ def top_values(row: LearntRow, k: int) -> np.ndarray | None:
     # Returns: the frequencies; None if the estimates are nearly as likely when no frequency
     # exceeds the k-th largest of the prior, as then little is known about who is above the
     # threshold.
+    # Equal estimates are worked on once: those of counts take few values in a large domain.
     theta = row.support / row.sample.std
-    blocks = _blocks(row, theta)
+    z, back, counts = np.unique(row.sample.z, return_inverse=True, return_counts=True)
+    blocks = _blocks(row, z, theta)
     by_size = np.cumsum(row.prior[::-1])[::-1] * len(row.raw)
     kth_largest = int(np.flatnonzero(by_size >= min(k, by_size[0]))[-1])
-    some_stand_out = _evidence_above(row.prior, kth_largest, blocks()) >= _EVIDENCE
+    some_stand_out = _evidence_above(row.prior, kth_largest, blocks(), counts) >= _EVIDENCE
     if not some_stand_out:
         return None
     # First how many are expected at each frequency, then the expectation above the threshold.
     expected = np.zeros(len(theta))
-    for _, likelihood, density in blocks():
-        expected += row.prior * (likelihood / density[:, None]).sum(axis=0)
+    for rows, likelihood, density in blocks():
+        expected += row.prior * ((counts[rows] / density) @ likelihood)
     above = np.cumsum(expected[::-1])[::-1]
     edge = int(np.flatnonzero(above >= min(k, above[0]))[-1])
     share = np.zeros(len(theta))
     share[edge + 1 :] = 1
     share[edge] = (k - (above[edge + 1] if edge + 1 < len(theta) else 0)) / expected[edge]
-    result = np.empty(len(row.raw))
+    result = np.empty(len(z))
     for rows, likelihood, density in blocks():
         probability = likelihood @ (share * row.prior) / density
         mean = likelihood @ (share * row.prior * theta) / density
         is_known = probability > 1e-200
         result[rows] = np.where(is_known, mean / np.where(is_known, probability, 1), theta[edge])
-    result = row.sample.std * np.clip(result, 0, row.sample.top)
+    result = row.sample.std * np.clip(result, 0, row.sample.top)[back]
     return result / max(np.sort(result)[-k:].sum(), 1)
 
 
-def _evidence_above(prior: np.ndarray, cap: int, blocks: Iterable[_Block]) -> float:
+def _evidence_above(
+    prior: np.ndarray, cap: int, blocks: Iterable[_Block], counts: np.ndarray
+) -> float:
     """Log likelihood ratio of the prior, to the one whose larger frequencies are all at the cap."""
     capped = np.where(np.arange(len(prior)) <= cap, prior, 0)
     capped[cap] = prior[cap:].sum()
     return sum(
-        float(np.log(density / np.maximum(likelihood @ capped, 1e-300)).sum())
-        for _, likelihood, density in blocks
+        float(counts[rows] @ np.log(density / np.maximum(likelihood @ capped, 1e-300)))
+        for rows, likelihood, density in blocks
     )
 
 
-def _blocks(row: LearntRow, theta: np.ndarray) -> Callable[[], Iterable[_Block]]:
+def _blocks(row: LearntRow, z: np.ndarray, theta: np.ndarray) -> Callable[[], Iterable[_Block]]:
     """Return what gives the likelihoods, which are made only once if they fit into memory."""
-    if len(row.sample.z) * len(theta) > _KEPT:
-        return lambda: _likelihoods(row, theta)
-    made = list(_likelihoods(row, theta))
+    if len(z) * len(theta) > _KEPT:
+        return lambda: _likelihoods(row, z, theta)
+    made = list(_likelihoods(row, z, theta))
     return lambda: made
 
 
-def _likelihoods(row: LearntRow, theta: np.ndarray) -> Iterator[_Block]:
-    """Yield slices of the categories, their likelihoods, and their densities under the prior."""
-    z, step = row.sample.z, max(_AT_ONCE // len(theta), 1)
+def _likelihoods(row: LearntRow, z: np.ndarray, theta: np.ndarray) -> Iterator[_Block]:
+    """Yield slices of the estimates, their likelihoods, and their densities under the prior."""
+    step = max(_AT_ONCE // len(theta), 1)
     for start in range(0, len(z), step):
         rows = slice(start, start + step)
         log = row.sample.law.log_density(z[rows], theta)
