@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 # All recipes share one .venv, so `make -j` runs them one after the other.
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-versions vectors lint format bench race regression study study-quick doc wheel clean
+.PHONY: help demo test test-slow test-versions vectors api formats lint format bench race regression study study-quick doc wheel clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -50,6 +50,12 @@ test-versions: $(VENV)-oldest/.versions $(VENV)-newest/.versions ## the quick te
 
 vectors: $(VENV)/.test ## write the vectors that clients in all languages are tested by
 	@$(BIN) tests/vectors.py
+
+api: $(VENV)/.test ## write the list of public names and signatures, after a change of them that is meant
+	@$(BIN) tests/api.py
+
+formats: $(VENV)/.test ## write files of every format, which all later versions have to read; before each release
+	@$(BIN) tests/formats.py
 
 lint: $(VENV)/.lint $(VENV)/.stubs ## ruff (rules and format), mypy and pyright, codespell, docstrings
 	@$(BIN) -m ruff check .
