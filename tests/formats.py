@@ -113,7 +113,11 @@ def reopened(folder):
     repeated = {"question": "color", "epsilon_forever": 2.0}
     return (
         RepeatedClient(OLH(1.0, categories=COLORS), folder / "repeated_memo.json", **repeated),
-        SurveyClient(clone(ORACLES["columns"]).set_params(random_state=None), folder / "survey_memo.json", question="health"),
+        SurveyClient(
+            clone(ORACLES["columns"]).set_params(random_state=None),
+            folder / "survey_memo.json",
+            question="health",
+        ),
     )
 
 
