@@ -57,7 +57,7 @@ api: $(VENV)/.test ## write the list of public names and signatures, after a cha
 formats: $(VENV)/.test ## write files of every format, which all later versions have to read; before each release
 	@$(BIN) tests/formats.py
 
-lint: $(VENV)/.lint $(VENV)/.stubs ## ruff (rules and format), mypy and pyright, codespell, docstrings
+lint: $(VENV)/.lint ## ruff (rules and format), mypy and pyright, codespell, docstrings
 	@$(BIN) -m ruff check .
 	@$(BIN) -m ruff format --check .
 	@$(BIN) -m mypy
@@ -65,7 +65,7 @@ lint: $(VENV)/.lint $(VENV)/.stubs ## ruff (rules and format), mypy and pyright,
 	@$(BIN) -m basedpyright --pythonpath $(BIN)
 	@$(BIN) -m codespell_lib
 	@$(BIN) .ci/check_docstrings.py
-	@$(BIN) .ci/check_types.py $(VENV)/stubs
+	@$(BIN) .ci/check_types.py
 
 format: $(VENV)/.lint ## format the code, and repair what ruff can repair
 	@$(BIN) -m ruff check --fix-only .
@@ -121,12 +121,6 @@ $(VENV)/.demo $(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.doc $(VENV)/.b
 	@echo "Installing sklearn_ldp[$(EXTRAS)] into $(VENV) ..."
 	@$(LOCK) $(BIN) -m pip install --quiet -e '.[$(EXTRAS)]' >$@.log 2>&1 || \
 		{ cat $@.log >&2; echo "error: pip could not install sklearn_ldp[$(EXTRAS)], see above" >&2; exit 1; }
-	@touch $@
-
-# Apart from the checkers' own modules: mypy would believe these stubs about scikit-learn's internals.
-$(VENV)/.stubs: pyproject.toml $(VENV)/.python
-	@$(LOCK) $(BIN) -m pip install --quiet --no-deps --upgrade --target $(VENV)/stubs 'scikit-learn-stubs==0.0.3' >$@.log 2>&1 || \
-		{ cat $@.log >&2; echo "error: pip could not install scikit-learn-stubs, see above" >&2; exit 1; }
 	@touch $@
 
 $(VENV)/.python:

@@ -1,4 +1,4 @@
-"""The public interface changes on purpose only: tests/data/api.txt holds it, `make api` renews it."""
+"""The public interface changes on purpose only: `make api` writes it to tests/data/api.txt."""
 
 import api
 import pytest
