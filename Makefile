@@ -41,7 +41,7 @@ demo: $(VENV)/.demo ## the main job on real data: estimate, post-process, let a 
 	@$(BIN) -m sklearn_ldp demo $(DEMO_ARGS)
 
 test: $(VENV)/.test ## the quick tests and the doctests (three minutes on two cores)
-	@$(PYTEST) $(XDIST) -m "not slow" --doctest-modules sklearn_ldp tests $(PYTEST_ARGS)
+	@$(PYTEST) $(XDIST) -m "not slow and not pages" --doctest-modules sklearn_ldp tests $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.test ## the slow tests: long statistical tests, and many examples of each property
 	@$(PYTEST) $(XDIST) -m "slow or hypothesis" --hypothesis-profile thorough tests $(PYTEST_ARGS)
@@ -92,7 +92,8 @@ study-quick: $(VENV)/.test ## the same with fewer points and repeats (under two 
 
 # On a busy machine, threads that wait for each other take many times as long as one.
 doc: export OMP_NUM_THREADS := 1
-doc: $(VENV)/.doc ## build the documentation into doc/_build/html, warnings as errors (under two minutes)
+doc: $(VENV)/.doc $(VENV)/.test ## run the code of the pages, and build the documentation, warnings as errors (under two minutes)
+	@$(PYTEST) -q -m pages tests/docs
 	@$(BIN) -m sphinx -W --keep-going -q -b html -d doc/_build/doctrees doc doc/_build/html $(DOC_ARGS)
 	@echo "the documentation is doc/_build/html/index.html"
 

@@ -83,6 +83,7 @@ def test_the_readme_runs(capsys, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_pages_run(path, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
