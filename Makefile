@@ -111,10 +111,7 @@ release-check: $(VENV)/.python ## say what a release still lacks, after make whe
 	@$(BIN) .ci/check_release.py $(RELEASE_ARGS)
 
 coverage: $(VENV)/.coverage ## the quick tests with the lines that they run, in percent (twice as long as make test)
-	@rm -f .coverage .coverage.*
-	@$(BIN) -m coverage run -m pytest $(XDIST) -m "not slow" -q tests $(PYTEST_ARGS)
-	@$(BIN) -m coverage combine -q
-	@$(BIN) -m coverage report --skip-covered --sort=miss
+	@$(PYTEST) $(XDIST) -q -m "not slow and not pages" --cov=sklearn_ldp --cov-report=term:skip-covered tests $(PYTEST_ARGS)
 
 clean: ## remove the environments, caches and builds
 	@rm -rf .coverage .coverage.* doc/_build doc/generated doc/auto_examples $(VENV) $(VENV)-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
