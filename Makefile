@@ -12,9 +12,11 @@ STUDY_ARGS ?=
 RACE_ARGS ?= --page doc/notes/race.md
 REGRESSION_ARGS ?=
 DOC_ARGS ?=
+RELEASE_ARGS ?=
 
 VENV := .venv
-BIN := $(VENV)/bin/python
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := $(VENV)/$(SCRIPTS)/python
 PYTEST := $(BIN) -m pytest
 XDIST := -n auto --maxprocesses 4 --dist worksteal
 # If two makes run at the same time, they install one after the other (on systems that have flock).
@@ -30,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 # All recipes share one .venv, so `make -j` runs them one after the other.
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-versions vectors lint format bench race regression study study-quick doc wheel clean
+.PHONY: help demo test test-slow test-versions vectors api formats lint format bench race regression study study-quick doc wheel release-check coverage clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -39,7 +41,7 @@ demo: $(VENV)/.demo ## the main job on real data: estimate, post-process, let a 
 	@$(BIN) -m sklearn_ldp demo $(DEMO_ARGS)
 
 test: $(VENV)/.test ## the quick tests and the doctests (three minutes on two cores)
-	@$(PYTEST) $(XDIST) -m "not slow" --doctest-modules sklearn_ldp tests $(PYTEST_ARGS)
+	@$(PYTEST) $(XDIST) -m "not slow and not pages" --doctest-modules sklearn_ldp tests $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.test ## the slow tests: long statistical tests, and many examples of each property
 	@$(PYTEST) $(XDIST) -m "slow or hypothesis" --hypothesis-profile thorough tests $(PYTEST_ARGS)
@@ -51,7 +53,13 @@ test-versions: $(VENV)-oldest/.versions $(VENV)-newest/.versions ## the quick te
 vectors: $(VENV)/.test ## write the vectors that clients in all languages are tested by
 	@$(BIN) tests/vectors.py
 
-lint: $(VENV)/.lint $(VENV)/.stubs ## ruff (rules and format), mypy and pyright, codespell, docstrings
+api: $(VENV)/.test ## write the list of public names and signatures, after a change of them that is meant
+	@$(BIN) tests/api.py
+
+formats: $(VENV)/.test ## write files of every format, which all later versions have to read; before each release
+	@$(BIN) tests/formats.py
+
+lint: $(VENV)/.lint ## ruff (rules and format), mypy and pyright, codespell, docstrings
 	@$(BIN) -m ruff check .
 	@$(BIN) -m ruff format --check .
 	@$(BIN) -m mypy
@@ -59,7 +67,7 @@ lint: $(VENV)/.lint $(VENV)/.stubs ## ruff (rules and format), mypy and pyright,
 	@$(BIN) -m basedpyright --pythonpath $(BIN)
 	@$(BIN) -m codespell_lib
 	@$(BIN) .ci/check_docstrings.py
-	@$(BIN) .ci/check_types.py $(VENV)/stubs
+	@$(BIN) .ci/check_types.py
 
 format: $(VENV)/.lint ## format the code, and repair what ruff can repair
 	@$(BIN) -m ruff check --fix-only .
@@ -71,7 +79,7 @@ bench: $(VENV)/.bench ## the main job on large inputs and every oracle, timed
 	@$(BIN) -m benchmarks.speed.oracle_speed $(SPEED_ARGS)
 
 race: $(VENV)/.bench $(VENV)-peers/.peers ## compare with pure-ldp, multi-freq-ldpy, ldp-toolbox and opendp; writes doc/notes/race.md (half an hour)
-	@$(BIN) -m benchmarks.speed.race --peers-python $(VENV)-peers/bin/python $(RACE_ARGS)
+	@$(BIN) -m benchmarks.speed.race --peers-python $(VENV)-peers/$(SCRIPTS)/python $(RACE_ARGS)
 
 regression: $(VENV)/.bench ## compare time, memory and import with stored ratios to a NumPy yardstick (a minute)
 	@$(BIN) -m benchmarks.speed.regression $(REGRESSION_ARGS)
@@ -84,7 +92,8 @@ study-quick: $(VENV)/.test ## the same with fewer points and repeats (under two 
 
 # On a busy machine, threads that wait for each other take many times as long as one.
 doc: export OMP_NUM_THREADS := 1
-doc: $(VENV)/.doc ## build the documentation into doc/_build/html, warnings as errors (under two minutes)
+doc: $(VENV)/.doc $(VENV)/.test ## run the code of the pages, and build the documentation, warnings as errors (under two minutes)
+	@$(PYTEST) -q -m pages tests/docs
 	@$(BIN) -m sphinx -W --keep-going -q -b html -d doc/_build/doctrees doc doc/_build/html $(DOC_ARGS)
 	@echo "the documentation is doc/_build/html/index.html"
 
@@ -93,13 +102,19 @@ wheel: $(VENV)/.build ## build a wheel and an sdist; each must run the demo in a
 	@$(BIN) -m build --outdir dist . >$(VENV)/.build.log 2>&1 || { cat $(VENV)/.build.log >&2; exit 1; }
 	@for package in dist/*.whl dist/*.tar.gz; do \
 		$(PYTHON) -m venv --clear $(VENV)-bare && \
-		$(VENV)-bare/bin/python -m pip install --quiet "$$package" && \
-		(cd $(VENV)-bare && bin/python -W error -m sklearn_ldp demo >demo.log 2>&1 || { cat demo.log >&2; exit 1; }) || exit 1; \
+		$(VENV)-bare/$(SCRIPTS)/python -m pip install --quiet "$$package" && \
+		(cd $(VENV)-bare && $(SCRIPTS)/python -W error -m sklearn_ldp demo >demo.log 2>&1 || { cat demo.log >&2; exit 1; }) || exit 1; \
 		echo "$$package: the demo runs in a bare environment"; \
 	done
 
+release-check: $(VENV)/.python ## say what a release still lacks, after make wheel
+	@$(BIN) .ci/check_release.py $(RELEASE_ARGS)
+
+coverage: $(VENV)/.coverage ## the quick tests with the lines that they run, in percent (twice as long as make test)
+	@$(PYTEST) $(XDIST) -q -m "not slow and not pages" --cov=sklearn_ldp --cov-report=term:skip-covered tests $(PYTEST_ARGS)
+
 clean: ## remove the environments, caches and builds
-	@rm -rf doc/_build doc/generated doc/auto_examples $(VENV) $(VENV)-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf .coverage .coverage.* doc/_build doc/generated doc/auto_examples $(VENV) $(VENV)-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find sklearn_ldp tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # ---- environments: one stamp in .venv per set of extras, renewed when pyproject.toml changes ----
@@ -110,17 +125,12 @@ $(VENV)/.lint: EXTRAS := test,lint
 $(VENV)/.bench: EXTRAS := benchmark
 $(VENV)/.doc: EXTRAS := doc
 $(VENV)/.build: EXTRAS := build
+$(VENV)/.coverage: EXTRAS := test,coverage
 
-$(VENV)/.demo $(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.doc $(VENV)/.build: pyproject.toml $(VENV)/.python
+$(VENV)/.demo $(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.doc $(VENV)/.build $(VENV)/.coverage: pyproject.toml $(VENV)/.python
 	@echo "Installing sklearn_ldp[$(EXTRAS)] into $(VENV) ..."
 	@$(LOCK) $(BIN) -m pip install --quiet -e '.[$(EXTRAS)]' >$@.log 2>&1 || \
 		{ cat $@.log >&2; echo "error: pip could not install sklearn_ldp[$(EXTRAS)], see above" >&2; exit 1; }
-	@touch $@
-
-# Apart from the checkers' own modules: mypy would believe these stubs about scikit-learn's internals.
-$(VENV)/.stubs: pyproject.toml $(VENV)/.python
-	@$(LOCK) $(BIN) -m pip install --quiet --no-deps --upgrade --target $(VENV)/stubs 'scikit-learn-stubs==0.0.3' >$@.log 2>&1 || \
-		{ cat $@.log >&2; echo "error: pip could not install scikit-learn-stubs, see above" >&2; exit 1; }
 	@touch $@
 
 $(VENV)/.python:
@@ -147,16 +157,16 @@ $(VENV)-newest/.versions:
 define environment
 	$(call require_python)
 	@echo "Installing into $(@D) ..."
-	@$(LOCK) sh -c '$(@D)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(@D)'
-	@$(LOCK) $(@D)/bin/python -m pip install --quiet $(1) >$@.log 2>&1 || \
+	@$(LOCK) sh -c '$(@D)/$(SCRIPTS)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(@D)'
+	@$(LOCK) $(@D)/$(SCRIPTS)/python -m pip install --quiet $(1) >$@.log 2>&1 || \
 		{ cat $@.log >&2; echo "error: pip could not install $(1), see above" >&2; exit 1; }
 	@touch $@
 endef
 
-quick_tests = $(1)/bin/python -c 'import joblib, numpy, scipy, sklearn; \
+quick_tests = $(1)/$(SCRIPTS)/python -c 'import joblib, numpy, scipy, sklearn; \
 	print(*(f"{m.__name__} {m.__version__}" for m in (numpy, scipy, sklearn, joblib)), sep=", ")' && \
-	$(1)/bin/python -W error -c 'import sklearn_ldp' && \
-	$(1)/bin/python -m pytest $(XDIST) -m "not slow" --doctest-modules sklearn_ldp tests $(PYTEST_ARGS)
+	$(1)/$(SCRIPTS)/python -W error -c 'import sklearn_ldp' && \
+	$(1)/$(SCRIPTS)/python -m pytest $(XDIST) -m "not slow" --doctest-modules sklearn_ldp tests $(PYTEST_ARGS)
 
 # Stops with one line if PYTHON is missing, too old or without venv.
 require_python = $(if $(PYTHON_PROBLEM),$(error $(PYTHON_PROBLEM)))

@@ -3,9 +3,9 @@
 The public interface is what the modules with an ``__all__`` export, and the members of it. Files in
 private rooms, such as _numerics and _mechanisms, have names without underscore for other rooms.
 
-Most of what is unknown is inherited: scikit-learn's base classes have no types. Whoever wants them
-in an editor installs scikit-learn-stubs, so completeness is measured with these stubs. They stand
-in a folder that only this script uses: mypy would believe them about scikit-learn's internals.
+Most of what is unknown is inherited: scikit-learn's base classes have no types. So completeness is
+measured with .ci/stubs, which has those of the members that our classes inherit, and of no more.
+Only this script uses it.
 """
 
 import json
@@ -20,6 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "sklearn_ldp"
+STUBS = ROOT / ".ci" / "stubs"
 FLOOR = 0.95
 
 
@@ -42,7 +43,7 @@ def checked(*command: str | Path, path: tuple[Path, ...] = ()) -> subprocess.Com
     )
 
 
-def readme(stubs: Path) -> str:
+def readme() -> str:
     """What mypy --strict, and pyright with the stubs, find in the README's code; "" if nothing."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +52,7 @@ def readme(stubs: Path) -> str:
         files = sorted(Path(folder).iterdir())
         runs = [
             checked("mypy", "--strict", "--follow-imports=silent", *files),
-            checked("basedpyright", *files, path=(stubs,)),
+            checked("basedpyright", *files, path=(STUBS,)),
         ]
     return "".join(run.stdout for run in runs if run.returncode)
 
@@ -85,15 +86,12 @@ def known(symbols: list[dict]) -> float:
 
 
 def main() -> int:
-    stubs = Path(sys.argv[1]).resolve()
-    if not (stubs / "sklearn-stubs").is_dir():
-        raise SystemExit(f"{stubs} holds no stubs of scikit-learn")
-    with_stubs, without = public(report(stubs)), public(report())
+    with_stubs, without = public(report(STUBS)), public(report())
     print(
-        f"types of the public interface: {known(with_stubs):.1%} known with "
-        f"scikit-learn-stubs, {known(without):.1%} without"
+        f"types of the public interface: {known(with_stubs):.1%} known with those of "
+        f"scikit-learn's base classes, {known(without):.1%} without"
     )
-    if problems := readme(stubs):
+    if problems := readme():
         print(f"the README's code:\n{problems}")
         return 1
     if known(with_stubs) >= FLOOR:

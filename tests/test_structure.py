@@ -16,6 +16,16 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = "sklearn_ldp"
 
 
+@cache
+def parsed(path, changed):
+    """The tree of a file as it was at that time; many tests look at the whole package."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def tree_of(path):
+    return parsed(path, path.stat().st_mtime_ns)
+
+
 def modules(root):
     """Path of every module, by its dotted name."""
     found = {}
@@ -32,7 +42,7 @@ def imports(name, path, names):
     is imported has a name below its room that begins with an underscore.
     """
     base = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             sources = [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -81,9 +91,7 @@ def private_attributes(tree, own=frozenset(ONESELF)):
 
 def reaches_for_attributes(root):
     """The private attributes that a room reads or sets, and only other rooms define."""
-    trees = {
-        name: ast.parse(path.read_text(encoding="utf-8")) for name, path in modules(root).items()
-    }
+    trees = {name: tree_of(path) for name, path in modules(root).items()}
     rooms_of = {}
     for name, tree in trees.items():
         for defined in filter(is_private, defined_names(tree)):
@@ -165,7 +173,7 @@ def test_rooms_keep_what_is_private():
 def names_without_underscore(path):
     """What a module binds: its classes, functions and values; a front its imports, too."""
     is_front = path.name == "__init__.py" or path.with_name(f"_{path.stem}").is_dir()
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in tree_of(path).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names = [node.name]
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -180,7 +188,7 @@ def names_without_underscore(path):
 
 def exported(path):
     """The names of a module's `__all__`."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in tree_of(path).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return {one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant)}
     return set()
@@ -272,7 +280,7 @@ def classes(root):
     return [
         (name, node)
         for name, path in modules(root).items()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ClassDef)
     ]
 

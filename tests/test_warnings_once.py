@@ -99,6 +99,7 @@ def test_a_study_gives_each_warning_once(n_jobs):
     assert given(study, n_jobs) == COLD
 
 
+@pytest.mark.slow
 def test_warnings_that_cannot_be_pickled_come_as_text():
     """An exception that a worker cannot send would end its whole pool."""
     assert given(lambda n_jobs: study(n_jobs, Frozen), 2) == [("UserWarning", "Frost: -5 C")]

@@ -203,7 +203,8 @@ class BaseClient:
                 "is reported or written. Use an oracle with smaller reports."
             )
         with replacing(self._path) as file:
-            os.chmod(file.fileno(), 0o600)
+            if hasattr(os, "fchmod"):  # Windows has none before Python 3.13
+                os.fchmod(file.fileno(), 0o600)
             file.write(content)
         self._known = content, entries
 

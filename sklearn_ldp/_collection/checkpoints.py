@@ -275,6 +275,7 @@ def _lock(descriptor: int) -> bool:
 
             os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+            os.lseek(descriptor, 0, os.SEEK_SET)  # or the owner's name would stand behind a GiB
         else:
             import fcntl
 
@@ -333,6 +334,9 @@ def locked(path: Path, seconds: float) -> Iterator[None]:
             side.unlink()  # while it is locked, so that nobody locks a file without a name
         with suppress(OSError):  # a forked child has closed it
             os.close(descriptor)
+        if sys.platform == "win32":  # where no open file goes; another run's is open
+            with suppress(OSError):
+                side.unlink()
 
 
 def other_user(path: Path) -> str:

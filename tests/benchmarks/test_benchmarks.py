@@ -105,6 +105,7 @@ def thrice():
         regression.yardstick()
 
 
+@pytest.mark.slow
 def test_the_ratio_to_the_yardstick():
     """Much less work takes less time, and three times the work takes longer."""
     little = partial(np.cumsum, np.ones(10_000))
@@ -207,6 +208,7 @@ def test_strategies_of_columns_are_unbiased():
         assert column_strategies.error(truths, codes) == pytest.approx(0)
 
 
+@pytest.mark.slow
 def test_the_table_of_table_models(tmp_path, capsys):
     """On a small table of its own; and the notes name the benchmark's ways."""
     rng = np.random.default_rng(0)

@@ -83,6 +83,7 @@ def tiny(monkeypatch, tmp_path):
     return Tiny(tmp_path, quick=True, repeats=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in main.FIGURES],
@@ -462,6 +463,7 @@ def test_groups_are_real_and_as_many_as_the_report_says(shared_data):
         assert (queries.matrix(len(one.counts)) != other).nnz == 0
 
 
+@pytest.mark.slow
 def test_the_choice_is_printed_in_the_report(tiny, tmp_path):
     made = main.FIGURES["2020-fig9"]
     table = made.compute(tiny)

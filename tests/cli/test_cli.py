@@ -158,6 +158,7 @@ def test_interrupt(histogram, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == [histogram.name]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="the codes of broken pipes are POSIX's")
 def test_a_reader_who_has_had_enough(fresh_processes, histogram):
     closed = "import os; read, write = os.pipe(); os.close(read); os.dup2(write, 1); "
@@ -205,6 +206,7 @@ def assert_the_errors_are_those_of_the_library(out):
     assert printed == pytest.approx(expected, abs=5.1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_process", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_demo(is_process, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -939,6 +941,7 @@ def test_full_standard_output_is_named(fresh_processes, histogram):
 BAD_QUERIES = ["median", "sets", "sets:2", "top:x", "full:1"]
 
 
+@pytest.mark.slow
 def test_an_estimate_that_is_told_the_queries(tmp_path, capsys):
     path = tmp_path / "histogram.csv"
     rng = np.random.default_rng(0)

@@ -385,6 +385,7 @@ def start(argv):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends the signal as POSIX does")
 def test_interrupted_and_resumed(folder):
     """A real SIGINT in the middle: exit code 130, a whole state, and the same counts at the end."""

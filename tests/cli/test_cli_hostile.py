@@ -67,6 +67,7 @@ def test_gzip_that_unpacks_to_too_much(folder, capsys, monkeypatch):
     assert "unpacks to more than" in error_of(capsys, "privatize", "people.csv.gz", *GIVEN)
 
 
+@pytest.mark.slow
 def test_honest_files_are_far_from_the_bounds(folder):
     """A million users of two columns, sorted, which is as small as files of people get."""
     rng = np.random.default_rng(0)

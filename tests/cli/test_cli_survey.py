@@ -61,6 +61,7 @@ def listed(domain):
     return range(domain) if isinstance(domain, int) else domain
 
 
+@pytest.mark.slow
 def test_from_people_to_estimates(folder, capsys):
     assert run("privatize", "people.csv", "--epsilon", 4, "--output", "reports/a.parquet") == 0
     assert "6,000 reports of ColumnOracle; each user has spent epsilon 4" in capsys.readouterr().err

@@ -237,6 +237,7 @@ def interrupted_at(number, act):
     return False
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_ledger_and_counts_in_step():
     """At whatever line it comes: a batch is in both or in neither, and can be sent again."""
     # Reports are dealt out to shards at random, so it is the sums of all shards that agree.

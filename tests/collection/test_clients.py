@@ -570,6 +570,7 @@ console.log(JSON.stringify(drawn));
 """
 
 
+@pytest.mark.slow
 @needs_node
 def test_a_report_that_is_certain_to_be_permanent_takes_few_words(tmp_path):
     """At epsilon 10 another one takes 22,000 tries, at 30 it did not end; of which it was no use.

@@ -76,6 +76,7 @@ def test_counts_are_those_of_one_machine(client, files):
     np.testing.assert_array_equal(server.estimate_.values, at_home.estimate_.values)
 
 
+@pytest.mark.slow
 def test_a_file_counts_once(client, files, tmp_path):
     paths, total = files
     copy = tmp_path / "copy.parquet"
@@ -91,6 +92,7 @@ def test_a_file_counts_once(client, files, tmp_path):
     assert server.summary().n_refused == 2
 
 
+@pytest.mark.slow
 def test_going_on_with_an_aggregator(client, files):
     paths, total = files
     server = aggregate(iter(paths[:5]), Aggregator(ORACLE, on_repeat="ignore"))
@@ -101,6 +103,7 @@ def test_going_on_with_an_aggregator(client, files):
         aggregate_dask(client, paths[:1], aggregate(paths[0], Aggregator(ORACLE)))
 
 
+@pytest.mark.slow
 def test_what_a_checkpoint_holds_is_not_read_again(client, files, tmp_path, monkeypatch):
     paths, total = files
     state = tmp_path / "state.npz"
@@ -121,6 +124,7 @@ def test_what_a_checkpoint_holds_is_not_read_again(client, files, tmp_path, monk
     assert len(Aggregator.load(state, ORACLE).batches) == 12
 
 
+@pytest.mark.slow
 def test_bad_files(client, files, tmp_path):
     paths, _ = files
     damaged, foreign = tmp_path / "damaged.parquet", tmp_path / "foreign.parquet"
@@ -148,6 +152,7 @@ def test_bad_files(client, files, tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_errors(client, files, tmp_path):
     with pytest.raises(FileNotFoundError):
         aggregate_dask(client, [*files[0], tmp_path / "none.parquet"], ORACLE, retries=0)
@@ -160,6 +165,7 @@ def test_errors(client, files, tmp_path):
     assert aggregate_dask(client, [], ORACLE).n_samples == 0
 
 
+@pytest.mark.slow
 def test_progress(client, files, capsys):
     aggregate_dask(client, files[0], ORACLE, progress=True)
     assert "12 of 12 files" in capsys.readouterr().err
@@ -190,6 +196,7 @@ def kill_one_in_the_middle(client, paths, oracle, kill=True):
     return server, n_then
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills processes as POSIX does")
 def test_a_killed_worker_loses_and_doubles_nothing(client, tmp_path):
     oracle = OUE(1.0, categories=256)
@@ -415,6 +422,7 @@ def deadly(client, monkeypatch, is_deadly):
     monkeypatch.setattr(client, "map", deadly_map)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["_header", "_tally"])
 def test_a_deadly_file_is_refused(small_cluster, files, monkeypatch, step):
     _, client = small_cluster
@@ -434,6 +442,7 @@ def test_a_deadly_file_is_refused(small_cluster, files, monkeypatch, step):
     np.testing.assert_array_equal(server.oracle_.support_counts_, total)
 
 
+@pytest.mark.slow
 def test_errors_of_the_file_system_are_tried_again(small_cluster, files, tmp_path, monkeypatch):
     _, client = small_cluster
     send = client.map

@@ -222,6 +222,7 @@ def test_workers_check_and_sign(client, tmp_path):
     assert Aggregator.load(state, ORACLE, key=KEY).batches == server.batches
 
 
+@pytest.mark.slow
 def test_dask_names_other_contents_and_copies(client, tmp_path):
     pytest.importorskip("pyarrow")
     from sklearn_ldp.collection import aggregate_dask

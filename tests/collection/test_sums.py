@@ -90,18 +90,18 @@ def test_honest_sums_are_taken(oracle, d):
     np.testing.assert_array_equal(server.tally().tallies, tally.tallies)
 
 
-@pytest.mark.parametrize("case", FORGED)
 @pytest.mark.parametrize("oracle", each_way(ORACLES), ids=str)
-def test_forged_sums_are_refused(oracle, case):
+def test_forged_sums_are_refused(oracle):
     oracle, tally = prepared(oracle)
-    changed_one = FORGED[case](tally)
-    server = Aggregator(oracle).add(oracle.privatize([1]), "first")
-    before = server.tally()
-    with pytest.raises(RefusedBatchError, match="refuse"):
-        server.merge(changed_one)
-    np.testing.assert_array_equal(server.tally().tallies, before.tallies)
-    assert server.batches == before.batches
-    assert server.summary().n_refused == 1
+    first = oracle.privatize([1])
+    for case, forge in FORGED.items():
+        server = Aggregator(oracle).add(first, "first")
+        before = server.tally()
+        with pytest.raises(RefusedBatchError, match="refuse"):
+            server.merge(forge(tally))
+        np.testing.assert_array_equal(server.tally().tallies, before.tallies, err_msg=case)
+        assert server.batches == before.batches, case
+        assert server.summary().n_refused == 1, case
 
 
 def sealed(tmp_path, tally):

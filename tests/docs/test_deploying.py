@@ -26,6 +26,7 @@ def run(page):
             assert main(argv) == 0
 
 
+@pytest.mark.pages
 def test_deploying_runs(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     monkeypatch.chdir(tmp_path)

@@ -84,6 +84,7 @@ def test_the_readme_runs(capsys, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_pages_run(path, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
@@ -276,9 +277,9 @@ def test_configurations_parse_and_call_targets_that_exist(path):
 
 
 def test_a_target_that_does_not_exist_is_found():
-    assert unknown_targets("  - run: make lint\n  - run: make tests\n    entry: make formats") == {
+    assert unknown_targets("  - run: make lint\n  - run: make tests\n    entry: make forms") == {
         "tests",
-        "formats",
+        "forms",
     }
 
 
@@ -291,10 +292,17 @@ def test_the_workflow_runs_what_ci_runs_on_every_supported_python():
     expected = make_targets((ROOT / ".ci" / "run").read_text(encoding="utf-8"))
     assert expected == ["lint", "test", "demo", "doc", "study-quick"]
     assert make_targets("\n".join(runs.pop("checks"))) == expected
-    assert runs == {"test-versions": ["make test-versions"], "test-slow": ["make test-slow"]}
+    assert runs.pop("systems") == [
+        "make PYTHON=python test",
+        "make PYTHON=python demo VENV=.venv-demo",
+    ]
+    assert runs.pop("pyodide")[0] == "make wheel"
+    slow = ["make test-slow", "make coverage", "make regression"]
+    assert runs == {"test-versions": ["make test-versions"], "test-slow": slow}
     prefix = "Programming Language :: Python :: 3."
     supported = [c.split(" :: ")[-1] for c in PROJECT["classifiers"] if c.startswith(prefix)]
-    assert workflow["jobs"]["checks"]["strategy"]["matrix"]["python"] == supported
+    for name in ("checks", "systems"):
+        assert workflow["jobs"][name]["strategy"]["matrix"]["python"] == supported
 
 
 def test_hooks_fetch_nothing():

@@ -27,6 +27,7 @@ def commands():
     return [shlex.split(line)[1:] for line in lines if "sklearn-ldp " in line]
 
 
+@pytest.mark.pages
 def test_from_a_page_to_a_picture(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     listed = ["Chrome", "Safari", "Firefox"]

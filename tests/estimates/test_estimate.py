@@ -677,6 +677,7 @@ def coverage_p_value(estimate, truth, level):
     return binomtest(covered, low.size, level).pvalue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_coverage(seed, level):
     """Error rate 1e-6 for each seed and level: an exact two-sided test over 17,500 cells.
@@ -893,7 +894,7 @@ def test_rows_by_their_names():
         decades["yes"]
 
 
-@pytest.mark.parametrize("oracle_class", [GRR, OLH, OUE])
+@pytest.mark.parametrize("oracle_class", [GRR, OLH, pytest.param(OUE, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("epsilon", [pytest.param(0.5, marks=pytest.mark.slow), 4, 50])
 def test_no_interval_is_a_single_point(oracle_class, epsilon):
     """Also where a category is far below 0, and where no report is false: [0, 0] claims too much.

@@ -83,6 +83,7 @@ def claims_a_leader(frequencies, seed):
     return "is the most frequent (" in said(oracle.simulate(frequencies))
 
 
+@pytest.mark.slow
 def test_who_leads_is_said_wrongly_no_more_often_than_stated(seed):
     """All are equally frequent, which is the worst case: 5 % of 200; fails once in 10**5 runs.
 

@@ -41,6 +41,7 @@ def check_first_rows(low, high, first, truth):
     assert p_value > 1e-4, f"the first row was covered in {held.mean():.2f} of tables"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counts", [EQUAL, ZIPF], ids=["equal", "zipf"])
 @pytest.mark.parametrize(
     ("oracle", "n_repeats", "post"),

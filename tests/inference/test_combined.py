@@ -74,6 +74,7 @@ def test_noise_is_that_of_the_mean(weights, seed):
     assert abs(np.mean(mean.values.std(axis=0) / np.sqrt(alone)) - 1) > 0.03
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", [GRR, OUE, OLH])
 @pytest.mark.parametrize("cells", [((3_000, 10), (3_000, 6)), ((30, 10), (100, 4))])
 def test_parts_with_hardly_a_false_report(oracle, cells, seed):
@@ -138,6 +139,7 @@ def test_warning_of_groups_that_differ(seed):
     assert caught[0].filename == __file__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", ["users", "population"])
 def test_rounds_of_the_same_users(of, seed):
     """Ten rounds with one permanent report a user: 95 % of the intervals hold.

@@ -131,6 +131,7 @@ def test_users_are_not_a_population():
     assert covered["population"] >= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", ["users", pytest.param("population", marks=pytest.mark.slow)])
 def test_each_tail_misses_at_most_as_often_as_stated(of):
     """The exact chances, of tails as small as simultaneous intervals need them.
@@ -245,6 +246,7 @@ QUERIES = np.vstack([np.tril(np.ones((8, 8)))[[1, 3, 5]], np.eye(8)[:2] - np.eye
 SLOW_PURE = [pytest.param(kind, marks=[] if kind is GRR else pytest.mark.slow) for kind in PURE]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SLOW_PURE)
 @pytest.mark.parametrize("of", ["users", pytest.param("population", marks=pytest.mark.slow)])
 def test_answers_are_covered(kind, of, seed):
@@ -837,6 +839,7 @@ SLOW_ORACLES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", SLOW_ORACLES, ids=repr)
 def test_what_leads_a_list_is_covered(oracle, seed):
     """All ten of the list, and all ten that are truly the most frequent, at once.

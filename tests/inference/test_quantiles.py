@@ -124,6 +124,7 @@ def is_rejected(misses):
     return misses.sum() > binom.isf(1e-4, misses.size, 0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", ["even", pytest.param("any", marks=pytest.mark.slow)])
 def test_intervals_cover_as_often_as_they_say(seed, spread):
     """Error rate: 1e-4 for each of four tests, with any seed."""
@@ -132,6 +133,7 @@ def test_intervals_cover_as_often_as_they_say(seed, spread):
     assert not is_rejected(missed(seed, True, spread=spread).any(axis=1))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Neighbouring bins differ")
 def test_intervals_of_too_little_noise_are_rejected(seed):
     """Negative control: with a 25th of the variance the same tests find too many misses."""

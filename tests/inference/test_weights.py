@@ -86,6 +86,7 @@ def coverage(n_runs, seed, of, wrong=False):
     return covered / (3 * n_runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", ["users", "population"])
 def test_coverage(of, seed):
     """Between .91 and .985 of 450 intervals: an error rate of 1e-3, for .95 and dependent thirds.

@@ -181,6 +181,7 @@ def segments(display):
     return np.transpose([segment[:, 1] for segment in bars.get_segments()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_repeats", [40, pytest.param(300, marks=pytest.mark.slow)])
 def test_intervals_hold_for_the_winners(n_repeats, seed):
     """The 30 largest of 2,000 estimates are chosen by the noise; their intervals allow for it.

@@ -225,6 +225,7 @@ def test_intervals_cover(oracle):
     assert max(pvalues[1]) < 1e-5
 
 
+@pytest.mark.slow
 def test_the_covariance_is_that_of_repeated_collections():
     """80 collections: the ratio of variances is within its 1e-6 bounds of a chi square."""
     rng = np.random.default_rng(8)

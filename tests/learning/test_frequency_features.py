@@ -83,6 +83,7 @@ def rates_of(tables):
     return np.where(margins > 0, np.clip(ratios, 0, 1), shares[:, 1].sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "of_ratios", "of_one"),
     [(1.0, 0.85, 1.2), pytest.param(3.0, 0.85, 0.4, marks=pytest.mark.slow)],

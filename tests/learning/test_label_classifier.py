@@ -169,6 +169,7 @@ def test_probabilities_are_those_of_true_labels():
         assert 0 < least < channel.corrected_probabilities(impossible, 100)[0, 1] < 0.5
 
 
+@pytest.mark.slow
 def test_the_constant_is_possible_for_every_class_and_uniform_if_shares_differ_by_chance():
     """An unbiased estimate of the share of a class may be negative; a prior keeps it above 0.
 
@@ -367,6 +368,7 @@ def test_few_reports_of_many_classes_do_not_make_a_tree_sure(seed):
     assert excess(0, correction="probabilities") > 0.08
 
 
+@pytest.mark.slow
 def test_with_nothing_to_learn_it_says_constant_and_with_much_it_is_the_model():
     rng = np.random.default_rng(0)
     X, y, _ = population(rng, 6000)
@@ -599,6 +601,7 @@ def test_without_noise_scores_are_those_of_scikit_learn(metric, is_weighted):
     assert score == pytest.approx(METRICS[metric](y, given, sample_weight=weights), abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS)
 def test_scores_on_reports_are_near_those_on_labels(metric, seed):
     """100,000 users at epsilon 1: standard errors are below .01, so that .06 never fails.
@@ -615,6 +618,7 @@ def test_scores_on_reports_are_near_those_on_labels(metric, seed):
     assert METRICS[metric](reports, given) < truth - 0.08
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "metric",
     [
@@ -708,6 +712,7 @@ def test_a_class_that_may_have_nobody_has_no_recall():
     assert label_dp_score("accuracy", reports, y, **known) > 0.8
 
 
+@pytest.mark.slow
 def test_a_search_without_one_true_label():
     X, y = users(6000)
     reports = LabelDPClassifier(epsilon=1.0, classes=[0, 1], random_state=0).privatize(y)
@@ -736,6 +741,7 @@ def test_a_search_without_one_true_label():
     assert np.mean(search.predict(X) == reports) < accuracy - 0.1
 
 
+@pytest.mark.slow
 def test_a_search_over_epsilon_randomises_held_out_labels_too():
     X, y = users(3000)
     search = GridSearchCV(

@@ -99,6 +99,7 @@ def test_streams_and_workers():
     assert again.configuration == PROTOCOL.configuration
 
 
+@pytest.mark.slow
 def test_dask(client, tmp_path):
     for i in range(5):
         write_reports(tmp_path / f"{i}.parquet", REPORTS[i::5], PROTOCOL, batch_id=str(i))

@@ -50,6 +50,7 @@ def z_score(scores, expected):
     return (scores.mean() - expected) / (scores.std(ddof=1) / np.sqrt(len(scores)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", slow_but([GRR(), OUE(), HadamardResponse()], ORACLES), ids=repr)
 def test_score_is_unbiased(oracle, seed):
     """The mean score over collections is minus the error: z tests, error rate below 1e-6 each.

@@ -197,6 +197,7 @@ def test_the_local_epsilon_of_a_shuffled_one(oracle):
     assert local_epsilon(oracle, 300.0, 10, 1e-8) == 200  # what any mechanism spends at most
 
 
+@pytest.mark.slow
 def test_few_users_and_large_budgets():
     # A user alone: delta = p - exp(epsilon') q at the two values of GRR.
     oracle = GRR(1.0, categories=D)

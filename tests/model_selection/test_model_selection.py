@@ -107,6 +107,7 @@ def test_any_queries(search, queries):
     assert np.all(np.isfinite(search.results_["mean_test_score"]))
 
 
+@pytest.mark.slow
 def test_the_queries_decide():
     """Few categories hold most Zipf users: clipping helps single queries and spoils large sets."""
     estimate = an_estimate()
@@ -384,6 +385,7 @@ def test_without_empirical_bayes_the_least_error_is_taken():
     assert np.isnan(search.results_["difference_std"]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", slow_but([HeldOutSearch()], SEARCHES), ids=repr)
 def test_groups_that_are_asked_for_are_a_candidate(search):
     labels = np.arange(128) % 3
@@ -410,6 +412,7 @@ def test_groups_that_are_asked_for_are_a_candidate(search):
     assert len(search.fit(an_estimate()).results_["candidate"]) == n_default
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", slow_but(SEARCHES[2:], SEARCHES[1:]), ids=repr)
 def test_the_most_frequent_are_answered_by_the_model_that_knows_the_question(search):
     """As EmpiricalBayes(queries=top_k) does, at two thirds of the error of the best by score.

@@ -21,6 +21,7 @@ pytest.importorskip("distributed")
 COUNTS = np.arange(64) * 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "search",
     [
@@ -40,6 +41,7 @@ def test_searches(client, search):
     np.testing.assert_array_equal(at_home, away)
 
 
+@pytest.mark.slow
 def test_studies(client, tmp_path):
     arguments = {"epsilons": [0.5, 1, 2], "n_repeats": 5}
     at_home = simulate_errors([OLH(), OUE()], "all", COUNTS, **arguments)

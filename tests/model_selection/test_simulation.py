@@ -108,7 +108,7 @@ def test_postprocessors_see_the_same_estimates():
     assert np.corrcoef(base, norm_sub)[0, 1] > 0.5
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize("backend", [pytest.param("loky", marks=pytest.mark.slow), "threading"])
 def test_workers_do_not_change_a_bit(backend):
     alone = a_study()
     with parallel_config(backend=backend):
@@ -261,6 +261,7 @@ def test_a_damaged_line_is_named(tmp_path):
         a_study(checkpoint=path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="starts a process by fork")
 def test_a_killed_study_is_continued(tmp_path):
     """If a process is killed at work, the next one gets the same study from the file it left."""

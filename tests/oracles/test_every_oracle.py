@@ -239,6 +239,7 @@ def is_covariance_of(answers, covariance, is_exact):
     return bool(min(low.min(), high.min()) > 1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", slow_but([RandomQuestion()], EVERY), ids=repr)
 def test_files_on_a_cluster(oracle, client, tmp_path):
     server = declared(oracle, random_state=None)

@@ -402,6 +402,7 @@ def test_detection_threshold_by_hand(oracle):
             plan.detection_threshold(100, alpha=bad)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", [OUE(), HadamardResponse(3.0, n_blocks="auto")], ids=repr)
 def test_number_of_false_discoveries(oracle, seed):
     """An empty category of 8 passes at alpha = 0.32 in 4 % of runs: z test, error rate about 1e-8.

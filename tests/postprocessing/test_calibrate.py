@@ -182,6 +182,7 @@ def strays(fitted, planted, d, std):
     return np.array([abs(fitted.mean() - mean) / of_mean, abs(fitted.std() - sd) / of_sd])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fit_method", ["mean-variance", "mle"])
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_moments_are_recovered(name, fit_method, seed):

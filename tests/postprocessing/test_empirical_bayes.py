@@ -72,6 +72,7 @@ def test_npmle_is_optimal(counts, seed):
     assert excess(support, moved) > 0.005
 
 
+@pytest.mark.slow
 def test_npmle_beats_em(seed):
     """EM on a finer grid, 2,000 steps, comes at most 0.2 higher.
 
@@ -136,6 +137,7 @@ def test_posterior_mean_is_the_sum_over_the_support(slope, d):
 
 
 # -- the risk ---------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("post", "counts", "limit"),
     [
@@ -322,6 +324,7 @@ def test_npmle_explains_the_few_that_are_far_out(seed):
 
 
 # -- few reports a category -------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "queries", [pytest.param(None, marks=pytest.mark.slow), top_k(10)], ids=["every", "top"]
 )

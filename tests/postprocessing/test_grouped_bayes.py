@@ -474,6 +474,7 @@ def test_variances_of_many_totals_are_those_of_a_few(oracle, tolerance, monkeypa
         assert np.max(np.abs(plain / exact - 1)) > tolerance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["region", pytest.param("division", marks=pytest.mark.slow)])
 def test_to_tell_queries_costs_at_most_a_percent(column, monkeypatch):
     """The cells in which it once cost most: 60 collections, RMSE of the totals."""

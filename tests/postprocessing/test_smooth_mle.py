@@ -181,6 +181,7 @@ def test_a_curve_is_found_and_a_spike_is_no_curve():
     assert weights["spike"] < 0.01
 
 
+@pytest.mark.slow
 def test_large_spikes_that_drew_curves_with_them():
     """A run in which only a fit shows what effects of groups gain."""
     d, truth = 256, np.full(256, 0.5 / 256)

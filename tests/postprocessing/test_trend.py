@@ -107,6 +107,7 @@ def test_many_categories_go_in_blocks(weekly, monkeypatch):
     assert whole.drift_ == blocks.drift_
 
 
+@pytest.mark.slow
 def test_drift_is_found(seed):
     """Of 9 drifts of .02 the median estimate is within a third; control: one of .06 is not."""
     rng = np.random.default_rng([seed, 1])
@@ -126,6 +127,7 @@ def covered(trend, truth, of="population"):
     return (low <= truth) & (truth <= high)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("filtered", "drift"),
     slow_but([(False, 0.02), (True, 0.02)], list(product([False, True], [0.0, 0.02, 0.1]))),
@@ -227,6 +229,7 @@ def test_frequencies_without_a_trend_stay_as_they_are(seed, monkeypatch):
 
 
 # -- jumps ------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_jumps_that_are_none_are_rare(seed):
     """At most 1 % of the series, as stated: of 60 at most 5 (error rate 1e-4)."""
     rng = np.random.default_rng([seed, 5])

@@ -168,6 +168,7 @@ def test_parts_depend_on_key_round_oracle_and_token():
 
 
 # -- clients and collectors ---------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("oracle", "seed_of_oracle"),
     slow_but(

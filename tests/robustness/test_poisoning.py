@@ -320,6 +320,7 @@ def test_honest_reports_pass(oracle, d, seed):
         assert (result.statistic, result.degrees_of_freedom, result.p_value) == (0, 0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", [OUE(), OLH(), HadamardResponse(2.0, n_blocks=2)], ids=repr)
 def test_p_values_of_honest_reports_are_uniform(oracle, seed):
     """Kolmogorov-Smirnov of 50 collections; fails by chance once in 10,000 runs of each."""

@@ -248,6 +248,7 @@ def estimate(port, **headers):
     return json.loads(get(port, "/estimate.json", **headers)[2])
 
 
+@pytest.mark.slow
 def test_results_change_by_steps_and_outlive_a_start(tmp_path):
     seen = []
     with served(tmp_path, "--step", 20, "--least", 1) as port:
@@ -279,6 +280,7 @@ def test_junk_is_told(tmp_path):
         assert b"Reports do not look honest" in get(port, "/results")[2]
 
 
+@pytest.mark.slow
 def test_a_token_guards_the_results(tmp_path):
     with served(tmp_path, "--results-token", "s3cret") as port:
         for path in ("/results", "/estimate.json"):
@@ -301,7 +303,9 @@ def test_pipelined_posts_are_answered_in_their_order(server):
 
 
 # ---- its life ------------------------------------------------------------------------------------
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM]
+)
 def test_a_signal_seals_what_is_held(number, tmp_path):
     process, port = start(tmp_path, "--least", 30)
     post(port, content(draw(20)))
@@ -317,6 +321,7 @@ def test_a_signal_seals_what_is_held(number, tmp_path):
     assert files == {"domain.txt", "kept"}
 
 
+@pytest.mark.slow
 def test_a_second_process_says_why_it_ends(tmp_path):
     with served(tmp_path):
         found = subprocess.run(command(tmp_path), cwd=tmp_path, capture_output=True, text=True)
@@ -372,6 +377,7 @@ def test_aggregate_counts_and_says_what_is_held(tmp_path, monkeypatch, capsys):
     assert main(count) == 0
 
 
+@pytest.mark.slow
 def test_batches_of_a_bot_are_skipped_with_a_note(tmp_path, monkeypatch, capsys):
     """Whoever posts the same report again and again makes equal batches, which stop no count."""
     monkeypatch.chdir(tmp_path)
@@ -391,6 +397,7 @@ def test_batches_of_a_bot_are_skipped_with_a_note(tmp_path, monkeypatch, capsys)
     assert "skipped" in err
 
 
+@pytest.mark.slow
 def test_a_demo_shows_results_at_once(tmp_path):
     argv = [*command(tmp_path)[:4], "--demo", "--port", "0"]
     process = subprocess.Popen(

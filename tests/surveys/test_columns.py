@@ -315,7 +315,7 @@ def test_intervals_cover(collections, name):
     assert np.all(wrong[collections[1][name] > 0.05] < 0.9), wrong  # rare ones have little of it
 
 
-@pytest.mark.parametrize("name", ["sex", "age"])
+@pytest.mark.parametrize("name", ["sex", pytest.param("age", marks=pytest.mark.slow)])
 def test_variance_and_bias(collections, name):
     """Of standardised errors, each at 1e-6; without the sampling term the variance is too small."""
     estimates, truth = collections

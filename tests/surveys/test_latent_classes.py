@@ -98,6 +98,7 @@ def test_rows_have_the_law_of_the_mixture():
 
 
 # -- the fit --------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "domains"), slow_but(EVERY_METHOD[:1], EVERY_METHOD[:3]))
 def test_the_model_is_better_than_what_it_is_made_of(method, domains):
     """Columns depend on a hidden kind of user, unlike independent columns and raw tables.
@@ -193,6 +194,7 @@ def test_the_residual_helps_where_there_is_little_noise():
     assert distance(with_residual, truth) < 0.2 * distance(one_class, truth)
 
 
+@pytest.mark.slow
 def test_the_same_tables_have_the_same_model(raw, tables):
     again = LatentClasses().fit(raw)
     np.testing.assert_array_equal(again.estimate_["a", "b"].values, tables["a", "b"].values)

@@ -90,6 +90,7 @@ def test_a_group_in_which_nobody_was_asked_for_a_column():
 
 
 # -- reports in files -------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_search_on_the_shards_of_files(tmp_path):
     for i in range(3):
         client = survey(random_state=i)

@@ -316,6 +316,7 @@ def test_post_processors_compose():
     assert both.answer({"a": 1}) == pytest.approx(both.row("a")[1])
 
 
+@pytest.mark.slow
 def test_a_search_chooses_for_each_table():
     raw = MarginalOracle(2.0, domains=DOMAINS, random_state=0).fit_transform(
         people(DOMAINS, 20_000)
@@ -521,6 +522,7 @@ def test_views_without_users_are_no_reason_to_fail(n_columns, epsilon, n_users):
     assert all(len(table) == 1 for table in tables.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_plans", [3, pytest.param(1000, marks=pytest.mark.slow)])
 def test_no_plan_fails(n_plans):
     """Every table has an estimate, or the plan is refused; a plan leaves out one of 1,000 draws.

@@ -141,6 +141,7 @@ def test_tables_are_chosen_for_as_a_whole(raw):
         clone(search).transform(raw)
 
 
+@pytest.mark.slow
 def test_the_model_is_chosen_where_there_is_noise():
     """At epsilon .5, in 3 of 3 collections; candidates that saw the held-out reports win there."""
 
@@ -235,6 +236,7 @@ def test_queries_pipelines_and_parts_without_a_choice(raw):
     assert_tables_agree(pipe[-1].estimate_)
 
 
+@pytest.mark.slow
 def test_other_candidates_are_chosen_part_by_part(raw):
     candidates = [Norm(), NormSub(), EmpiricalBayes()]
     search = HeldOutSearch(candidates, n_splits=2).fit(raw)
