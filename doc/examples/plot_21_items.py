@@ -34,28 +34,29 @@ sampled = filled[np.arange(N_USERS), rng.integers(MAX_ITEMS, size=N_USERS)]
 single = OLH(1.0, categories=D + MAX_ITEMS, random_state=0).fit(sampled).frequencies_
 padded = MAX_ITEMS * single[:D]
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
 place = np.arange(20)
-left.plot(place, truth[:20], "k-", label="true")
+axes.plot(place, truth[:20], "k-", label="true")
 for values, label in (
     (padded, "filled up, and one sampled"),
     (estimate.values[0], "ItemOracle"),
     (better.values[0], "and EmpiricalBayes"),
 ):
     error = np.sqrt(np.mean((values - truth) ** 2))
-    left.plot(place, values[:20], ".", label=f"{label}: RMSE {error:.3f}")
-left.set(xlabel="item", ylabel="share of users who have it")
-left.legend()
+    axes.plot(place, values[:20], ".", label=f"{label}: RMSE {error:.3f}")
+axes.set(xlabel="item", ylabel="share of users who have it", xticks=place[::5])
+_ = axes.legend()
 
 # %%
 # Which `max_items`? Users of more items report a random choice of them, so these are counted too
 # rarely. The sizes of sets must be public, such as those of another survey.
 public_sizes = np.exp(-np.arange(16) / 3)
 table = ItemOracle(1.0, categories=D).plan(public_sizes, N_USERS, frequency=0.2)
+figure, axes = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
 for name in ("std", "bias", "rmse"):
-    right.plot(table["max_items"], np.abs(table[name]), label=name)
-right.set(xlabel="max_items", ylabel="error of an item of 20 %")
-_ = right.legend()
+    axes.plot(table["max_items"], np.abs(table[name]), label=name)
+axes.set(xlabel="max_items", ylabel="error of an item of 20 %")
+_ = axes.legend()
 
 # %%
 # If each item has a number, :class:`~sklearn_ldp.KeyValueOracle` estimates its mean, too.

@@ -76,8 +76,8 @@ if TYPE_CHECKING:
     Rows: TypeAlias = (
         int | np.integer[Any] | slice | Sequence[int] | SupportsArray | SupportsToNumpy
     )
-    #: Users' values (or reports) in one or several columns.
-    Values: TypeAlias = Column | SupportsArrowStream
+    #: Users' values (or reports) in one or several columns; sets of items also in a sparse matrix.
+    Values: TypeAlias = Column | SupportsArrowStream | SparseMatrix
     #: One number per category, in their order or by category.
     Frequencies: TypeAlias = ArrayLike | Mapping[Any, SupportsFloat]
     Matrix: TypeAlias = SparseMatrix | ArrayLike

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from .._domains import Categories, Domain, ItemDomain, KeyValueDomain
 from .._estimates import FrequencyEstimate
 from .._inference import check_level
-from .._noise import CategoryLaw, Noise, Term
+from .._noise import CategoryLaw, Noise
 from .._utils.random import RandomState
 from ._items import ItemOracle, ItemSubsetChannel
 
@@ -22,7 +22,7 @@ class SignedSubsetChannel(ItemSubsetChannel):
     """`ItemSubsetChannel` over two items for each key: the number is drawn to be low or high."""
 
     # A user has one of the two at most, so their covariance is known: it is that of `SetMechanism`
-    # without users of both, (alpha + beta f) / (p - q)**2 for a key of frequency f.
+    # without users of both, alpha + beta f for a key of frequency f.
 
     def __init__(self, n_keys: int, max_items: int, epsilon: float) -> None:
         super().__init__(2 * n_keys, max_items, epsilon)
@@ -51,8 +51,7 @@ class SignedSubsetChannel(ItemSubsetChannel):
             half_count=self.half_count,
             shares_overlap=True,
         )
-        n = np.asarray(n_samples) if np.ndim(n_samples) else n_samples
-        return Noise([Term(law, 1.0, n)], n, grids=[(law, n)], has_slope=True)
+        return Noise.of(law, n_samples)
 
     def signed(self, tallies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Return the estimates of low and high items, of shape (m, n_keys, 2)."""
