@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from serving import end, patience, post
 
-from sklearn_ldp import OLH
+from sklearn_ldp import best_oracle
 from sklearn_ldp.__main__ import main
 
 pytest.importorskip("uvicorn")
@@ -44,7 +44,7 @@ def test_from_a_page_to_a_picture(tmp_path, monkeypatch, capsys):
     )
     try:
         port = int(process.stdout.readline().split("/ asks")[0].rpartition(":")[2])
-        oracle = OLH(1.0, categories=listed)
+        oracle = best_oracle(1.0, listed)
         reports = oracle.privatize(["Chrome"] * 900 + ["Safari"] * 100).tolist()
         body = {"configuration": oracle.protocol("may").configuration, "reports": reports}
         assert post(port, {**body, "nonce": secrets.token_hex(16)})[0] == 204

@@ -332,7 +332,7 @@ def test_the_result_is_an_ordinary_estimate(weekly):
     frame = trend.to_frame(interval=0.9)
     assert set(frame["interval"]) == {"90 % at once"}
     assert np.all(frame["high"] - frame["low"] > 0)
-    assert set(weekly.to_frame(interval=0.9).columns) == set(frame.columns) - {"raw"}
+    assert set(weekly.to_frame(interval=0.9).columns) == set(frame.columns) - {"frequency"}
     assert "95 % at once<" in trend[3]._repr_html_()
     assert "of raw" in NormSub().fit_transform(trend)[3]._repr_html_()
     assert "after Trend" in repr(trend)

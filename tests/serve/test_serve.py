@@ -260,7 +260,7 @@ def test_results_change_by_steps_and_outlive_a_start(tmp_path):
     assert len({json.dumps(one) for one in seen}) == 3
     rows = seen[-1]["rows"]
     assert [row["category"] for row in rows] == COLOURS
-    assert sum(row["estimate"] for row in rows) == pytest.approx(1)
+    assert sum(row["frequency"] for row in rows) == pytest.approx(1)
     with served(tmp_path, "--step", 20, "--least", 1) as port:
         assert estimate(port) == seen[-1]
         post(port, content(draw(19)))

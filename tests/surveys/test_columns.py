@@ -253,7 +253,7 @@ def test_values_that_are_refused_change_nothing(X, message, parameters):
         ({"n_sampled": 1.5}, "'n_sampled' parameter"),
         ({"n_sampled": 4}, "n_sampled=4 for 3 columns"),
         ({"strategy": "join"}, "'strategy' parameter"),
-        ({"strategy": "split-budget", "n_sampled": 2}, "asks each user for all of her 3 columns"),
+        ({"strategy": "split-budget", "n_sampled": 2}, "asks each user for all of their 3 columns"),
         ({"strategy": "split-budget", "epsilon": 1e-20}, "must be large enough"),
         ({"n_sampled": "auto", "epsilon": 1e-25}, "must be large enough"),
         ({"epsilon": 0}, "'epsilon' parameter"),
