@@ -1,5 +1,6 @@
 """Shared fixtures: the seed of statistical tests, and hypothesis made deterministic."""
 
+import gc
 import os
 import sys
 from contextlib import ExitStack
@@ -19,7 +20,7 @@ matplotlib.use("Agg")
 
 # The quick ring tries the same few examples every time; the slow one (`make test-slow`, which asks
 # for --hypothesis-profile thorough) tries many new ones.
-settings.register_profile("quick", max_examples=20, derandomize=True, deadline=None, database=None)
+settings.register_profile("quick", max_examples=10, derandomize=True, deadline=None, database=None)
 settings.register_profile("thorough", max_examples=500, deadline=None, database=None)
 settings.load_profile("quick")
 
@@ -82,6 +83,17 @@ def fresh_processes():
     processes = FreshProcesses()
     yield processes
     processes.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Spare the garbage collector the ten thousand tests, which live as long as the process."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def _needs_cluster(item):

@@ -120,6 +120,7 @@ def test_every_oracle_collects_real_users(shared_data, oracle, name, seed):
     assert abs(estimate.values[0, top] - data.frequencies[top]) < 4.9 * std
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("oracle", "name"),
     [

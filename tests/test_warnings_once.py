@@ -161,6 +161,7 @@ def learner(kind, random_state):
     return kind(**classes, **options), "epsilon"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [LabelDPClassifier, LDPNaiveBayes, PrivatizedColumns])
 def test_a_learner_that_is_refitted_to_the_same_people_warns_once(kind):
     def validated(model):

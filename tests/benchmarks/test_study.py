@@ -413,6 +413,7 @@ def test_paired_ratio_has_the_error_of_the_jackknife():
 
 
 # -- data -----------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "file", "n", "d"),
     [

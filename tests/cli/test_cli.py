@@ -929,6 +929,7 @@ def test_a_full_disk_names_the_file(suffix, tmp_path, capfd):
     assert output.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 def test_full_standard_output_is_named(fresh_processes, histogram):
     argv = ["estimate", str(histogram), "--seed", "0"]

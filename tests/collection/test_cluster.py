@@ -66,6 +66,7 @@ def test_surveys_of_several_columns(client, tmp_path):
         assert part.noise == at_home.estimate_[name].noise
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_one_machine(client, files):
     paths, total = files
     server = aggregate_dask(client, paths[0].parent, ORACLE)

@@ -134,6 +134,7 @@ def junk(seed, share):
     return oracle.aggregate(np.vstack([np.asarray(honest), fake])).estimate_
 
 
+@pytest.mark.slow
 def test_reports_that_are_not_honest_are_told(seed):
     """Half of the reports are uniform; of 40 honest collections one in 10,000 is taken for such."""
     told = r"Reports do not look honest: the raw shares add up to 0\.[3-7]"

@@ -185,6 +185,7 @@ def test_numbers_are_printed_in_order(incomes):
     assert [line.split()[0] for line in shown[1:]] == ["<", "[18,", "[40,", "[65,", "[70,", "..."]
 
 
+@pytest.mark.slow
 def test_numbers_are_drawn_in_order(incomes):
     import matplotlib.pyplot as plt
 

@@ -94,6 +94,7 @@ def assert_bounds(laws, n, epsilon, delta):
     assert exact <= delta * (1 + 1e-9), f"{exact} at epsilon {epsilon}, instead of {delta}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("oracle", "n"), QUICK_AND_SLOW)
 def test_no_two_data_sets_differ_by_more(oracle, n):
     """The exact delta of all data sets, at the epsilon that is returned, is at most delta."""

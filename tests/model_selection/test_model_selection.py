@@ -149,6 +149,7 @@ def test_synthetic_search_of_many_rows():
     assert search.frequencies_.shape == (3, 128)
 
 
+@pytest.mark.slow
 def test_metric_and_synthesizer_are_used():
     estimate = an_estimate()
     mse = -SyntheticSearch(random_state=0).fit(estimate).results_["mean_test_score"]

@@ -176,6 +176,7 @@ def test_files_and_checkpoints(oracle, form, tmp_path):
         read_reports(file.getvalue(), server.set_params(epsilon=9.0), format=form)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", EACH_WAY, ids=repr)
 def test_searches(oracle):
     estimate = declared(oracle).fit_transform(VALUES)

@@ -374,6 +374,7 @@ def test_fewer_users_than_categories_name_nobody(oracle, d):
     assert errors[0] < 1.05 * errors[2] < 0.5 * errors[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("oracle", "n", "d", "epsilon"),
     [(GRR, 6_000, 700, 1.0), (GRR, 500, 3_000, 4.0), (OLH, 150, 400, 1.0)],

@@ -63,6 +63,7 @@ def oracle_estimates():
         yield oracle.set_params(categories=12, random_state=0).simulate(counts, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("post", slow_but([MLEApx(), EmpiricalBayes()], NEEDS_NOISE), ids=repr)
 def test_given_noise_is_as_good_as_that_of_the_estimate(post):
     """Bit for bit, whether it is the oracle's own or the same p, q and number of users."""

@@ -362,6 +362,7 @@ def test_a_port_in_use_is_told(tmp_path, monkeypatch, capsys):
     assert "in use" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_aggregate_counts_and_says_what_is_held(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     count = ["aggregate", "kept", "--categories", "domain.txt", "--checkpoint", "state.npz"]

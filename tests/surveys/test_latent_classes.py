@@ -236,6 +236,7 @@ def test_conjunctions(users, tables, conjunction):
     assert tables.answer(conjunction) == pytest.approx(share(users, **listed), abs=0.03)
 
 
+@pytest.mark.slow
 def test_answers_come_from_the_table_with_the_least_noise(users, raw):
     """And have its interval: in raw tables and in linear ones, which are shorter."""
     linear = Consistent(non_negative=False).fit_transform(raw)

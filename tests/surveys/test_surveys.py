@@ -111,6 +111,7 @@ REGIONS = dict(zip(STATES, ["east"] * 6 + ["west"] * 6, strict=True))
 ESTIMATES = survey().fit_transform(TABLE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -139,6 +140,7 @@ def test_labels_for_a_plain_estimate_stay_as_they_were():
     assert by_category.group_totals_[0].names == ["east", "west"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "search",
     slow_but(

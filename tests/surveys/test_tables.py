@@ -204,6 +204,7 @@ def test_the_method_is_the_one_with_the_least_expected_error():
         assert is_parity == (ways["method"][0] == "fourier" and ways["order"][0] > 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "order", "limit"),
     [
