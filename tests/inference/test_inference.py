@@ -512,6 +512,31 @@ def test_what_cannot_be_subtracted():
         EstimateDifference(simulated(OUE, 1.0, [5, 5], 2), simulated(OUE, 1.0, [5, 5], 3))
 
 
+def test_two_reports_by_chance_are_no_change(seed):
+    """At epsilon 8 hardly a report is false: where nobody changed, few of 600 pairs name somebody.
+
+    Of 5 %, more than 48 are named with probability 1e-3. Negative control: normal tails, of which 8
+    to 14 % name one. A band of all categories is as wide as the p-values say.
+    """
+    rng, everybody = np.random.default_rng([seed, 46]), np.eye(30, dtype=int)[0]
+    one = GRR(8.0, categories=30, random_state=rng)
+    change = one.simulate(300 * everybody, 600) - one.simulate(600 * everybody, 600)
+    assert change.changed(error_rate="fwer", of="users").mask.any(axis=1).sum() <= 48
+    errors = change._pooled(0, "users")
+    z = np.maximum(np.abs(change.values) - errors.half_count, 0) / np.sqrt(errors.variances())
+    control = adjusted_p_values(2 * stats.norm.sf(z), "fwer")
+    assert (control.min(axis=1) <= 0.05).sum() > 48
+    first = EstimateDifference(
+        *(
+            part.with_values(part.values[:1], noise=part.noise)
+            for part in (change.one, change.other)
+        )
+    )
+    low, high = first.confidence_interval(0.95, simultaneous=True, of="users")
+    p_values = first.to_frame(of="users")["p_value"].to_numpy()
+    assert np.array_equal((low[0] > 0) | (high[0] < 0), p_values < 0.05)
+
+
 def test_shared_users_say_nothing_of_a_population():
     one, other = (simulated(OUE, 1.0, [1000, 2000], seed=seed) for seed in (0, 1))
     change = EstimateDifference(one, other, shared_users=True)

@@ -41,6 +41,20 @@ def test_few_bins_are_those_of_the_matrix():
     assert oracle.channel() == MatrixOracle(1.0, queries=prefixes()).channel(64)
 
 
+def test_few_expected_users_report_by_a_square_wave():
+    """Only where their number is said: the written format does not change otherwise."""
+    wave = MatrixOracle(1.0, strategy="square-wave").channel(64)
+    few = RangeOracle(1.0, categories=64, strategy="auto", expected_n_users=2_999)
+    assert few.channel() == wave
+    assert RangeOracle(1.0, categories=64, strategy="square-wave").channel() == wave
+    many = few.set_params(expected_n_users=3_000).channel()
+    assert many == RangeOracle(1.0, categories=64, expected_n_users=10).channel() != wave
+    wide = RangeOracle(1.0, categories=300, strategy="auto", expected_n_users=10)
+    assert wide.channel() == TREE
+    with pytest.raises(ValueError, match=r'strategy="auto"\) needs expected_n_users'):
+        few.set_params(expected_n_users=None).channel()
+
+
 def test_the_matrix_has_the_smaller_expected_error_where_there_is_one(monkeypatch):
     """Of prefixes, at the ends of what is stored."""
     for epsilon, d in [(0.5, 16), (0.5, 256), (6.0, 16), (6.0, 256)]:
