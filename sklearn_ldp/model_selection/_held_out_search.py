@@ -13,17 +13,20 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._estimates import EstimateSet, FrequencyEstimate
 from .._noise import NOISE_CONSTRAINT, Noise, as_rows, variances_after_norm
 from .._numerics.simplex import norm, norm_sub
+from .._utils.parallel import run_in_order
 from .._utils.random import RandomState, as_generator
 from ..postprocessing import resolve_noise
 from ..queries import Queries, QuerySet, as_query_set
 from ._base import BaseSearch, Candidates, Case, Judgement, results_of
 from ._noisy_cases import (
     SetCase,
-    drawn_noise,
+    correlated,
     errors_and_answers,
     errors_and_answers_of_set,
     queries_of,
 )
+
+_PARTS = 4  # of the candidates, whose answers' variances are computed in a task each
 
 
 class HeldOutSearch(BaseSearch):
@@ -237,13 +240,19 @@ class HeldOutSearch(BaseSearch):
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)
         alpha = 0.15 if self.test_size is None else self.test_size / (1 - self.test_size)
+        n_splits, d = self._n_splits, estimate.shape[1]
+        tasks = [
+            (noise.of_rows(i), norm_sub(values), rng.standard_normal(d))
+            for i, values in enumerate(estimate.values)
+            for _ in range(n_splits)
+        ]
+        drawn = np.reshape(run_in_order(correlated, tasks, self.n_jobs), (-1, n_splits, d))
         cases = []
         for i, values in enumerate(estimate.values):
-            of_row = noise.of_rows(i)
-            row = replace(estimate[i], noise=of_row.scaled(1 + alpha), shards=None)
-            for _ in range(self._n_splits):
-                drawn = drawn_noise(of_row, norm_sub(values), rng)
-                for signed in (drawn, -drawn):
+            scaled = noise.of_rows(i).scaled(1 + alpha)
+            row = replace(estimate[i], noise=scaled, shards=None)
+            for one in drawn[i]:
+                for signed in (one, -one):
                     seen = row.with_values(values + np.sqrt(alpha) * signed)
                     response = norm(values - signed / np.sqrt(alpha))
                     cases.append(Case(seen, response, queries_of(query_set, seen.values[0])))
@@ -284,14 +293,17 @@ class HeldOutSearch(BaseSearch):
         query_set = as_query_set(self.queries).aligned(estimate.categories, estimate.domain)
         d = estimate.shape[1]
         weights = query_set.square_weights(d)
-        variances = np.zeros(len(differences))
+        tasks = []
         for i, values in enumerate(estimate.values):
             if weights is not None:
                 rows = (weights[0] - weights[1]) * differences[:, i]
             else:
                 matrix = query_set.matrix(d, values)
                 rows = differences[:, i] @ matrix / matrix.shape[0]
-            variances += variances_after_norm(noise.of_rows(i), as_rows(rows), norm_sub(values))
+            of_row, f = noise.of_rows(i), norm_sub(values)
+            tasks += [(of_row, as_rows(some), f) for some in np.array_split(rows, _PARTS)]
+        found = np.concatenate(run_in_order(variances_after_norm, tasks, self.n_jobs))
+        variances = found.reshape(-1, len(differences)).sum(axis=0)
         more = self._response_variance(estimate)
         return 2 * np.sqrt(variances * more) / len(estimate)
 
