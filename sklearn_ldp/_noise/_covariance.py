@@ -75,7 +75,8 @@ class Covariance:
         """The variances of sums of categories."""
         diagonal, spread, _, weights = self._factors
         result = (rows.power(2) if sparse.issparse(rows) else rows**2) @ diagonal
-        for block in _blocks(rows.shape[0], _CELLS // max(len(weights), 1)):
+        # A few rows at a time are as fast as many, and what `spread` makes of each may be large.
+        for block in _blocks(rows.shape[0], _CELLS // 8 // max(len(weights), 1)):
             x = spread(rows[block])
             result[block] += np.einsum("ij,ij->i", _weighted(x, weights), x)
         return result

@@ -25,6 +25,16 @@ def run(function: Callable, tasks: Iterable[tuple], n_jobs: int | None) -> Itera
         yield result
 
 
+def run_in_order(function: Callable, tasks: Iterable[tuple], n_jobs: int | None) -> list:
+    """Return ``function(*task)`` for each task, in their order."""
+    numbered = [(function, i, task) for i, task in enumerate(tasks)]
+    return [result for _, result in sorted(run(_numbered, numbered, n_jobs), key=lambda x: x[0])]
+
+
+def _numbered(function: Callable, number: int, task: tuple) -> tuple[int, Any]:
+    return number, function(*task)
+
+
 @contextmanager
 def each_warning_once() -> Iterator[None]:
     """Give each distinct warning of a block once, at its end."""

@@ -13,17 +13,20 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._estimates import EstimateSet, FrequencyEstimate
 from .._noise import NOISE_CONSTRAINT, Noise, as_rows, variances_after_norm
 from .._numerics.simplex import norm, norm_sub
+from .._utils.parallel import run_in_order
 from .._utils.random import RandomState, as_generator
 from ..postprocessing import resolve_noise
 from ..queries import Queries, QuerySet, as_query_set
 from ._base import BaseSearch, Candidates, Case, Judgement, results_of
 from ._noisy_cases import (
     SetCase,
-    drawn_noise,
+    correlated,
     errors_and_answers,
     errors_and_answers_of_set,
     queries_of,
 )
+
+_PARTS = 4  # of the candidates, whose answers' variances are computed in a task each
 
 
 class HeldOutSearch(BaseSearch):
@@ -240,13 +243,19 @@ class HeldOutSearch(BaseSearch):
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)
         alpha = 0.15 if self.test_size is None else self.test_size / (1 - self.test_size)
+        n_splits, d = self._n_splits, estimate.shape[1]
+        tasks = [
+            (noise.of_rows(i), _plausible(estimate, values), rng.standard_normal(d))
+            for i, values in enumerate(estimate.values)
+            for _ in range(n_splits)
+        ]
+        drawn = np.reshape(run_in_order(correlated, tasks, self.n_jobs), (-1, n_splits, d))
         cases = []
         for i, values in enumerate(estimate.values):
-            of_row = noise.of_rows(i)
-            row = replace(estimate[i], noise=of_row.scaled(1 + alpha), shards=None)
-            for _ in range(self._n_splits):
-                drawn = drawn_noise(of_row, _plausible(row, values), rng)
-                for signed in (drawn, -drawn):
+            scaled = noise.of_rows(i).scaled(1 + alpha)
+            row = replace(estimate[i], noise=scaled, shards=None)
+            for one in drawn[i]:
+                for signed in (one, -one):
                     seen = row.with_values(values + np.sqrt(alpha) * signed)
                     response = _consistent(row, values - signed / np.sqrt(alpha))
                     cases.append(Case(seen, response, queries_of(query_set, seen.values[0])))
@@ -287,18 +296,19 @@ class HeldOutSearch(BaseSearch):
         query_set = as_query_set(self.queries).aligned(estimate.categories, estimate.domain)
         d = estimate.shape[1]
         weights = query_set.square_weights(d)
-        variances = np.zeros(len(differences))
+        tasks = []
         for i, values in enumerate(estimate.values):
             if weights is not None:
                 rows = (weights[0] - weights[1]) * differences[:, i]
             else:
                 matrix = query_set.matrix(d, values)
                 rows = differences[:, i] @ matrix / matrix.shape[0]
-            f, of_row = _plausible(estimate, values), noise.of_rows(i)
-            if estimate.shares_overlap:  # no Norm, and no known covariances
-                variances += as_rows(rows).power(2) @ np.ravel(of_row.variance(f))
-            else:
-                variances += variances_after_norm(of_row, as_rows(rows), f)
+            of_row, f = noise.of_rows(i), _plausible(estimate, values)
+            tasks += [(of_row, as_rows(some), f) for some in np.array_split(rows, _PARTS)]
+        # Shares that overlap are not made to sum to 1, and their covariances are not known.
+        ask = _variances_of_each if estimate.shares_overlap else variances_after_norm
+        found = np.concatenate(run_in_order(ask, tasks, self.n_jobs))
+        variances = found.reshape(-1, len(differences)).sum(axis=0)
         more = self._response_variance(estimate)
         return 2 * np.sqrt(variances * more) / len(estimate)
 
@@ -373,6 +383,11 @@ def _n_filled(estimate: FrequencyEstimate) -> int:
 
 def _case(train: FrequencyEstimate, test: FrequencyEstimate, query_set: QuerySet) -> Case:
     return Case(train, _consistent(test, test.values)[0], queries_of(query_set, train.values[0]))
+
+
+def _variances_of_each(noise: Noise, rows: Any, frequencies: np.ndarray) -> np.ndarray:
+    """Return the variances of answers if the errors of categories were independent."""
+    return rows.power(2) @ np.ravel(noise.variance(frequencies))
 
 
 def _plausible(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:

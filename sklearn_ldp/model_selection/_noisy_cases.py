@@ -127,8 +127,8 @@ def errors_and_answers_of_set(candidate: Any, cases: list[SetCase]) -> Judgement
 
 
 # -- noise that is added on purpose ---------------------------------------------------------------
-def drawn_noise(noise: Noise, frequencies: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw normal errors with the covariances that an estimate has.
+def correlated(noise: Noise, frequencies: np.ndarray, independent: np.ndarray) -> np.ndarray:
+    """Return normal errors with the covariances that an estimate has, made of independent ones.
 
     Parameters
     ----------
@@ -136,8 +136,8 @@ def drawn_noise(noise: Noise, frequencies: np.ndarray, rng: np.random.Generator)
         The noise of a single estimate; without covariances, errors are taken as independent.
     frequencies : ndarray of shape (d,)
         True frequencies of all categories.
-    rng : Generator
-        Source of the draw.
+    independent : ndarray of shape (d,)
+        Draws of the standard normal distribution.
 
     Returns
     -------
@@ -152,7 +152,6 @@ def drawn_noise(noise: Noise, frequencies: np.ndarray, rng: np.random.Generator)
     """
     errors = noise.at(frequencies)
     deviations = np.sqrt(np.maximum(errors.variances(), 0))
-    independent = rng.standard_normal(len(frequencies))
     safe = np.maximum(deviations, _TINIEST)
 
     def correlations(vector):

@@ -119,17 +119,28 @@ def non_negative_tables(
     """Return the nearest tables without negative cells that agree, see `consistent_tables`."""
     # Shapes: -> (n_cells,).
     tables, n_iter = components.own_tables(), 0
-    near, inside = tables, [norm_sub(table) for table in tables]
+    near, inside = tables, _on_simplex(tables)
     prices = [np.zeros_like(table) for table in tables]
     while min(table.min() for table in tables) < -_ENOUGH and n_iter < max_iter:
         n_iter += 1
         triples = zip(near, inside, prices, strict=True)
         pulled = [(x + _PENALTY * (z - u)) / (1 + _PENALTY) for x, z, u in triples]
         tables = components.fitted(pulled).own_tables()
-        inside = [norm_sub(table + u) for table, u in zip(tables, prices, strict=True)]
+        inside = _on_simplex([table + u for table, u in zip(tables, prices, strict=True)])
         prices = [u + t - z for u, t, z in zip(prices, tables, inside, strict=True)]
     share = max(_uniform_share(table) for table in tables)
     return [(1 - share) * table + share / len(table) for table in tables], n_iter
+
+
+def _on_simplex(tables: list[np.ndarray]) -> list[np.ndarray]:
+    """Project each table onto the simplex, all of one size at once."""
+    by_size: dict[int, list[int]] = {}
+    for i, table in enumerate(tables):
+        by_size.setdefault(len(table), []).append(i)
+    rows = [norm_sub(np.stack([tables[i] for i in places])) for places in by_size.values()]
+    places = np.argsort(np.concatenate(list(by_size.values())))
+    flat = [row for of_size in rows for row in of_size]
+    return [flat[i] for i in places]
 
 
 def _uniform_share(table: np.ndarray) -> float:

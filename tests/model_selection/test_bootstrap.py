@@ -27,7 +27,7 @@ from sklearn_ldp import (
 )
 from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.model_selection import default_candidates
-from sklearn_ldp.model_selection._noisy_cases import drawn_noise
+from sklearn_ldp.model_selection._noisy_cases import correlated
 from sklearn_ldp.postprocessing import norm, norm_sub
 from sklearn_ldp.queries import groups, random_sets, top_k
 from sklearn_ldp.surveys._consistent import linear_tables
@@ -156,7 +156,9 @@ def test_drawn_noise_has_the_covariances_of_the_estimate(oracle):
     noise = oracle.channel(d).noise(1000)
     frequencies = np.arange(1.0, d + 1) / (d * (d + 1) / 2)
     rng = np.random.default_rng(0)
-    drawn = np.array([drawn_noise(noise, frequencies, rng) for _ in range(1500)])
+    drawn = np.array(
+        [correlated(noise, frequencies, rng.standard_normal(len(frequencies))) for _ in range(1500)]
+    )
     rows = np.vstack([np.eye(d), np.ones(d), np.arange(d) < 5])
     found, expected = (drawn @ rows.T).var(axis=0), noise.answer_variance(rows, frequencies)
     unit = noise.variance(frequencies).sum()
@@ -168,7 +170,12 @@ def test_drawn_noise_has_the_covariances_of_the_estimate(oracle):
 
 def drawn_noise_without_covariances(noise, frequencies, rng):
     plain = NoiseModel(noise.p, noise.q, noise.n_samples)
-    return np.var([drawn_noise(plain, frequencies, rng).sum() for _ in range(1500)])
+    return np.var(
+        [
+            correlated(plain, frequencies, rng.standard_normal(len(frequencies))).sum()
+            for _ in range(1500)
+        ]
+    )
 
 
 def test_more_noise_of_any_kind():
