@@ -25,11 +25,12 @@ from .._inference import (
     describe_estimate,
     detected,
     quartiles,
+    refuse_sums,
     refuse_without_law,
     table_columns,
     table_intervals,
 )
-from .._noise import Noise, as_rows
+from .._noise import Noise
 from .._utils.pandas import import_pandas
 from .._utils.privacy import PrivacyWarning, warn_once
 from .._utils.text import labelled_lines
@@ -443,12 +444,7 @@ class FrequencyEstimate(Kept):
             text += "any frequency, as users were moved between bins: estimate.mean() is unbiased."
             warn_once(text, UserWarning, "mean after post-processing")
         matrix = query_set.matrix(self.shape[1])
-        if self.shares_overlap and np.any(np.diff(as_rows(matrix).indptr) > 1):
-            raise ValueError(
-                f"{query_set!r} would add up shares that overlap: a user may have several of the "
-                "categories, and would count more than once. Ask for single ones, or collect "
-                "groups of them as categories."
-            )
+        refuse_sums(self, matrix, repr(query_set))
         answers = np.asarray((matrix @ self.values.T).T)
         answers = np.maximum(answers, 0) if self.clip_answers else answers
         return answers if query_set.names is None else Answers(answers, query_set.names)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy import sparse
 
-from .._noise import Covariances, Noise
+from .._noise import Covariances, Noise, as_rows
 from ._statements import check_of
 
 
@@ -135,6 +135,16 @@ def refuse_without_law(estimate: Estimate, what: str, other: str = "") -> None:
         raise ValueError(
             f"No {what} without a noise model; build the estimate with "
             "noise=NoiseModel(p, q, n_samples)."
+        )
+
+
+def refuse_sums(estimate: Estimate, matrix: Any, what: str) -> None:
+    """Raise ValueError if queries add up shares that overlap."""
+    if estimate.shares_overlap and np.any(np.diff(as_rows(matrix).indptr) > 1):
+        raise ValueError(
+            f"{what} would add up shares that overlap: a user may have several of the categories, "
+            "and would count more than once. Ask for single ones, or collect groups of them as "
+            "categories."
         )
 
 

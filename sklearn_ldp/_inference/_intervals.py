@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 from .._noise import as_rows, every_category
 from .._utils.text import MOST_LINES, labelled_lines
 from ..queries import as_query_set
-from ._covariances import Estimate, EstimateCovariances
+from ._covariances import Estimate, EstimateCovariances, refuse_sums
 
 _MANY_ANSWERS = 500  # above it, Sidak's critical value replaces the one with covariances
 _MANY_CATEGORIES = 100  # single categories are nearly uncorrelated, unless they are few
@@ -98,6 +98,7 @@ def query_rows(queries: Any, estimate: Estimate) -> tuple[sparse.csr_array, int,
         rows = as_rows(sparse.vstack(query_set.limits, format="csr"))
         return rows, rows.shape[0] // 2, query_set.assumes_even
     rows = as_rows(query_set.matrix(d))
+    refuse_sums(estimate, rows, repr(query_set))
     return rows, rows.shape[0], query_set.assumes_even
 
 

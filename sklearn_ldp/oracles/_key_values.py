@@ -75,6 +75,9 @@ class KeyValueOracle(ItemOracle):
     two, and its mean is the share of the high one (the idea is that of PCKV [1]_, which samples one
     item of a user).
 
+    `detected` is refused, as a sum of two is no count of reports: simultaneous intervals tell which
+    frequencies are above 0.
+
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user, for all her items and their numbers; all that is done with reports is free.
 
