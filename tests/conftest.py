@@ -58,6 +58,13 @@ def _no_figures_stay_open():
         pyplot.close("all")
 
 
+@pytest.fixture(autouse=True)
+def _nothing_has_been_warned_of():
+    """What is said once in a process is said in each test, whatever ran before it."""
+    if privacy := sys.modules.get("sklearn_ldp._utils.privacy"):
+        privacy._given.clear()
+
+
 @pytest.fixture
 def shared_data():
     """Path of a real histogram; the test is skipped where the file is not laid beside us."""

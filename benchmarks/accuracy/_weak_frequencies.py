@@ -4,10 +4,9 @@
     python -m benchmarks.accuracy._weak_frequencies --users    (300 and 1,000 users a category)
 
 GRR (and OLH) collect so few users that the number of reports that support a category nobody has,
-``n q (1 - q)`` under GRR, is 2 to 100. Nothing was tuned on these populations, but that the part of
-one heavy category in the prior is 0.02 and not 0.05 (November 2026): words and pairs of letters
-of Python's own documentation, kinds of nodes of its standard library's code, words in the names of
-Unicode's characters, pixels and measurements that scikit-learn bundles, and the states.
+``n q (1 - q)`` under GRR, is 2 to 100. Nothing was tuned on these populations: words and pairs of
+letters of Python's own documentation, kinds of nodes of its standard library's code, words in the
+names of Unicode's characters, pixels and measurements that scikit-learn bundles, and the states.
 Other post-processors, and the searches, stand beside Norm-Sub in some of these cells.
 """
 

@@ -280,7 +280,7 @@ def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: f
     law = covariances.binomial
     if law is None:
         if covariances.noise.support_law is not None:
-            return _signed_intervals(values, covariances, critical)
+            return _signed_tails(values, covariances, critical)
         return score_intervals(values, covariances, critical)
     # Counts are skewed to the right by those who seldom support the category (q), and to the left
     # by those who mostly support their own (p).
@@ -292,7 +292,7 @@ def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: f
     return np.maximum(low, exact[0]), np.minimum(high, exact[1])
 
 
-def _signed_intervals(values: np.ndarray, covariances: EstimateCovariances, critical: float) -> Ends:
+def _signed_tails(values: np.ndarray, covariances: EstimateCovariances, critical: float) -> Ends:
     """Return such intervals of counts of reports for a category less those of its block against."""
     # The variance grows with the frequency of the block, which few users tell badly. So each block
     # is taken to be as frequent as the largest one. Those who do not have a category report for it

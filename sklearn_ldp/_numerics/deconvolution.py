@@ -40,9 +40,9 @@ _LEAST_COUNT = 1e-9
 _NOBODY = 0.1  # false reports, of all categories, below which there is next to no noise
 # Part of the prior odds of equal frequencies that is about one category with any share of the
 # users, and equal others. Chosen on 2026-11-25 on 45 synthetic populations of 80, 350 and 1,200
-# categories (GRR and OLH, 1,240 cells of 20 collections) among 0, 0.002, 0.005, 0.01, 0.02 and 0.05,
-# the latter two for large shares alone or where `detected` names somebody at three levels, and no
-# odds there; notes on weak data have what it does on others. The shares were chosen before.
+# categories (GRR and OLH, 1,260 cells of 20 collections) among 0 to 0.05, also for large shares
+# alone, or where `detected` names somebody, and no odds there: 23 variants. Notes on weak data have
+# what it does on others. The shares were chosen before.
 _ONE_HEAVY = 0.005
 _HEAVY_SHARES = np.arange(1, 21) / 20
 

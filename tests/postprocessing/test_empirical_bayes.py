@@ -7,6 +7,7 @@ from scipy.stats import norm as normal
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, NPMLE, OLH, EmpiricalBayes, FrequencyEstimate, NoiseModel, NormSub
+from sklearn_ldp._numerics import deconvolution
 from sklearn_ldp._numerics.deconvolution import CountLaw, NormalLaw
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.metrics import frequency_mse
@@ -328,69 +329,68 @@ def test_npmle_explains_the_few_that_are_far_out(seed):
 @pytest.mark.parametrize(
     "queries", [pytest.param(None, marks=pytest.mark.slow), top_k(10)], ids=["every", "top"]
 )
-def test_few_reports_do_not_make_a_heavy_hitter_of_chance(queries):
+def test_few_reports_do_not_make_a_heavy_hitter_of_chance(queries, seed):
     """The largest of equal frequencies is seldom far off, as one may truly have many users.
 
-    Over 200 collections the largest value is .7 times the largest frequency in the middle, 3.5
-    times in 19 of 20 and 18 times in 99 of 100 (a share of .06).
+    Over 200 collections the largest value is .5 times the largest frequency in the middle, .6 times
+    in 19 of 20 and 6 times in 99 of 100 (a share of .02). So 3 of 20 are above twice that with
+    probability 1e-3 or less.
 
     Negative control: one category with three quarters of the users stands out.
     """
     largest_of_equal, squares = [], []
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
+    for i in range(20):
+        rng = np.random.default_rng([seed, i])
         users = rng.multinomial(10_000, np.full(612, 1 / 612))
         for counts, stands_out in ((users, False), (users + 30_000 * (np.arange(612) == 7), True)):
-            estimate = GRR(1.0, categories=612, random_state=seed).simulate(counts)
+            estimate = GRR(1.0, categories=612, random_state=rng).simulate(counts)
             values = EmpiricalBayes(queries=queries).fit(estimate).frequencies_
             largest = counts.max() / counts.sum()
             assert values.min() >= 0
             assert values.max() <= 1
             assert np.sort(values)[-10:].sum() <= 1 + 1e-9
             if stands_out:
-                assert 0.5 * largest < values[7] < 2 * largest
+                assert 0.3 * largest < values[7] < 2 * largest
             else:
                 largest_of_equal.append(values.max() / largest)
                 squares.append(values.max() ** 2)
     assert np.median(largest_of_equal) < 2
-    assert np.quantile(largest_of_equal, 0.9) < 5
+    assert np.quantile(largest_of_equal, 0.85) < 2
     assert np.mean(squares) < 0.02
 
 
 @pytest.mark.parametrize("oracle", [GRR, OLH])
 @pytest.mark.parametrize("d", [400, 3_000])
-def test_fewer_users_than_categories_name_nobody(oracle, d):
+def test_fewer_users_than_categories_name_nobody(oracle, d, seed):
     """A tenth of a user a category says nothing: equal frequencies are the best answer.
 
     Negative control: NormSub.
     """
     errors = np.zeros(3)
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
+    for i in range(5):
+        rng = np.random.default_rng([seed, i])
         users = rng.multinomial(d // 10, np.full(d, 1 / d))
         estimate = oracle(0.5, categories=d, random_state=rng).simulate(users)
         made = [post.fit(estimate).frequencies_ for post in (EmpiricalBayes(), NormSub())]
         errors += [np.sum((f - users / users.sum()) ** 2) for f in (*made, np.full(d, 1 / d))]
-    assert errors[0] < 1.05 * errors[2] < 0.5 * errors[1]
+    assert errors[0] < 2 * errors[2] < errors[1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("oracle", "n", "d", "epsilon"),
-    [(GRR, 6_000, 700, 1.0), (GRR, 500, 3_000, 4.0), (OLH, 150, 400, 1.0)],
-)
-def test_one_value_that_everybody_has(oracle, n, d, epsilon):
-    """Over 12 collections its error is not far above that of NormSub; it was 1.6 to 2 times that.
+def test_one_value_that_everybody_has(monkeypatch):
+    """Its estimate of 1 is 5.4 standard deviations, above quantiles of the noise: it stands out.
 
-    Negative control: the constant.
+    4 standard deviations do not. Negative control: without the prior of one heavy category, nothing
+    does.
     """
-    errors = np.zeros(2)
-    for seed in range(12):
-        everybody = np.where(np.arange(d) == 3, n, 0)
-        estimate = oracle(epsilon, categories=d, random_state=seed).simulate(everybody)
-        for i, post in enumerate((EmpiricalBayes(), NormSub())):
-            errors[i] += np.sum((post.fit(estimate).frequencies_ - everybody / n) ** 2) / 12
-    assert errors[0] < 1.4 * errors[1] < 0.9 * (1 - 1 / d)
+    noise = GRR(1.0).channel(1_000).noise(10_000)
+    values = []
+    for share, part in ((1, 0.005), (4 * noise.std, 0.005), (1, 0.0)):
+        monkeypatch.setattr(deconvolution, "_ONE_HEAVY", part)
+        f = np.r_[share, float(noise.std) * normal.ppf((np.arange(999) + 0.5) / 999)]
+        f[1:] += (1 - f.sum()) / 999
+        values.append(by_bayes(FrequencyEstimate(f, range(1_000), noise))[0])
+    assert values[0] > 0.1
+    assert max(values[1:]) < 0.002
 
 
 def errors_of_few(truth, n, epsilon, posts, seeds=24):
@@ -427,7 +427,7 @@ def test_how_much_is_believed_depends_on_the_reports_a_category(d, n, g, epsilon
     estimate = FrequencyEstimate(f, range(d), noise)
     value = by_bayes(estimate)[0]
     assert by_the_learnt_prior(estimate)[0] > 0.5 * f[0]
-    assert value < 0.3 * f[0] if d == 501 else value > 0.5 * f[0]
+    assert value < 0.15 * f[0] if d == 501 else value > 0.5 * f[0]
 
 
 def test_few_users_do_not_hide_who_stands_out():

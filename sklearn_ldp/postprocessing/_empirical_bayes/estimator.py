@@ -112,7 +112,7 @@ class EmpiricalBayes(LearntPrior):
     more model, and the learnt prior is averaged with it: the largest of many estimates looks like a
     frequency of its own. Its prior odds are the square of 10 over the reports a category beyond
     those of chance. Where chance supports a category often (with a variance v above 600), they are
-    multiplied by the square of 600 / v: large collections keep their prior. One in 50 parts of
+    multiplied by the square of 600 / v: large collections keep their prior. One in 200 parts of
     these odds is for one category with a share of the users and equal others. A single category
     that stands out by less than that is missed: in 4 of 144 collections with few reports the error
     is over 5 % above that of NormSub, by a factor of 1.39 at most
