@@ -3,32 +3,44 @@
     python -m benchmarks.speed.postprocessor_speed
 
 Times every post-processor on rows of d = 42,178 categories (as many as Kosarak has), and the
-searches there and at d = 1,024; and a yardstick, so that machines can be compared.
+searches there and at d = 1,024; and a yardstick, so that machines can be compared. Then, in CPU
+time, what once took long: ``--long`` prints these alone.
 """
 
 from __future__ import annotations
 
 import time
+from unittest import mock
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import (
+    GRR,
     NPMLE,
     OLH,
+    Consistent,
     EmpiricalBayes,
+    HadamardResponse,
     HeldOutSearch,
+    MarginalOracle,
+    ProjectiveGeometryResponse,
+    SmoothMLE,
     SyntheticSearch,
 )
+from sklearn_ldp._utils import parallel
 from sklearn_ldp.datasets import make_zipf
-from sklearn_ldp.model_selection import default_candidates
+from sklearn_ldp.model_selection import _base, default_candidates
 from sklearn_ldp.postprocessing import _calibrate
+from sklearn_ldp.queries import top_k
+
+from .._command import command
 
 N_ROWS = 10
 LEARNT_PRIORS = [EmpiricalBayes(), EmpiricalBayes(prior="g-model"), NPMLE()]
 
 
-def seconds(work, repeats: int = 3) -> float:
+def seconds(work, repeats: int = 3, clock=time.perf_counter) -> float:
     """Return the best time of some work.
 
     Parameters
@@ -37,6 +49,8 @@ def seconds(work, repeats: int = 3) -> float:
         The work to time; it is called without arguments.
     repeats : int, default=3
         How often the work is done.
+    clock : callable, default=time.perf_counter
+        Tells the time.
 
     Returns
     -------
@@ -48,14 +62,85 @@ def seconds(work, repeats: int = 3) -> float:
         # Power caches results for a noise level and prior, which must not make the repeats faster.
         _calibrate._posterior.cache_clear()
         _calibrate.power_law_exponent.cache_clear()
-        start = time.perf_counter()
+        start = clock()
         work()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return min(times)
+
+
+def long_work() -> None:
+    """Print the CPU time of work on wide domains, many tables, and outside of a search's tasks."""
+    print("\nSmoothMLE, d = 10,000, Beta(5, 2): CPU s")
+    middles = (np.arange(10_000) + 0.5) / 10_000
+    shares = middles**4 * (1 - middles)
+    for oracle in (GRR(6.0), HadamardResponse(), ProjectiveGeometryResponse(), OLH()):
+        for n in (20_000, 1_000_000):
+            counts = np.random.default_rng(0).multinomial(n, shares / shares.sum())
+            oracle.set_params(categories=10_000, random_state=0)
+            raw = oracle.fit_transform(np.repeat(np.arange(10_000), counts))
+            took = seconds(lambda raw=raw: SmoothMLE().fit(raw), 2, time.process_time)
+            print(f"  {type(oracle).__name__:26} n = {n:9,} {took:7.2f}", flush=True)
+    counts = make_zipf(1_000_000, 1_000_000, return_counts=True, random_state=0)
+    raw = OLH(categories=1_000_000, random_state=0).simulate(counts)
+    told = EmpiricalBayes(queries=top_k(10))
+    took = seconds(lambda: told.fit(raw), clock=time.process_time)
+    print(f"\n{told}, d = 1,000,000: CPU s {took:.2f}")
+    rng = np.random.default_rng(0)
+    users = rng.binomial(3, rng.uniform(0.2, 0.8, 40), (100_000, 40))
+    domains = {f"c{i}": 4 for i in range(40)}
+    tables = MarginalOracle(4.0, domains=domains, random_state=0).fit_transform(users)
+    took = seconds(lambda: Consistent().fit(tables), clock=time.process_time)
+    print(f"\nConsistent, {len(tables)} tables of 4 x 4 cells: CPU s {took:.2f}")
+    print("\nshare of a search's CPU time outside of its tasks, and what two workers gain at most")
+    for d in (1024, 42_178):
+        counts = make_zipf(1_000_000, d, return_counts=True, random_state=0)
+        oracle = OLH(categories=d, random_state=0)
+        estimate = oracle.fit_transform(np.arange(d), sample_weight=counts)
+        for search in (SyntheticSearch(), HeldOutSearch(), HeldOutSearch(method="bootstrap")):
+            share = min(outside_of_tasks(search, estimate) for _ in range(3))
+            print(f"  d = {d:6,} {search!r:36} {share:.2f} {2 / (1 + share):.2f}")
+
+
+def outside_of_tasks(search, estimate) -> float:
+    """Return the share of a search's CPU time that more workers would not make shorter.
+
+    Parameters
+    ----------
+    search : HeldOutSearch or SyntheticSearch
+        The search, with one worker.
+    estimate : FrequencyEstimate
+        What it is fitted to.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+    """
+    inside = []
+
+    def run(function, tasks, n_jobs):
+        for task in tasks:
+            start = time.process_time()
+            result = function(*task)
+            inside.append(time.process_time() - start)
+            yield result
+
+    with mock.patch.object(parallel, "run", run), mock.patch.object(_base, "run", run):
+        total = seconds(lambda: search.fit(estimate), 1, clock=time.process_time)
+    return 1 - sum(inside) / total
 
 
 def main() -> None:
     """Print the timings."""
+    parser = command(__doc__, __spec__)
+    parser.add_argument("--long", action="store_true", help="what once took long, alone")
+    if not parser.parse_args().long:
+        quick_work()
+    long_work()
+
+
+def quick_work() -> None:
+    """Print the timings of each post-processor and search."""
     values = np.random.default_rng(0).random(10_000_000)
     print(f"yardstick: np.sort of 1e7 floats takes {seconds(lambda: np.sort(values)):.3f} s")
     counts = make_zipf(1_000_000, 42_178, return_counts=True, random_state=0)

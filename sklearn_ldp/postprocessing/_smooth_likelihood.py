@@ -190,7 +190,7 @@ class _Reports:
         scales: np.ndarray,
         coefficients: np.ndarray,
         information: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, float]:
         """Return where the posterior of normal coefficients is greatest."""
         # scales: standard deviations of the prior of the coefficients, which are where to start.
         # information: that of the start, if it is known; a product with the law for each column.

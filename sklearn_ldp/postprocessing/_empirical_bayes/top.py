@@ -13,7 +13,7 @@ _KEPT = 1 << 23  # numbers of the posterior that are kept: 64 MiB; more are made
 # Chosen with the constants of `group_priors.py`: one of four rules, at one of eight thresholds.
 _EVIDENCE = 3.0  # log likelihood ratio that makes it believable that some stand out
 
-# Distinct estimates, their likelihoods at each frequency of the prior, and their densities under it.
+# Distinct estimates, their likelihoods at each frequency of the prior, and their densities.
 _Block = tuple[slice, np.ndarray, np.ndarray]
 
 
