@@ -65,14 +65,16 @@ ORACLES = {
     "subset": SubsetSelection(1.0, categories=COLORS),
     "projective": ProjectiveGeometryResponse(1.0, categories=COLORS),
     "matrix": MatrixOracle(1.0, categories=COLORS),
-    "range": RangeOracle(1.0, categories=COLORS),
+    # Of a size whose channel the package carries: others are computed, and NumPy 2.4 and 2.5 make
+    # two channels of them, whose reports are refused by one another.
+    "range": RangeOracle(1.0, categories=16),
     "mean": LocalMean(1.0, bounds=(0, 100)),
     "strings": StringOracle(6.0, alphabet="ab", max_length=2, n_found=2, expected_n_users=400),
     "columns": ColumnOracle(2.0, domains=DOMAINS, oracle={"visits": OUE()}),
     "pairs": MarginalOracle(2.0, domains=DOMAINS),
 }
 VALUES = {"mean": [20.0, 80.0] * 20, "strings": ["ab", "aa"] * 20}
-VALUES |= {"columns": PEOPLE, "pairs": PEOPLE}
+VALUES |= {"range": [i % 16 for i in range(40)], "columns": PEOPLE, "pairs": PEOPLE}
 FORMATS = ["jsonl", "arrows", "parquet"]
 
 
