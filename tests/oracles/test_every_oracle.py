@@ -264,7 +264,7 @@ def test_command_line(name, tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     assert main(["estimate", "state.npz", *options, "--output", "estimate.csv"]) == 0
     header, first, *_ = Path("estimate.csv").read_text().splitlines()
-    assert header.startswith("value,raw_frequency")
+    assert header.startswith("category,estimate,low,high,frequency")
     assert abs(float(first.split(",")[1]) - 0.45) < 0.2
 
 
