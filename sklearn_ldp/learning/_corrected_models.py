@@ -315,7 +315,10 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
                 scores[:, block] -= z * b - z * (z @ b)[:, None]
             scores *= weight[rows, None]
             meat += scores.T @ scores
-        covariance = inverse @ meat @ inverse
+        # As a square: the product of three has negative variances where it is nearly singular.
+        sizes, axes = np.linalg.eigh(meat)
+        root = inverse @ (axes * np.sqrt(np.maximum(sizes, 0)))
+        covariance = root @ root.T
         self.coef_covariance_: np.ndarray = covariance / np.outer(units, units)
         self.unshrunk_coef_ = self.coef_ = coef / units
         if noisy := _noisy(X, blocks):

@@ -31,7 +31,8 @@ _MOST_OF_MATRIX, _MOST_BINS = 256, 1 << 20
 _FAN_OUT = 4
 _FEW_CELLS = 16  # of a level whose users may list several of them
 # Users from whom on the ranges of the prefix channel are better than those of a square wave, both
-# with SmoothMLE: eight columns with 1,000 and 30,000 users (numeric_data --sections statistics).
+# with SmoothMLE: eight real columns with 500 to 30,000 users, 25 November 2026
+# (python -m benchmarks.accuracy.numeric_data --sections which --repeats 12).
 _FEW_USERS = 3_000
 _MOST_SINGLE = 2048  # bins whose own variances are computed for each of them
 

@@ -242,6 +242,16 @@ def test_the_covariance_is_that_of_repeated_collections():
     assert not np.any((low < ratios / 4) & (ratios / 4 < high))  # the twin
 
 
+def test_variances_are_positive_where_the_penalty_is_tiny():
+    """The product of three matrices had negative ones, and intervals were nan without a word."""
+    rng = np.random.default_rng(0)
+    codes = np.column_stack([rng.integers(0, 4, 100), rng.integers(0, 3, 100)])
+    columns = PrivatizedColumns(0.5, domains={"a": 4, "b": 3}, random_state=0)
+    Z = columns.fit_transform(codes)
+    model = CorrectedRidge(alpha=1e-6, private=columns.slices_).fit(Z, codes[:, 0] > 1)
+    assert np.diag(model.coef_covariance_).min() > 0
+
+
 def test_levels_are_checked():
     model = CorrectedRidge(private=[]).fit([[0.0], [1.0]], [0.0, 1.0])
     with pytest.raises(ValueError, match="0.5 <= level < 1"):

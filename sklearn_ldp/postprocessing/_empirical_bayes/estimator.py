@@ -115,7 +115,7 @@ class EmpiricalBayes(LearntPrior):
     multiplied by the square of 600 / v: large collections keep their prior. One in 200 parts of
     these odds is for one category with a share of the users and equal others. A single category
     that stands out by less than that is missed: in 4 of 144 collections with few reports the error
-    is over 5 % above that of NormSub, by a factor of 1.39 at most
+    is over 5 % above that of NormSub, by a factor of 1.45 at most
     (``python -m benchmarks.accuracy._weak_frequencies``).
 
     **Order.** Two kinds of models are weighed by how likely they make the estimates: priors of 5,

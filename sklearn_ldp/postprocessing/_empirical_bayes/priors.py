@@ -123,7 +123,7 @@ class NPMLE(LearntPrior):
     Notes
     -----
     With as few reports as in the notes of :class:`Calibrate`, the error exceeds that of NormSub by
-    over 5 % in 8 of 144 cells, by a factor of 1.38 at most.
+    over 5 % in 8 of 144 cells, by a factor of 1.43 at most.
 
     References
     ----------
