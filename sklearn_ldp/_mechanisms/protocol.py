@@ -444,6 +444,11 @@ def configuration_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> st
     if parts and not telling:
         return f"another mechanism, or another share of users or budget, of {', '.join(parts)}"
     telling = telling or keys
+    if telling == ["channel_sha256"]:
+        return (
+            "channel_sha256: another channel of the same question, so clients and servers that "
+            "compute one need the same versions of NumPy and SciPy"
+        )
     return ", ".join(
         f"{key if key in ours else _shown(key)} {_shown(theirs.get(key, _NOTHING))} instead of "
         f"{_shown(ours.get(key, _NOTHING))}"
