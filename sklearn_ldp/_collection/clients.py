@@ -183,7 +183,7 @@ def client_vectors(
     protocol, rng = oracle.protocol(), np.random.default_rng(seed)
     mechanism, domain = client_mechanism(protocol), protocol.domain
     is_mixing = mechanism["kind"] == "mixing"
-    edges = [int(mechanism[name]) >> 56 for name in _THRESHOLDS & mechanism.keys()]
+    edges = [int(mechanism[name]) >> 56 for name in sorted(_THRESHOLDS & mechanism.keys())]
     rows = []
     for _ in range(n):
         if draw_code is not None:
