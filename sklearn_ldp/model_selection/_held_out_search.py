@@ -364,6 +364,8 @@ class HeldOutSearch(BaseSearch):
         if reference is None:
             return self._surely_best(None)
         searches = self._copies(estimates.names)  # each of which knows what is asked of its part
+        for search in searches.values():
+            search.method_ = self.method_
         variances = np.zeros(len(candidates))
         for name, share in case.shares.items():  # of different users, hence independent
             part, noise = estimates[name], estimates[name].noise

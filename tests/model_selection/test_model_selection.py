@@ -401,9 +401,10 @@ def test_groups_that_are_asked_for_are_a_candidate(search):
         results = search.set_params(queries=queries).fit(an_estimate()).results_
         assert len(results["candidate"]) == n_default
     found = search.set_params(queries=ranges(4)).fit(an_estimate()).results_["candidate"]
-    *names, curve = found[n_default:].tolist()
-    assert names == ["MonotoneCDF", "EmpiricalBayes(queries=ranges(4))"]
-    assert curve == "SmoothMLE"  # the tally of this oracle counts the reports of each kind
+    # The tally of this oracle counts the reports of each kind; noisy copies have none.
+    counts = getattr(search, "method", "") != "bootstrap"
+    expected = ["MonotoneCDF", "EmpiricalBayes(queries=ranges(4))", *["SmoothMLE"] * counts]
+    assert found[n_default:].tolist() == expected
     # Which categories are truly the most frequent, only simulated users tell: no one else judges.
     found = search.set_params(queries=top_k(2)).fit(an_estimate())
     assert len(found.results_["candidate"]) == n_default + 1

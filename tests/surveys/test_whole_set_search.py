@@ -192,7 +192,6 @@ def test_a_model_that_is_too_simple_is_not_chosen():
     assert distance(independent.fit_transform(raw), truth) > 2 * distance(search.estimate_, truth)
 
 
-@pytest.mark.slow
 def test_empirical_bayes_is_left_with_evidence_only(raw):
     candidates = [EmpiricalBayes(), Consistent()]
     free = HeldOutSearch(candidates, n_splits=3, min_z_score=0).fit(raw)
