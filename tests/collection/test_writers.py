@@ -198,7 +198,7 @@ def test_the_lock_of_windows(windows_locks, tmp_path, monkeypatch):
         assert (tmp_path / ".state.npz.lock").stat().st_size < 1000
     test_a_second_run_waits_and_goes_on(tmp_path)
     monkeypatch.setattr(sys.modules["msvcrt"], "locking", lambda *args: None)  # negative control
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"where '' = <function other_user"):
         test_who_waits_in_vain_is_told_for_whom(tmp_path)
 
 
