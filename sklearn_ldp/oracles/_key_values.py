@@ -137,9 +137,16 @@ class KeyValueOracle(ItemOracle):
         bounds: Any = (0, 1),
         max_items: int = 5,
     ) -> None:
-        shared: dict[str, Any] = {"n_shards": n_shards, "random_state": random_state}
-        shared |= {"categories": categories, "max_items": max_items}
-        super().__init__(epsilon, method="subset", input=input, n_jobs=n_jobs, **shared)
+        super().__init__(
+            epsilon,
+            categories=categories,
+            input=input,
+            n_shards=n_shards,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            max_items=max_items,
+            method="subset",
+        )
         self.bounds = bounds
 
     @property
