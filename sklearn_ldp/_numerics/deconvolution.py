@@ -507,7 +507,10 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
         system = np.vstack([np.column_stack([ratio, 2 * root]), known])
         small = np.asarray(np.linalg.qr(system, mode="r"))
         rows = np.vstack([small[:, :-1], np.full(len(places), sum_to_one)])
-        solution, _ = nnls(rows, np.append(small[:, -1], sum_to_one))
+        try:  # three steps a point, its default, were too few once
+            solution, _ = nnls(rows, np.append(small[:, -1], sum_to_one), maxiter=99 * len(places))
+        except RuntimeError:  # it goes round in a circle; the weights so far are a prior, too
+            break
         target = np.zeros(n_grid)
         target[places] = solution / solution.sum()
         weights, marginal, moved = _line_search(
