@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 from .._estimates import FrequencyEstimate
 from .._utils.parallel import one_thread
+from .._utils.progress import Progress
 from ..oracles.channels import ReportLaw
 from ..queries import Queries, as_query_set
 from ._base import BasePostProcessor
@@ -28,6 +29,7 @@ _TREND = 10.0  # standard deviation of a curve's slope and of its bend, in log-f
 _MOST_GROUPS, _FEW_GROUPS = 256, 64
 _ROUGH = [(penalty, size) for penalty in (1e5, 1e3, 1e1) for size in (0.5, 1.0, 2.0)]
 _PROBE = [(1e3, 1.0)]
+_MOST_MODELS = len(_PENALTIES) + len(_PROBE) + 2 * len(_ROUGH)
 
 _HOPELESS, _NOTABLE = 20.0, 3.0  # differences of log-evidence
 _MOST_STEPS = 100
@@ -55,7 +57,9 @@ class SmoothFit(NamedTuple):
 
 
 @one_thread
-def smooth_mle(tally: np.ndarray, law: ReportLaw, n_categories: int) -> SmoothFit:
+def smooth_mle(
+    tally: np.ndarray, law: ReportLaw, n_categories: int, progress: Progress | None = None
+) -> SmoothFit:
     """Average smooth distributions by their evidence, given a tally of reports.
 
     See :class:`~sklearn_ldp.SmoothMLE` for the models.
@@ -68,13 +72,15 @@ def smooth_mle(tally: np.ndarray, law: ReportLaw, n_categories: int) -> SmoothFi
         The probabilities of the kinds of reports.
     n_categories : int
         The number d of categories, in their order.
+    progress : Progress, default=None
+        What is told of each model, of which there are at most `_MOST_MODELS`.
 
     Returns
     -------
     SmoothFit
         The average, and which models it is made of.
     """
-    reports = _Reports(tally, law)
+    reports = _Reports(tally, law, progress)
     even = np.full(n_categories, 1 / n_categories)
     curve = _curve(n_categories)
     curves = [_Model(np.inf, even, reports.log_likelihood(even))]
@@ -142,8 +148,11 @@ def _fitted(
     # A setting is the penalty of a curve, and the standard deviation of effects of groups, if
     # any.
     models: list[_Model] = []
+    what = "curves" if len(columns.sizes) < 3 else f"{columns.sizes[2]} groups"
     coefficients, information = np.zeros(columns.mixing.shape[1]), None
     for penalty, *size in settings:
+        if reports.progress is not None:
+            reports.progress.step(f"{what}, penalty {penalty:g}")
         scales = np.repeat([_TREND, penalty**-0.5, *size], columns.sizes)
         coefficients, information, frequencies, evidence = reports.mode(
             columns, scales, coefficients, information
@@ -157,8 +166,8 @@ def _fitted(
 class _Reports:
     """The likelihood of a tally, as a function of logarithms of frequencies."""
 
-    def __init__(self, tally: np.ndarray, law: ReportLaw) -> None:
-        self.tally, self.law, self.n = tally, law, tally.sum()
+    def __init__(self, tally: np.ndarray, law: ReportLaw, progress: Progress | None = None):
+        self.tally, self.law, self.n, self.progress = tally, law, tally.sum(), progress
 
     def chances(self, frequencies: np.ndarray) -> np.ndarray:
         return np.maximum(self.law.probabilities(frequencies), np.finfo(float).tiny)
@@ -270,6 +279,11 @@ class SmoothMLE(BasePostProcessor):
 
     The order is that of ``estimate.categories``; their values are not used.
 
+    Parameters
+    ----------
+    verbose : int, default=0
+        Whether to show the progress on stderr; 10,000 categories can take ten seconds and more.
+
     Attributes
     ----------
     penalty_ : float, or ndarray of shape (n_estimates,)
@@ -332,10 +346,16 @@ class SmoothMLE(BasePostProcessor):
     curve_weight_: float | np.ndarray
 
     _takes_arrays = False  # which have no numbers of reports
+    _parameter_constraints: dict = {"verbose": ["verbose"]}
+
+    def __init__(self, *, verbose: int = 0) -> None:
+        self.verbose = verbose
 
     def _process(self, estimate):
         tallies, law = tally_of(estimate, "SmoothMLE", "use MonotoneCDF, which takes any estimate")
-        fits = [smooth_mle(tally, law, estimate.shape[1]) for tally in tallies]
+        d = estimate.shape[1]
+        with Progress(_MOST_MODELS * len(tallies), is_shown=bool(self.verbose)) as bar:
+            fits = [smooth_mle(tally, law, d, bar) for tally in tallies]
         self.penalty_ = np.squeeze([fit.penalty for fit in fits])[()]
         self.curve_weight_ = np.squeeze([fit.curve_weight for fit in fits])[()]
         return estimate.with_values([fit.frequencies for fit in fits], by="SmoothMLE")

@@ -254,6 +254,19 @@ def test_no_sum_of_squares_over_prefixes_grows():
     assert np.any(errors(NormSub().fit_transform(raw)) > errors(raw))
 
 
+# -- progress ----------------------------------------------------------------------------------
+def test_progress_is_shown_if_it_is_asked_for(capsys):
+    oracle = HadamardResponse(categories=8, random_state=0)
+    raw = oracle.fit_transform(np.repeat(np.arange(8), 50))
+    SmoothMLE().fit(raw)
+    assert capsys.readouterr().err == ""
+    quiet = SmoothMLE().fit_transform(raw)
+    np.testing.assert_array_equal(SmoothMLE(verbose=1).fit_transform(raw).values, quiet.values)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == f"[1/{models._MOST_MODELS}] curves, penalty 1e+06"
+    assert len(lines) <= models._MOST_MODELS
+
+
 # -- searches ---------------------------------------------------------------------------------
 def test_searches_take_them_for_ranges_and_prefixes():
     bins = Domain.bins(16, bounds=(0, 1))
