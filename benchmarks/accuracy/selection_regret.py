@@ -55,7 +55,8 @@ EMOJI = "EMOJI_TRACKER2019_N884427.csv.gz"
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 4.0)
 REPEATS = (30, 20, 12, 10, 5)
 LARGE = ("RETAIL_one_item.csv.gz", "KOSARAK_PREFIX36682_one_item.csv.gz")
-COLLECTIONS = ((1.0, 100_000), (1.0, 1_000_000), (2.0, 1_000_000))  # epsilon and number of users
+# Budgets and numbers of users.
+COLLECTIONS = ((1.0, 20_000), (1.0, 100_000), (1.0, 1_000_000), (2.0, 1_000_000))
 GUARDED = ("HeldOutSearch", "  bootstrap")
 SEARCHES = {
     "SyntheticSearch": SyntheticSearch(random_state=0),

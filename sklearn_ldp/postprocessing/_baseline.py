@@ -12,7 +12,6 @@ from scipy.special import ndtri
 from sklearn.utils._param_validation import Interval
 
 from .._noise import Noise
-from ..queries import Queries, as_query_set
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
 _Level = TypeVar("_Level", float, np.ndarray)
@@ -184,10 +183,6 @@ class BasePos(BasePostProcessor):
 
     def _process(self, estimate):
         return estimate.with_values(base_pos(estimate.values), by="BasePos")
-
-    def is_reference(self, queries: Queries | None) -> bool:
-        # For `top_k` a synthetic data set is a poor judge.
-        return as_query_set(queries).depends_on_truth
 
 
 class PostPos(BasePostProcessor):

@@ -58,7 +58,7 @@ class SmoothFit(NamedTuple):
 
 @one_thread
 def smooth_mle(
-    tally: np.ndarray, law: ReportLaw, n_categories: int, progress: Progress | None = None
+    tally: np.ndarray, law: ReportLaw, n_categories: int, *, verbose: int = 0
 ) -> SmoothFit:
     """Average smooth distributions by their evidence, given a tally of reports.
 
@@ -72,24 +72,25 @@ def smooth_mle(
         The probabilities of the kinds of reports.
     n_categories : int
         The number d of categories, in their order.
-    progress : Progress, default=None
-        What is told of each model, of which there are at most `_MOST_MODELS`.
+    verbose : int, default=0
+        Whether to show the progress on stderr.
 
     Returns
     -------
     SmoothFit
         The average, and which models it is made of.
     """
-    reports = _Reports(tally, law, progress)
     even = np.full(n_categories, 1 / n_categories)
     curve = _curve(n_categories)
-    curves = [_Model(np.inf, even, reports.log_likelihood(even))]
-    curves += _fitted(reports, curve, [(penalty,) for penalty in _PENALTIES])
-    best = max(curves, key=lambda model: model.evidence)
-    rough = _fitted(reports, _with_groups(curve, _FEW_GROUPS), _PROBE)
-    if rough[0].evidence > best.evidence - _NOTABLE:
-        for most in (_FEW_GROUPS, _MOST_GROUPS):
-            rough += _fitted(reports, _with_groups(curve, most), _ROUGH)
+    with Progress(_MOST_MODELS, is_shown=bool(verbose)) as bar:
+        reports = _Reports(tally, law, bar)
+        curves = [_Model(np.inf, even, reports.log_likelihood(even))]
+        curves += _fitted(reports, curve, [(penalty,) for penalty in _PENALTIES])
+        best = max(curves, key=lambda model: model.evidence)
+        rough = _fitted(reports, _with_groups(curve, _FEW_GROUPS), _PROBE)
+        if rough[0].evidence > best.evidence - _NOTABLE:
+            for most in (_FEW_GROUPS, _MOST_GROUPS):
+                rough += _fitted(reports, _with_groups(curve, most), _ROUGH)
     models = curves + rough
     weights = np.exp([m.evidence - max(m.evidence for m in models) for m in models])
     weights /= weights.sum()
@@ -353,9 +354,8 @@ class SmoothMLE(BasePostProcessor):
 
     def _process(self, estimate):
         tallies, law = tally_of(estimate, "SmoothMLE", "use MonotoneCDF, which takes any estimate")
-        d = estimate.shape[1]
-        with Progress(_MOST_MODELS * len(tallies), is_shown=bool(self.verbose)) as bar:
-            fits = [smooth_mle(tally, law, d, bar) for tally in tallies]
+        d, verbose = estimate.shape[1], self.verbose
+        fits = [smooth_mle(tally, law, d, verbose=verbose) for tally in tallies]
         self.penalty_ = np.squeeze([fit.penalty for fit in fits])[()]
         self.curve_weight_ = np.squeeze([fit.curve_weight for fit in fits])[()]
         return estimate.with_values([fit.frequencies for fit in fits], by="SmoothMLE")

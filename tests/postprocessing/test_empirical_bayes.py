@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.optimize import nnls
 from scipy.stats import norm as normal
 from sklearn.base import clone
 
@@ -485,3 +486,24 @@ def test_next_to_no_noise_is_left_alone(oracle, epsilon):
     values = np.asarray(EmpiricalBayes().fit_transform(raw))
     nearest = np.asarray(NormSub().fit_transform(raw))
     assert np.abs(values - nearest).sum() <= 0.002 + 0.5 * np.abs(nearest - counts / 2000).sum()
+
+
+def test_a_least_squares_problem_without_an_end_leaves_a_prior(monkeypatch):
+    """It ended some fits with a RuntimeError; the weights before are still a distribution."""
+    estimate = OLH(categories=60, random_state=0).simulate(np.arange(60) ** 2)
+    usual = NPMLE().fit(estimate).frequencies_
+    calls = []
+
+    def endless(matrix, target, maxiter):
+        calls.append(maxiter / matrix.shape[1])
+        if len(calls) % 3 == 0:
+            raise RuntimeError("Maximum number of iterations reached.")
+        return nnls(matrix, target, maxiter=maxiter)
+
+    monkeypatch.setattr(deconvolution, "nnls", endless)
+    found = NPMLE().fit(estimate).frequencies_
+    assert min(calls) > 3  # which is what nnls does by itself
+    assert len(calls) % 3 == 0
+    np.testing.assert_allclose(found.sum(), 1)
+    assert found.min() >= 0
+    assert 0 < np.abs(found - usual).sum() < 0.5

@@ -12,7 +12,7 @@ from ..._estimates import FrequencyEstimate
 from ..._hints import Grouping, QueryHints, as_partitions, range_partitions
 from ..._noise import Noise
 from ..._numerics.deconvolution import fit_average, fit_g_model
-from ...queries import Queries, QuerySet, as_query_set
+from ...queries import Queries, QuerySet
 from .group_priors import FEWEST
 from .priors import LearntPrior
 from .top import top_values
@@ -211,7 +211,7 @@ class EmpiricalBayes(LearntPrior):
         return any(self._hints(estimate))
 
     def is_reference(self, queries: Queries | None) -> bool:
-        return not as_query_set(queries).depends_on_truth
+        return True
 
     def _hints(self, estimate: FrequencyEstimate) -> QueryHints:
         """What parameters and queries say about groups, order and the most frequent."""
