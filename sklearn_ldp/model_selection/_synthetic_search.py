@@ -101,7 +101,7 @@ class SyntheticSearch(BaseSearch):
     -----
     With as few reports as in the notes of :class:`~sklearn_ldp.Calibrate`, the chosen candidate's
     error in every category exceeds that of NormSub by over 5 % in 1 of 72 cells, by a factor of
-    1.31. The synthetic users are then mostly made of noise.
+    1.24. The synthetic users are then mostly made of noise.
 
     References
     ----------
