@@ -290,8 +290,8 @@ def test_the_workflow_runs_what_ci_runs_on_every_supported_python():
         for name, job in workflow["jobs"].items()
     }
     expected = make_targets((ROOT / ".ci" / "run").read_text(encoding="utf-8"))
-    assert expected == ["lint", "test", "demo", "doc", "study-quick"]
-    assert make_targets("\n".join(runs.pop("checks"))) == expected
+    assert expected == ["demo", "lint", "test", "doc", "study-quick"]  # the first two side by side
+    assert sorted(make_targets("\n".join(runs.pop("checks")))) == sorted(expected)
     assert runs.pop("systems") == [
         "make PYTHON=python test",
         "make PYTHON=python demo VENV=.venv-demo",
