@@ -79,9 +79,10 @@ class HeldOutSearch(BaseSearch):
         bootstrap it is ``alpha / (1 + alpha)``: the smaller, the closer candidates are judged to
         how they work on the estimate itself, and the more noise there is in the comparison. None is
         0.2 of the shards, and an alpha of 0.15.
-    min_z_score : float, default=2.0
+    min_z_score : float, default=3.0
         By how many standard deviations of the difference another candidate must be better than
-        EmpiricalBayes (or what takes its place). 0 takes the least error.
+        EmpiricalBayes (or what takes its place). 0 takes the least error. With 2, one of a dozen
+        candidates often seems better by chance (notes on choosing).
     n_splits : int, default=None
         How many times the shards are split, or noise is drawn for each row, where each draw is
         used with both signs. None is 10, and 4 draws.
@@ -169,7 +170,7 @@ class HeldOutSearch(BaseSearch):
         queries: Queries | Mapping[Any, Queries] | None = None,
         method: str = "auto",
         test_size: float | None = None,
-        min_z_score: float = 2.0,
+        min_z_score: float = 3.0,
         n_splits: int | None = None,
         noise: float | Noise | None = None,
         n_jobs: int | None = None,
