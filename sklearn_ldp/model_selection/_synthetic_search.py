@@ -213,15 +213,15 @@ class SyntheticSearch(BaseSearch):
             synthesizers = [NormSub(), EmpiricalBayes(queries=asked)]
         n_repeats = -(-self._n_repeats(completed) // len(synthesizers))
         seed = oracle.random_state if self.random_state is None else self.random_state
-        rng = as_generator(seed)
         sizes = np.broadcast_to(n_samples, len(estimate))
         pairs = [(made, row) for made in synthesizers for row in zip(completed, sizes, strict=True)]
+        streams = as_generator(seed).spawn(len(pairs))
         tasks = [
             (clone(made), row, clone(oracle).set_params(random_state=own), int(n), n_repeats)
-            for (made, (row, n)), own in zip(pairs, rng.spawn(len(pairs)), strict=True)
+            for (made, (row, n)), own in zip(pairs, streams, strict=True)
         ]
-        made = run_in_order(_synthetic, tasks, self.n_jobs)
-        return [Case(simulated, frequencies, query_set) for simulated, frequencies in made]
+        collections = run_in_order(_synthetic, tasks, self.n_jobs)
+        return [Case(simulated, shares, query_set) for simulated, shares in collections]
 
     def _n_repeats(self, estimate):
         """Number of simulated collections: as asked for, or as many as are worth their time."""

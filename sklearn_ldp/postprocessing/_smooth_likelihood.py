@@ -80,17 +80,17 @@ def smooth_mle(
     SmoothFit
         The average, and which models it is made of.
     """
+    reports = _Reports(tally, law)
     even = np.full(n_categories, 1 / n_categories)
     curve = _curve(n_categories)
     with Progress(_MOST_MODELS, is_shown=bool(verbose)) as bar:
-        reports = _Reports(tally, law, bar)
         curves = [_Model(np.inf, even, reports.log_likelihood(even))]
-        curves += _fitted(reports, curve, [(penalty,) for penalty in _PENALTIES])
+        curves += _fitted(reports, curve, [(penalty,) for penalty in _PENALTIES], bar)
         best = max(curves, key=lambda model: model.evidence)
-        rough = _fitted(reports, _with_groups(curve, _FEW_GROUPS), _PROBE)
+        rough = _fitted(reports, _with_groups(curve, _FEW_GROUPS), _PROBE, bar)
         if rough[0].evidence > best.evidence - _NOTABLE:
             for most in (_FEW_GROUPS, _MOST_GROUPS):
-                rough += _fitted(reports, _with_groups(curve, most), _ROUGH)
+                rough += _fitted(reports, _with_groups(curve, most), _ROUGH, bar)
     models = curves + rough
     weights = np.exp([m.evidence - max(m.evidence for m in models) for m in models])
     weights /= weights.sum()
@@ -142,7 +142,7 @@ def _with_groups(curve: _Columns, most: int) -> _Columns:
 
 
 def _fitted(
-    reports: _Reports, columns: _Columns, settings: Sequence[tuple[float, ...]]
+    reports: _Reports, columns: _Columns, settings: Sequence[tuple[float, ...]], bar: Progress
 ) -> list[_Model]:
     """Fit models one after the other, each from the last one's mode."""
     # Curves, while there is hope.
@@ -152,8 +152,7 @@ def _fitted(
     what = "curves" if len(columns.sizes) < 3 else f"{columns.sizes[2]} groups"
     coefficients, information = np.zeros(columns.mixing.shape[1]), None
     for penalty, *size in settings:
-        if reports.progress is not None:
-            reports.progress.step(f"{what}, penalty {penalty:g}")
+        bar.step(f"{what}, penalty {penalty:g}")
         scales = np.repeat([_TREND, penalty**-0.5, *size], columns.sizes)
         coefficients, information, frequencies, evidence = reports.mode(
             columns, scales, coefficients, information
@@ -167,8 +166,8 @@ def _fitted(
 class _Reports:
     """The likelihood of a tally, as a function of logarithms of frequencies."""
 
-    def __init__(self, tally: np.ndarray, law: ReportLaw, progress: Progress | None = None):
-        self.tally, self.law, self.n, self.progress = tally, law, tally.sum(), progress
+    def __init__(self, tally: np.ndarray, law: ReportLaw) -> None:
+        self.tally, self.law, self.n = tally, law, tally.sum()
 
     def chances(self, frequencies: np.ndarray) -> np.ndarray:
         return np.maximum(self.law.probabilities(frequencies), np.finfo(float).tiny)

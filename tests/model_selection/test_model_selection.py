@@ -352,7 +352,7 @@ def test_the_difference_varies_as_much_as_is_said(queries, seed):
 
 
 def test_empirical_bayes_is_left_only_with_evidence():
-    """The other candidate is better by one standard deviation, then by ten."""
+    """The other one is taken if it is better by as many standard deviations as are asked for."""
     truth = np.repeat([0.06, 0.04], 10)
     oracle = OUE(1.0, categories=20, random_state=0)
     estimate = oracle.fit(np.repeat(np.arange(20), (800_000 * truth).astype(int))).estimate_
