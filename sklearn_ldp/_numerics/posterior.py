@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
+from scipy.sparse import csr_array
 
 _ALL_EXACT = 20_000  # up to this number of counts, the sum is over each of them
 _N_NODES = 10
@@ -344,24 +345,25 @@ def _hermite(t, width):
 
 
 class Cells:
-    """The cells of a regular lattice that contain any of some sorted counts."""
+    """The cells of a regular lattice that contain any of some counts."""
 
-    def __init__(self, rising, width):
-        index = np.floor(rising / width)
+    def __init__(self, counts, width):
+        index = np.floor(counts / width)
         numbers, self.cell = np.unique(index, return_inverse=True)
         self.left, self.right = numbers * width, (numbers + 1) * width
-        self.position, self.width = rising / width - index, width
+        self.position, self.width = counts / width - index, width
 
-    def weights(self):
-        """Return the ends of the cells and the weights there in a sum over all counts."""
-        # Shapes: -> (n_ends,).
-        # The sum of a smooth function over the counts is `of_values @ function(ends) + of_slopes @
-        # derivative(ends)`.
+    def weights(self, row, n_rows):
+        """Return the ends of the cells, and their weights in sums over the counts of each row.
+
+        The sum of a smooth function over a row's counts is that row of ``of_values @
+        function(ends) + of_slopes @ derivative(ends)``.
+        Shapes: row (n_counts,), the row of each count -> (n_ends,), and two (n_rows, n_ends).
+        """
         m = len(self.left)
         ends, at = np.unique(np.concatenate([self.left, self.right]), return_inverse=True)
-        v0, s0, v1, s1 = (
-            np.bincount(self.cell, column, m) for column in _hermite(self.position, self.width)
-        )
-        of_values = np.bincount(at, np.concatenate([v0, v1]), len(ends))
-        of_slopes = np.bincount(at, np.concatenate([s0, s1]), len(ends))
-        return ends, of_values, of_slopes
+        v0, s0, v1, s1 = _hermite(self.position, self.width)
+        places = np.tile(row, 2), np.concatenate([at[self.cell], at[m + self.cell]])
+        shape = n_rows, len(ends)
+        of_values = csr_array((np.concatenate([v0, v1]), places), shape)
+        return ends, of_values, csr_array((np.concatenate([s0, s1]), places), shape)

@@ -144,16 +144,21 @@ def power_law_likelihood(F: ArrayLike, std: float, n_samples: int) -> float:
     float
         The exponent of the power law.
     """
-    return float(fit_row(FAMILIES["power-law"], F, std, n_samples, "mle", "Power")[0])
+    row = np.asarray(F, dtype=np.float64)[None]
+    return float(fit_rows(FAMILIES["power-law"], row, std, n_samples, "mle", "Power")[0, 0])
 
 
-# -- fits of a row ----------------------------------------------------------------------------
-def fit_row(family, row, std, n_samples, method, name):
-    """Parameters of the family for one row of estimated frequencies."""
-    counts = np.asarray(row, dtype=np.float64) * n_samples
-    noise = std * n_samples
+# -- fits of rows -----------------------------------------------------------------------------
+def fit_rows(family, rows, std, n_samples, method, name):
+    """Parameters of the family for each row of estimated frequencies with the same noise."""
+    counts, noise = rows * n_samples, std * n_samples
     if method == "mle":
         return fit_likelihood(family, _plausible(counts, noise, n_samples), noise, n_samples)
+    return np.array([_fit_moments(family, row, noise, n_samples, name) for row in counts])
+
+
+def _fit_moments(family, counts, noise, n_samples, name):
+    """Parameters of the family for one row of estimated counts, by their mean and variance."""
     d = len(counts)
     if isinstance(family, PowerLaw):
         exponent = power_law_exponent(n_samples, d)
@@ -217,13 +222,18 @@ class BaseCalibrate(BasePostProcessor):
         # The mean of a power law is n / d for every row.
         by_mean = self.fit_method == "mean-variance" and isinstance(family, PowerLaw)
         often = known is not None or by_mean
-        thetas, values = [], np.empty_like(estimate.values)
-        for result, row, sigma, n in zip(values, estimate.values, std, sizes, strict=True):
-            theta = known
-            if theta is None:
-                theta = fit_row(family, row, sigma, n, self.fit_method, name)
-            thetas.append(theta)
-            result[:] = posterior_means(row, sigma, n, family, theta, often=often)
+        alike: dict[tuple[float, int], list[int]] = {}
+        for row, errors in enumerate(zip(std, sizes, strict=True)):
+            alike.setdefault(errors, []).append(row)
+        thetas, values = [known] * n_rows, np.empty_like(estimate.values)
+        for (sigma, n), rows in alike.items():
+            if known is None:
+                fitted = fit_rows(family, estimate.values[rows], sigma, n, self.fit_method, name)
+                for row, theta in zip(rows, fitted, strict=True):
+                    thetas[row] = theta
+            for row in rows:
+                raw = estimate.values[row]
+                values[row] = posterior_means(raw, sigma, n, family, thetas[row], often=often)
         return values, np.array(thetas), sizes
 
 
