@@ -14,6 +14,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +23,10 @@ from .._utils.random import RandomState, root_entropy
 TWO_64 = 1 << 64
 _SYSTEM_BYTES = 1 << 12  # drawn from the operating system itself
 _SMALL_SUBSET = 16  # a subset of fewer than one in this many items is small
+_LISTED_ITEMS = 16  # all subsets of so few items stand in a table
+_LEAST_KEPT = 0.15  # of what begins a subset; with fewer, repairs are as quick (2026-11-26)
 _MANY_ITEMS = 1 << 15  # beyond, an exact share is cheaper than few digits and many repairs
-_PLACES = 16  # tried at a time in each row of bits
+_PLACES = 8  # tried at a time in each row of bits: 4 to 8 are equally quick, 16 not (2026-11-26)
 _BIT = np.array([128 >> i for i in range(8)], dtype=np.uint8)
 _FEW_ENDS = 12  # from here on searching is quicker, measured with a million words (2026-11-25)
 _OCTET_BLOCK = 1 << 16  # words worked on at a time
@@ -287,10 +290,6 @@ class Coins:
     def subsets(self, sizes: np.ndarray, n_items: int, n_columns: int | None = None) -> np.ndarray:
         """Draw subsets of given sizes exactly uniformly.
 
-        Small subsets get their members at uniform places until they have their size. A draw has
-        the same law after any permutation of the items, so all subsets of a size are equally
-        likely. Large subsets are drawn by `packed_subsets`.
-
         Parameters
         ----------
         sizes : ndarray of shape (n,)
@@ -305,11 +304,101 @@ class Coins:
         ndarray of shape (n, n_items) or (n, n_columns)
             Booleans: whether each item is a member.
         """
-        n, n_columns = len(sizes), n_columns or n_items
-        # A uniform place is rarely that of a member of a small subset.
-        if int(sizes.sum()) * _SMALL_SUBSET > n * n_items:
-            packed = self.packed_subsets(sizes, n_items, -(-n_columns // 8))
-            return np.unpackbits(packed, axis=1, count=n_columns).view(bool)
+        n_columns = n_columns or n_items
+        packed = self.packed_subsets(sizes, n_items, -(-n_columns // 8))
+        return np.unpackbits(packed, axis=1, count=n_columns).view(bool)
+
+    def packed_subsets(self, sizes: np.ndarray, n_items: int, n_bytes: int) -> np.ndarray:
+        """Draw subsets of given sizes exactly uniformly, packed.
+
+        Of few items, all subsets stand in a table. Small subsets get their members at uniform
+        places until they have their size. Others begin as independent bits of the same probability;
+        those with a number of members that the last items can make up for are kept, as often as
+        these have such subsets (`_finished`). Where that is rare, members are added at (or removed
+        from) uniform places instead, one after the other, until a subset has its size. Either way
+        the draw has the same law after any permutation of the items that it began with, and so
+        have those that are alike in what was done: all subsets of a size are equally likely.
+
+        Parameters
+        ----------
+        sizes : ndarray of shape (n,)
+            Number of members of each subset.
+        n_items : int
+            Number of items to choose from.
+        n_bytes : int
+            Number of bytes of a row of the result, at least ``n_items / 8``.
+
+        Returns
+        -------
+        ndarray of shape (n, n_bytes)
+            uint8: a bit for each item, the highest bit of a byte first; the others are 0.
+        """
+        n, n_members = len(sizes), int(sizes.sum())
+        if n_items <= _LISTED_ITEMS:
+            bits = np.zeros((n, n_bytes), dtype=np.uint8)
+            bits[:, :2] = self._listed_subsets(sizes, n_items)[:, :n_bytes]
+            return bits
+        if n_members * _SMALL_SUBSET <= n * n_items:
+            return np.packbits(self._placed(sizes, n_items, 8 * n_bytes), axis=1)
+        bits = np.zeros((n, n_bytes), dtype=np.uint8)
+        open_rows = []
+        for size in np.flatnonzero(np.bincount(sizes)):
+            rows, start = np.flatnonzero(sizes == size), best_start(n_items, int(size))
+            if start.is_kept < _LEAST_KEPT:
+                open_rows.append(rows)
+            else:
+                whole = -(-n_items // 8)
+                bits[rows, :whole] = self._finished(start, int(size), len(rows))
+        if open_rows:
+            rows = np.concatenate(open_rows)
+            bits[rows] = self._repaired(sizes[rows], n_items, n_bytes)
+        return bits
+
+    def _listed_subsets(self, sizes, n_items):
+        """Draw subsets of few items, by their number among all of their size.
+
+        Shapes: sizes (n,) -> (n, 2), packed bits.
+        """
+        table = subset_table(n_items)
+        n_sets, limit = table.n_sets.take(sizes), table.limits.take(sizes)
+        # A word times the number of sets, over 2**32, is a uniform number if the word is drawn
+        # again where the rest is below 2**32 modulo that number (Lemire 2019,
+        # doi:10.1145/3230636).
+        words = self.bytes(4 * len(sizes)).view("<u4") * n_sets
+        while (again := np.flatnonzero(words.astype(np.uint32) < limit)).size:
+            words[again] = self.bytes(4 * again.size).view("<u4") * n_sets[again]
+        numbers = (words >> np.uint64(32)).view(np.int64) + table.starts.take(sizes)
+        return table.sets.take(numbers).view(np.uint8).reshape(-1, 2)
+
+    def _finished(self, start, size, n):
+        """Draw subsets of one size: the first items by independent coins, the last ones to fit.
+
+        Given the first items, the last ones have as many subsets of the size that is left as
+        `Start.chances` says, weighed by how likely independent coins would make each. Drawn with
+        this chance, all subsets of the size are equally likely.
+        Shapes: -> (n, n_bytes), packed bits.
+        """
+        first, n_missing = start.n_first // 8, n
+        found, left = [], []
+        while n_missing:
+            n_tried = int(n_missing / start.is_kept * 1.02) + 16
+            bits = self._sixteenths(start.sixteenths, n_tried, -(-first // 8) * 8)
+            bits[:, first:] = 0
+            n_members = count_members(bits)
+            is_kept = self.bytes(8 * n_tried).view("<u8") < start.chances.take(n_members)
+            kept = np.flatnonzero(is_kept)[:n_missing]
+            found.append(bits.take(kept, axis=0)[:, :first])
+            left.append(size - n_members[kept])
+            n_missing -= len(kept)
+        last = self._listed_subsets(np.concatenate(left), start.n_last)
+        return np.concatenate([np.concatenate(found), last], axis=1)
+
+    def _placed(self, sizes, n_items, n_columns):
+        """Add members at uniform places until each subset has its size.
+
+        Shapes: sizes (n,) -> (n, n_columns), booleans.
+        """
+        n = len(sizes)
         bits = np.zeros((n, n_columns), dtype=bool)
         flat, missing = bits.reshape(-1), np.array(sizes, dtype=np.int64)
         small = np.int32 if bits.size < 1 << 31 else np.int64  # half as much to sort
@@ -331,29 +420,8 @@ class Coins:
             active = active[missing[active] > 0]
         return bits
 
-    def packed_subsets(self, sizes: np.ndarray, n_items: int, n_bytes: int) -> np.ndarray:
-        """Draw subsets of given sizes exactly uniformly, for sets of many of the items.
-
-        First each item is a member or not by independent bits of the same probability. Then
-        members are added at (or removed from) uniform places, one after the other, until a subset
-        has its size. What is drawn has the same law after any permutation of the items, and what is
-        done with it depends on numbers of members and not on which items they are. So the result
-        has the same law after any permutation: all subsets of a size are equally likely.
-
-        Parameters
-        ----------
-        sizes : ndarray of shape (n,)
-            Number of members of each subset.
-        n_items : int
-            Number of items to choose from.
-        n_bytes : int
-            Number of bytes of a row of the result, at least ``n_items / 8``.
-
-        Returns
-        -------
-        ndarray of shape (n, n_bytes)
-            uint8: a bit for each item, the highest bit of a byte first; the others are 0.
-        """
+    def _repaired(self, sizes, n_items, n_bytes):
+        """Draw independent bits, and change some of them until each subset has its size."""
         n, whole = len(sizes), -(-n_items // 8)
         rate = int(sizes.sum()) / max(n * n_items, 1)
         if n_items > _MANY_ITEMS:  # only the spread of the numbers of members is left to repair
@@ -397,7 +465,7 @@ def _cheapest_start(rate: float, n_items: int) -> int:
     # Any share would do. Four random bits an item cost about as much as a place to try.
 
     def cost(sixteenths):
-        share, n_digits = sixteenths / 16, len(f"{sixteenths:04b}".rstrip("0"))
+        share, n_digits = sixteenths / 16, _n_digits(sixteenths)
         spread = math.sqrt(n_items * share * (1 - share))
         z = n_items * (rate - share) / spread
         # The expectation of what a normal variable lacks, and that of what it has too much.
@@ -409,9 +477,71 @@ def _cheapest_start(rate: float, n_items: int) -> int:
     return min(range(1, 16), key=cost)
 
 
+class SubsetTable(NamedTuple):
+    """All subsets of a few items by their size, as packed bits of two bytes."""
+
+    sets: np.ndarray  # (2**n_items,), the smallest ones first; both bytes as one number
+    starts: np.ndarray  # (n_items + 1,): where those of a size begin
+    n_sets: np.ndarray  # (n_items + 1,): how many there are
+    limits: np.ndarray  # (n_items + 1,): 2**32 modulo their number
+
+
+@lru_cache(maxsize=_LISTED_ITEMS)
+def subset_table(n_items: int) -> SubsetTable:
+    """Return the table of all subsets of a few items."""
+    sets = np.arange(1 << n_items, dtype=np.uint32)
+    sets = sets[np.argsort(np.bitwise_count(sets), kind="stable")]
+    packed = (sets << (16 - n_items)).astype(">u2").view(np.uint16)
+    n_sets = np.array([math.comb(n_items, size) for size in range(n_items + 1)])
+    starts = np.cumsum(n_sets) - n_sets
+    return SubsetTable(packed, starts, n_sets.astype(np.uint64), (1 << 32) % n_sets)
+
+
+class Start(NamedTuple):
+    """How subsets of one size begin: with independent coins for all but the last few items."""
+
+    sixteenths: int  # the probability of each coin
+    n_first: int  # items, whole bytes of them
+    n_last: int  # items, 9 to 16
+    chances: np.ndarray  # (n_first + 1,): over 2**64, of what has so many members to be kept
+    is_kept: float  # the share of all that is kept
+
+
+@lru_cache(maxsize=1 << 10)
+def best_start(n_items: int, size: int) -> Start:
+    """Return the start that takes the fewest random bits to draw a subset of this size."""
+    n_last = (n_items - 9) % 8 + 9
+    n_first = n_items - n_last
+
+    def start(sixteenths):
+        # As coins over 16 the subsets of the last items are whole numbers below 16**16.
+        chances = [0] * (n_first + 1)
+        for left in range(max(size - n_first, 0), min(n_last, size) + 1):
+            others = (16 - sixteenths) ** (n_last - left)
+            chances[size - left] = math.comb(n_last, left) * sixteenths**left * others
+        factor = (TWO_64 - 1) // max(chances)
+        # All subsets of the size together, times the factor.
+        share = sixteenths**size * (16 - sixteenths) ** (n_items - size) * math.comb(n_items, size)
+        kept = float(Fraction(share * factor, 16**n_first * TWO_64))
+        exact = np.array([factor * chance for chance in chances], dtype=np.uint64)
+        return Start(sixteenths, n_first, n_last, exact, kept)
+
+    return max(map(start, range(1, 16)), key=lambda s: s.is_kept / _n_digits(s.sixteenths))
+
+
+def _n_digits(sixteenths: int) -> int:
+    """Return how many random bits decide a coin of this probability."""
+    return len(f"{sixteenths:04b}".rstrip("0"))
+
+
 def count_members(packed: np.ndarray) -> np.ndarray:
     """Count the ones in each row of packed bits, of shape (n, n_bytes)."""
     words = packed if packed.shape[1] % 8 else np.ascontiguousarray(packed).view(np.uint64)
+    if words.shape[1] <= _FEW_ENDS:  # quicker than sums of short rows
+        result = np.zeros(len(words), dtype=np.int64)
+        for word in words.T:
+            result += np.bitwise_count(word)
+        return result
     return np.bitwise_count(words).sum(axis=1, dtype=np.int64)
 
 

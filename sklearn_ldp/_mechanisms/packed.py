@@ -10,6 +10,8 @@ from .mechanism import are_below, expect
 _CACHE_BYTES = 1 << 19  # packed bits that are added up at a time
 # Bytes of a row that are added up at a time: 2**9 to 2**12 are equally quick (2026-11-25).
 _WIDEST = 1 << 10
+_NARROW = 16  # bytes of a row up to which it is quicker to count the values of each (2026-11-26)
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).T.astype(np.int64)
 _FEW_ROWS = 64  # are unpacked: 48 to 96 are equally quick (2026-11-25)
 
 
@@ -52,6 +54,8 @@ def count_packed_bits(packed: np.ndarray) -> np.ndarray:
     # piece, as many rows at a time leave fewer to unpack.
     # Shapes: packed (n, n_bytes) -> (8 * n_bytes,).
     n_bytes = packed.shape[1]
+    if n_bytes <= _NARROW:
+        return np.concatenate([_BITS @ np.bincount(column, minlength=256) for column in packed.T])
     total = np.zeros(8 * n_bytes, dtype=np.int64)
     for first in range(0, n_bytes, _WIDEST):
         piece = packed[:, first : first + _WIDEST]

@@ -156,13 +156,14 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel):
         return tallies[:, : self.n_categories]
 
     def sided(self, codes, coins):
-        drawn, meets = self._drawn(codes, coins)
-        return (drawn if self.is_packed else self._listed(drawn)), meets
-
-    def draw(self, codes, coins):
-        return self._drawn(codes, coins)[0]
+        drawn, meets = self._drawn_sets(codes, coins)
+        return self._reports(drawn), meets
 
     def _drawn(self, codes, coins):
+        return self._drawn_sets(codes, coins)[0]
+
+    def _drawn_sets(self, codes, coins):
+        """Draw packed sets, and whether each meets its user's items."""
         n, d, m, k = len(codes), self.n_categories, self.max_items, self.size
         slots = self.slots(codes, coins)
         first = coins.choice(self.bounds, n)
@@ -176,22 +177,12 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel):
             n_taken += in_order[:, i]
         taken = np.take_along_axis(in_order, (np.arange(m) - turn[:, None]) % m, axis=1)
         # Slots and their items change places in a uniform subset of all that are no slots.
-        rows, is_packed = np.arange(n), self.is_packed
-        if is_packed:
-            bits = coins.packed_subsets(k - n_taken, d, self._n_bytes)
-        else:
-            bits = coins.subsets(k - n_taken, d, d + m)
+        bits = coins.packed_subsets(k - n_taken, d, self._n_bytes)
         for i in range(m):
             own, place = taken[:, i], np.full(n, d + i)
             item = np.where(slots[:, i] > 0, slots[:, i].astype(np.int64) - 1, place)
-            if is_packed:
-                before = set_packed_bits(bits, item, own) > 0
-                is_dummy = item == place
-                set_packed_bits(bits, place, np.where(is_dummy, own, before))
-            else:
-                before = bits[rows, item]
-                bits[rows, place] = before
-                bits[rows, item] = own
+            before = set_packed_bits(bits, item, own) > 0
+            set_packed_bits(bits, place, np.where(item == place, own, before))
         return bits, first < m
 
 

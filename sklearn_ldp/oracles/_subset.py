@@ -22,7 +22,6 @@ from .._mechanisms.coins import (
 from .._mechanisms.laws import (
     JointSupport,
     choice_entropy,
-    count_bits,
     fixed_size,
 )
 from .._mechanisms.mechanism import ReportField, are_below, bits_for, counted_by_group, expect
@@ -243,8 +242,7 @@ class SubsetChannel(Channel):
         return fixed_size(self.size, self.n_places)
 
     def privatize(self, codes, coins):
-        drawn = self.draw(codes, coins)
-        return drawn if self.is_packed else self._listed(drawn)
+        return self._reports(self._drawn(codes, coins))
 
     def lists(self, reports: np.ndarray) -> np.ndarray:
         """Return the codes in each report, of shape (n, size), in rising order."""
@@ -269,16 +267,28 @@ class SubsetChannel(Channel):
         return np.min_scalar_type(self.n_places - 1)
 
     def draw(self, codes, coins):
+        return self._for_sums(self._drawn(codes, coins))
+
+    def _reports(self, packed):
+        """Write sets as reports."""
+        if self.is_packed:
+            return packed
+        return self._listed(np.unpackbits(packed, axis=1, count=self.n_places))
+
+    def _for_sums(self, packed):
+        """Mark packed sets that are no reports, as these are lists."""
+        return packed if self.is_packed else packed.view(self._unlisted)
+
+    @cached_property
+    def _unlisted(self):
+        return np.dtype([("bits", np.uint8, self._n_bytes)])
+
+    def _drawn(self, codes, coins):
+        """Draw the sets as packed bits, of shape (n, n_bytes)."""
         n, d = len(codes), self.n_places
         holds_own = coins.bernoulli(self.threshold, n)
-        rows, sizes = np.arange(n), self.size - holds_own
         # The other codes are numbered 0 .. d-2: d-1 takes the place of the user's own code.
-        if not self.is_packed:
-            bits = coins.subsets(sizes, d - 1, d)
-            bits[rows, d - 1] = bits[rows, codes]
-            bits[rows, codes] = holds_own
-            return bits
-        packed = coins.packed_subsets(sizes, d - 1, self._n_bytes)
+        packed = coins.packed_subsets(self.size - holds_own, d - 1, self._n_bytes)
         was_member = set_packed_bits(packed, codes, holds_own)
         packed[:, -1] |= np.where(was_member, 128 >> (d - 1 & 7), 0).astype(np.uint8)
         return packed
@@ -323,8 +333,8 @@ class SubsetChannel(Channel):
     def count_support(self, reports):
         if self.is_packed:
             return count_packed_bits(reports)[: self.n_places]
-        if reports.dtype == bool:  # as `draw` makes them
-            return count_bits(reports.view(np.uint8))
+        if reports.dtype == self._unlisted:  # as `draw` makes them
+            return count_packed_bits(reports["bits"][:, 0])[: self.n_places]
         return np.bincount(reports.ravel(), minlength=self.n_places)
 
     def tally_each(self, reports, groups):

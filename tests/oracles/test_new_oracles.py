@@ -5,6 +5,7 @@ Then what holds for every oracle: reports add up in any order and any split.
 
 import hashlib
 from contextlib import suppress
+from fractions import Fraction
 from itertools import combinations, pairwise, product
 from math import comb
 
@@ -18,7 +19,8 @@ from scipy.linalg import hadamard
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, ProjectiveGeometryResponse, SubsetSelection
-from sklearn_ldp._mechanisms.coins import Coins, SeededCoins
+from sklearn_ldp._mechanisms.coins import Coins, SeededCoins, best_start, subset_table
+from sklearn_ldp._mechanisms.counts import can_wait
 from sklearn_ldp._numerics.transforms import walsh_hadamard
 
 TWO_64 = 1 << 64
@@ -259,7 +261,7 @@ def test_place_in_a_subset_says_nothing(seed):
     assert stats.chisquare([len(place), 0, 0], expected * len(place)).pvalue < 1e-9
 
 
-@pytest.mark.parametrize(("n_items", "size"), [(6, 1), (6, 3), (7, 5), (9, 0), (5, 5)])
+@pytest.mark.parametrize(("n_items", "size"), [(6, 1), (6, 3), (9, 0), (5, 5), (17, 2)])
 def test_coins_draw_uniform_subsets(n_items, size, seed):
     """Chi-square test at 1e-9 over all subsets of a size, drawn beside sizes that differ.
 
@@ -331,7 +333,7 @@ def test_law_of_repaired_subsets_is_uniform_by_enumeration(n_items, size):
     def repaired(mask, place):
         coins = _OneStep(mask, place)
         with suppress(StopIteration):
-            coins.packed_subsets(np.array([size]), n_items, 1)
+            coins._repaired(np.array([size]), n_items, 1)
         return tuple(np.unpackbits(coins.flat, count=n_items).astype(bool).tolist())
 
     def careless(mask, place):
@@ -344,6 +346,75 @@ def test_law_of_repaired_subsets_is_uniform_by_enumeration(n_items, size):
     law = _stationary(n_items, size, repaired)
     np.testing.assert_allclose(law, 1 / comb(n_items, size), rtol=1e-12)
     assert np.ptp(_stationary(n_items, size, careless)) > 0.01
+
+
+class _GivenWords(Coins):
+    """Coins that give the words that are listed, one after the other."""
+
+    def __init__(self, words):
+        self.words = np.array(words, dtype="<u4").view(np.uint8)
+
+    def bytes(self, n):
+        given, self.words = self.words[:n], self.words[n:]
+        return given
+
+
+@pytest.mark.parametrize("n_items", [1, 4, 9, 16])
+def test_law_of_listed_subsets_by_enumeration(n_items):
+    """Of all words of 32 bits, equally many stand for each subset, counted by their ends.
+
+    Negative control: with no word rejected, some subsets would have one word more.
+    """
+    table = subset_table(n_items)
+    bits = np.unpackbits(table.sets.view(np.uint8).reshape(-1, 2), axis=1)
+    assert len({row.tobytes() for row in bits}) == 2**n_items
+    assert not bits[:, n_items:].any()
+
+    def words_of_each(n_sets, limit):
+        ends = [-((number << 32) // -n_sets) for number in range(n_sets + 1)]
+        first = [-(((number << 32) + limit) // -n_sets) for number in range(n_sets)]
+        return np.array(ends[1:]) - first
+
+    for size, (start, n_sets, limit) in enumerate(
+        zip(table.starts, map(int, table.n_sets), map(int, table.limits), strict=True)
+    ):
+        assert n_sets == comb(n_items, size)
+        assert (bits[start : start + n_sets].sum(axis=1) == size).all()
+        assert len(set(words_of_each(n_sets, limit))) == 1
+        if limit:
+            assert len(set(words_of_each(n_sets, 0))) == 2
+            # The first word, whose rest is 0, is rejected; the next two are not.
+            coins = _GivenWords([0, 2**32 - 1, 2**32 // n_sets + 2])
+            second, last = coins._listed_subsets(np.array([size, size]), n_items)
+            assert last.tobytes() == table.sets[start + n_sets - 1].tobytes()
+            assert second.tobytes() == table.sets[start + 1].tobytes()
+
+
+@pytest.mark.parametrize("n_items", [17, 24, 25, 99, 255])
+def test_law_of_finished_subsets_by_enumeration(n_items):
+    """The exact probability of a subset is the same however many of its members come first.
+
+    Negative control: with the chances of subsets that are larger by one, it is not.
+    """
+    for size in {1, 2, n_items // 4, n_items // 2, n_items - 2, n_items - 1}:
+        start = best_start(n_items, size)
+        assert start.n_first % 8 == 0
+        assert start.n_first + start.n_last == n_items
+
+        def laws(chances, size=size, start=start):
+            s = start.sixteenths
+            for first, chance in enumerate(map(int, chances)):
+                if 0 <= size - first <= start.n_last and first <= start.n_first:
+                    coins = s**first * (16 - s) ** (start.n_first - first)
+                    kept = Fraction(coins * chance, 16**start.n_first * TWO_64)
+                    yield kept / comb(start.n_last, size - first), comb(start.n_first, first) * kept
+
+        each, shares = zip(*laws(start.chances), strict=True)
+        assert len(set(each)) == 1
+        assert start.is_kept == pytest.approx(float(sum(shares)))
+        assert each[0] * comb(n_items, size) == sum(shares)
+        wrong = best_start(n_items, size + 1 if size < n_items - 1 else size - 1).chances
+        assert len({law for law, _ in laws(wrong)}) > 1
 
 
 @pytest.mark.parametrize(
@@ -479,7 +550,7 @@ def test_subsets_of_as_many_users_as_there_may_be(d):
 def test_a_seed_draws_the_sets_that_it_always_drew():
     """Faster draws must not change what studies report without anybody's notice.
 
-    Sets of less than a sixteenth of the categories are drawn as in the first version.
+    Sets of less than a sixteenth of more than 17 categories are drawn as in the first version.
     """
     small, large, packed = (hashlib.sha256() for _ in range(3))
     for d in (2, 3, 13, 64, 1000):
@@ -492,13 +563,14 @@ def test_a_seed_draws_the_sets_that_it_always_drew():
                 kind = small if reports.shape[1] * 16 < d - 1 else large
                 kind.update(reports.astype("<i8").tobytes())
     drawn = [one.hexdigest()[:16] for one in (small, large, packed)]
-    assert drawn == ["763411acca97a26c", "7fb4534dc9436134", "f6e525b5605b29d3"]
+    assert drawn == ["763411acca97a26c", "729a703fdb6e977e", "d7865b5872288415"]
 
 
 def test_sets_are_added_up_without_being_written_down():
     channel = SubsetSelection(1.0, categories=30).channel()
     codes = np.arange(700) % 30
-    bits, sets = (f(codes, seeded_coins(0)) for f in (channel.draw, channel.privatize))
-    assert bits.dtype == bool
+    drawn, sets = (f(codes, seeded_coins(0)) for f in (channel.draw, channel.privatize))
+    assert not can_wait(drawn)  # beside lists
+    bits = np.unpackbits(drawn["bits"][:, 0], axis=1)
     np.testing.assert_array_equal(np.nonzero(bits)[1].reshape(sets.shape), sets)
-    np.testing.assert_array_equal(channel.tally(bits), channel.tally(sets))
+    np.testing.assert_array_equal(channel.tally(drawn), channel.tally(sets))
