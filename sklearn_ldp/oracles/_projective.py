@@ -230,11 +230,36 @@ class ProjectiveChannel(IndexChannel):
         missing = self.field.subtract(product, self._product(u, v))
         return u + self.field.multiply(missing, inverse) * place
 
+    def privatize(self, codes, coins):
+        if len(codes) >= self.n_categories * self.n_reports:
+            _ = self._listed  # a table is quicker from now on, and costs no more than these users
+        return super().privatize(codes, coins)
+
+    @cached_property
+    def _listed(self):
+        """Numbers of all points for each category in turn, the orthogonal ones first."""
+        codes = np.arange(self.n_categories)[:, None]
+        sets = [(self._orthogonal, self.n_inside), (self._others, self.n_reports - self.n_inside)]
+        rows = [f(*map(np.ravel, np.broadcast_arrays(codes, np.arange(n)))) for f, n in sets]
+        table = np.concatenate([x.reshape(len(codes), -1) for x in rows], axis=1)
+        return table.astype(np.min_scalar_type(self.n_reports - 1)).ravel()
+
     def _inside(self, codes, index):
+        if "_listed" in vars(self):
+            return self._listed.take(codes.astype(np.int64) * self.n_reports + index)
+        return self._orthogonal(codes, index)
+
+    def _outside(self, codes, index):
+        if "_listed" in vars(self):
+            index = index + self.n_inside
+            return self._listed.take(codes.astype(np.int64) * self.n_reports + index)
+        return self._others(codes, index)
+
+    def _orthogonal(self, codes, index):
         """Return the index-th point u with <u, v> = 0."""
         return self._points(self._solved(codes, self._vectors(index)[0], np.zeros_like(index)))
 
-    def _outside(self, codes, index):
+    def _others(self, codes, index):
         """Return the index-th point u with <u, v> not 0."""
         # Such points lead with u_l, or with a digit above it. In the second case the
         # product may be any number but 0, and takes the place of the leading 1 in the

@@ -547,6 +547,22 @@ def test_subsets_of_as_many_users_as_there_may_be(d):
     assert 0.1 < np.abs(z).max() < 7
 
 
+@pytest.mark.parametrize("d", [2, 5, 30])
+def test_points_of_many_users_are_looked_up(d):
+    """The points are the same, whatever the codes' type; one user's cost no table."""
+    oracle = ProjectiveGeometryResponse(1.0, categories=d)
+    slow, quick = oracle.channel(), ProjectiveGeometryResponse(1.0, categories=d).channel()
+    n_outside = quick.n_reports - quick.n_inside
+    codes = np.repeat(np.arange(d, dtype=np.uint8), 500)
+    slow.privatize(codes[:3], seeded_coins(0))
+    quick.privatize(np.tile(codes, 100), seeded_coins(0))
+    assert ("_listed" in vars(slow), "_listed" in vars(quick)) == (False, True)
+    for points, n in (("_inside", quick.n_inside), ("_outside", n_outside)):
+        index = np.resize(np.arange(n), len(codes))
+        expected = getattr(slow, points)(codes.astype(np.int64), index)
+        np.testing.assert_array_equal(getattr(quick, points)(codes, index), expected)
+
+
 def test_a_seed_draws_the_sets_that_it_always_drew():
     """Faster draws must not change what studies report without anybody's notice.
 
