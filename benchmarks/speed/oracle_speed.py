@@ -10,6 +10,10 @@ Other packages are timed in the same run if ``--peers-python`` names an interpre
     python -m venv peers
     peers/bin/pip install -r benchmarks/peers.txt
     python -m benchmarks.speed.oracle_speed --peers-python peers/bin/python
+
+With ``--limits``, it prints instead what a fit of a million users takes over small domains, in CPU
+time: nanoseconds a user, as a multiple of GRR's, and of what cannot be spared, which is the entropy
+of the reports at the speed of secure coins, and one pass over codes and reports.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import csv
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -28,12 +33,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import sklearn_ldp
+from sklearn_ldp._mechanisms.coins import SecureCoins
 from sklearn_ldp._utils.text import format_table
 from sklearn_ldp.datasets import make_zipf
 
 from .._command import command
 from ._contest import ORACLES, PEERS, race
 from .main_job import best_time, squared_z
+from .postprocessor_speed import seconds
 
 # Users, categories, and the oracles to time at this size.
 SIZES = [
@@ -87,6 +94,9 @@ class Timing:
 def main() -> None:
     """Measure and print everything."""
     arguments = _parse_arguments()
+    if arguments.limits:
+        print(limits_table(arguments.epsilon))
+        return
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the processes it starts inherit it
     with threadpool_limits(limits=1):
         print(
@@ -109,6 +119,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--peers-python", metavar="PATH", help="interpreter with the other packages"
     )
+    parser.add_argument("--limits", action="store_true", help="small domains, and their limits")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write all timings there too")
     return parser.parse_args()
 
@@ -132,6 +143,28 @@ def time_ours(epsilon: float) -> Iterator[Timing]:
                 error = float(squared_z(oracle.estimate_, frequencies).mean())
                 peak = peak_memory(name, n, d, epsilon, seed)
                 yield Timing("sklearn_ldp", name, n, d, randomness, seconds, n, peak, error)
+
+
+def limits_table(epsilon: float, n_samples: int = 1_000_000) -> str:
+    """Return what a fit takes by oracle and number of categories."""
+
+    def nanoseconds(work):
+        return 1e9 * seconds(work, clock=time.process_time) / n_samples
+
+    coins, rows = SecureCoins(), []
+    a_byte = nanoseconds(lambda: coins.bytes(n_samples << 4)) / 16
+    for d in (2, 5, 16, 40, 100, 1024):
+        codes, of_grr = np.resize(np.arange(d), n_samples), float("nan")
+        a_pass = nanoseconds(codes.copy)
+        for name in ("GRR", "HadamardResponse", "ProjectiveGeometryResponse", "SubsetSelection"):
+            oracle = getattr(sklearn_ldp, name)(epsilon, categories=d)
+            took = nanoseconds(partial(oracle.fit, codes))
+            of_grr = took if name == "GRR" else of_grr
+            least = oracle.channel().report_entropy() / 8 * a_byte + a_pass
+            rows.append(
+                [str(d), name, f"{took:.0f}", f"{took / of_grr:.1f}", f"{took / least:.0f}"]
+            )
+    return format_table(["categories", "oracle", "ns a user", "times GRR", "times the limit"], rows)
 
 
 def peak_memory(name: str, n: int, d: int, epsilon: float, seed: int | None) -> float:

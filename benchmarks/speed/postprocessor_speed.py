@@ -19,6 +19,7 @@ from sklearn_ldp import (
     GRR,
     NPMLE,
     OLH,
+    Calibrate,
     Consistent,
     EmpiricalBayes,
     HadamardResponse,
@@ -91,6 +92,15 @@ def long_work() -> None:
     tables = MarginalOracle(4.0, domains=domains, random_state=0).fit_transform(users)
     took = seconds(lambda: Consistent().fit(tables), clock=time.process_time)
     print(f"\nConsistent, {len(tables)} tables of 4 x 4 cells: CPU s {took:.2f}")
+    counts = make_zipf(100_000, 1000, exponent=1.1, return_counts=True, random_state=0)
+    print("\nrows of 1,000 categories: CPU ms a row, of 100 rows, and of one")
+    for posterior in (Calibrate(), Calibrate("poisson"), NPMLE(), EmpiricalBayes()):
+        each = []
+        for n_rows in (100, 1):
+            rows = OLH(categories=1000, random_state=0).simulate(counts, n_rows)
+            took = seconds(lambda p=posterior, r=rows: p.fit(r), clock=time.process_time)
+            each.append(f"{1e3 * took / n_rows:8.2f}")
+        print(f"  {posterior!s:24}", *each, flush=True)
     print("\nshare of a search's CPU time outside of its tasks, and what two workers gain at most")
     for d in (1024, 42_178):
         counts = make_zipf(1_000_000, d, return_counts=True, random_state=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.polynomial.chebyshev import Chebyshev, chebpts1
 from scipy import stats
 from scipy.optimize import brentq, minimize, root
 from scipy.sparse import csr_array
-from scipy.special import gammaln
+from scipy.special import exprel, gammaln
 
 from .._numerics.posterior import Cells, CountPrior, Posterior, prior_moments
 
@@ -37,6 +36,15 @@ class PowerLaw:
             lambda k: -exponent * np.log(k), 1, int(n_samples), steepness=float(exponent)
         )
 
+    def log_total(self, theta, n_samples):
+        """Return the log of the sum of all masses, by Euler and Maclaurin from 1,000 on."""
+        (a,), first, last = theta, float(min(n_samples, 1000)), float(n_samples)
+        log_ratio = np.log(last / first)
+        integral = first ** (1 - a) * log_ratio * exprel((1 - a) * log_ratio)
+        ends, slopes = (last**p - first**p for p in (-a, -a - 1))
+        rest = integral + ends / 2 - a * slopes / 12
+        return np.log(np.sum(np.arange(1.0, first + 1) ** -a) + rest)
+
     def to_free(self, theta):
         return np.log(theta)
 
@@ -60,6 +68,10 @@ class Family:
 
     def prior(self, theta, n_samples):
         return CountPrior(lambda k: self.log_mass(k, *theta), 0, int(n_samples))
+
+    def log_total(self, theta, n_samples):
+        """Return the log of the sum of all masses."""
+        return prior_moments(self.prior(theta, n_samples))[2]
 
     # The last parameter is above 0, and a location is any number.
     def to_free(self, theta):
@@ -214,7 +226,7 @@ def _likelihood_loss(family, rows, std, n_samples):
         with np.errstate(all="ignore"):
             try:
                 theta = tuple(map(float, family.from_free(np.atleast_1d(free))))
-                log_total = _log_total(family, theta, n_samples)
+                log_total = family.log_total(theta, n_samples)
                 posterior = Posterior(family.prior(theta, n_samples), std, ends[0], ends[-1])
                 mean, _, log_density = posterior.moments(ends)
             except ValueError:
@@ -224,12 +236,6 @@ def _likelihood_loss(family, rows, std, n_samples):
         return np.where(np.isfinite(values), values, 1e30)
 
     return loss
-
-
-@lru_cache(maxsize=1024)  # the places on the grid of one parameter come back with every estimate
-def _log_total(family, theta, n_samples):
-    """Return the log of a prior's masses, all added up."""
-    return prior_moments(family.prior(theta, n_samples))[2]
 
 
 def _least_of_two(family, row, std, n_samples):

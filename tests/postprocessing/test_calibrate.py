@@ -462,3 +462,25 @@ def test_the_defaults_of_calibrate_and_power_are_those_of_their_papers():
     """They differ on purpose: see the docstrings."""
     assert Calibrate().fit_method == "mle"
     assert Power().fit_method == PowerNS().fit_method == "mean-variance"
+
+
+@pytest.mark.parametrize("exponent", [1e-6, 0.5, 1.0, 1.0000001, 2.0, 30.0])
+def test_masses_of_a_power_law_add_up(exponent):
+    """Against the plain sum."""
+    law = PowerLaw()
+    for n in (1, 999, 1000, 1001, 250_000):
+        expected = np.log(np.sum(np.arange(1.0, n + 1) ** -exponent))
+        assert law.log_total((exponent,), n) == pytest.approx(expected, rel=1e-11, abs=1e-11)
+
+
+def test_rows_are_fitted_as_each_alone():
+    """What rows share, the integrals, does not make one depend on the others by more than 1e-6."""
+    noise = NoiseModel(p=0.5, q=0.27, n_samples=20_000)
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet(np.full(200, 0.2), 3)
+    rows = truth + rng.normal(0, noise.std, truth.shape)
+    for prior in ("power-law", "poisson"):
+        together = Calibrate(prior, noise=noise).fit(rows)
+        for row, frequencies in zip(rows, together.frequencies_, strict=True):
+            alone = Calibrate(prior, noise=noise).fit(row[None]).frequencies_
+            np.testing.assert_allclose(alone, frequencies, rtol=0, atol=1e-6)
