@@ -89,7 +89,7 @@ class Aggregator:
     and is counted once, however often it is sent. A batch that the oracle's clients cannot have
     made is refused as a whole; it changes nothing except for an entry in the summary. The counts
     are exact integers that do not depend on the order of the batches. Several threads may share an
-    aggregator.
+    aggregator, in all that it does: no report of theirs is lost, or counted twice.
 
     Privacy: costs none.
 

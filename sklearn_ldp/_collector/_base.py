@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -36,7 +37,7 @@ from .._utils.privacy import (
 from .._utils.random import RandomState
 from .._utils.typing import Values
 from ._collected import OF_ONE_PARTY, Collected, lost_weights
-from ._kept import KeptProtocol
+from ._kept import KeptProtocol, lock_of
 
 _OF_SEARCH = (
     " In a search shuffle the users (cv=KFold(shuffle=True)), as sorted ones differ, and choose "
@@ -242,8 +243,7 @@ class BaseCollector(  # type: ignore[call-arg]
         ValueError
             If `X` or `sample_weight` is malformed; the oracle then stays unchanged.
         """
-        X = read_once(X)
-        return self._collect(self._started(X), X, sample_weight, is_new=True)
+        return self._collect(read_once(X), sample_weight, is_new=True)
 
     def partial_fit(
         self, X: Values, y: object = None, sample_weight: ArrayLike | None = None
@@ -252,6 +252,11 @@ class BaseCollector(  # type: ignore[call-arg]
 
         Privacy: the same as for `fit`; the users should be new ones. With a seed, adding values in
         pieces gives the same result as adding them all at once.
+
+        Several threads may call `partial_fit`, :meth:`aggregate` and :meth:`merge` of one oracle at
+        the same time: each user counts once. A `fit` that ends meanwhile wins whole: it forgets
+        those whom calls that had begun before add. Processes need oracles of their own, and
+        `merge`.
 
         Parameters
         ----------
@@ -272,9 +277,7 @@ class BaseCollector(  # type: ignore[call-arg]
         ValueError
             As for `fit`; the oracle then stays unchanged.
         """
-        is_new, X = self._state is None, read_once(X)
-        state = self._started(X) if is_new else self._continued()
-        return self._collect(state, X, sample_weight, is_new=is_new)
+        return self._collect(read_once(X), sample_weight, is_new=False)
 
     def aggregate(self, reports: ArrayLike) -> Self:
         """Add a batch of reports to the collection, which costs no privacy.
@@ -305,8 +308,9 @@ class BaseCollector(  # type: ignore[call-arg]
             If a report cannot come from this oracle, or the reports are of another protocol; the
             whole batch is then refused.
         """
-        self._state = self._continued().with_reports(reports, None, self.n_jobs)
-        return self
+        return self._add(
+            self._continued, lambda state: state.with_reports(reports, None, self.n_jobs)
+        )
 
     def merge(self, other: BaseCollector[Any]) -> Self:
         """Add what another server of the same collection has aggregated.
@@ -336,8 +340,7 @@ class BaseCollector(  # type: ignore[call-arg]
                 f"{self._name}.merge needs another {self._name}, got {type(other).__name__}."
             )
         theirs = other._fitted("reports to merge")
-        self._state = self._continued().merged(theirs)
-        return self
+        return self._add(self._continued, lambda state: state.merged(theirs))
 
     def fit_transform(
         self, X: Values, y: object = None, sample_weight: ArrayLike | None = None
@@ -423,7 +426,7 @@ class BaseCollector(  # type: ignore[call-arg]
     def _other_users(self, X: Values, sample_weight: ArrayLike | None, needs: str) -> Collected:
         """Collect from other users than those in `fit`, without changing what is fitted."""
         self._fitted(needs)
-        state = self._continued()
+        state = self._continued(self._state)
         if text := lost_weights(state, sample_weight):
             warnings.warn(text, UserWarning, stacklevel=3)
         state = state.emptied()
@@ -601,9 +604,8 @@ class BaseCollector(  # type: ignore[call-arg]
             is_learned=is_learned,
         )
 
-    def _continued(self) -> Collected:
+    def _continued(self, state: Collected | None) -> Collected:
         """Return the collection to add to, which must agree with the current parameters."""
-        state = self._state
         if state is None:
             return self._started()
         parameters = self.get_params(deep=False)
@@ -616,26 +618,64 @@ class BaseCollector(  # type: ignore[call-arg]
             )
         return state
 
-    def _collect(
-        self, state: Collected, X: Any, sample_weight: ArrayLike | None, *, is_new: bool
-    ) -> Self:
+    def _collect(self, X: Any, sample_weight: ArrayLike | None, *, is_new: bool) -> Self:
         """Add rows to a collection: first all checks, then the work, then the new state."""
         if self.input == "reports":
-            self._state = state.with_reports(X, sample_weight, self.n_jobs)
-            return self
-        columns = state.protocol.domain.columns_of(X, self._name)
-        resets = is_new or not hasattr(self, "n_features_in_")
-        if not resets:
-            self._check_features(X, len(columns), reset=False)
-        codes = state.protocol.domain.encode_columns(columns, self._name)
-        state = state.with_values(codes, sample_weight, self.n_jobs)
-        if resets:
-            self._check_features(X, len(columns), reset=True)
-        clipped = state.protocol.domain.n_clipped(columns)
-        if clipped is not None:
-            self.n_clipped_ = clipped + (0 if is_new else getattr(self, "n_clipped_", 0))
-        self._state = state
-        return self
+            return self._add(
+                lambda before: self._started() if is_new else self._continued(before),
+                lambda state: state.with_reports(X, sample_weight, self.n_jobs),
+                is_new=is_new,
+            )
+        columns: list[Any] = []
+
+        def begin(before: Collected | None) -> Collected:
+            return self._started(X) if is_new or before is None else self._continued(before)
+
+        def work(state: Collected) -> Collected:
+            columns[:] = state.protocol.domain.columns_of(X, self._name)
+            if not is_new and hasattr(self, "n_features_in_"):
+                self._check_features(X, len(columns), reset=False)
+            codes = state.protocol.domain.encode_columns(columns, self._name)
+            return state.with_values(codes, sample_weight, self.n_jobs)
+
+        def note(done: Collected, is_first: bool) -> None:
+            if is_first or not hasattr(self, "n_features_in_"):
+                self._check_features(X, len(columns), reset=True)
+            clipped = done.protocol.domain.n_clipped(columns)
+            if clipped is not None:
+                self.n_clipped_ = clipped + (0 if is_first else getattr(self, "n_clipped_", 0))
+
+        return self._add(begin, work, note, is_new=is_new)
+
+    def _add(
+        self,
+        begin: Callable[[Collected | None], Collected],
+        work: Callable[[Collected], Collected],
+        note: Callable[[Collected, bool], None] = lambda done, is_first: None,
+        *,
+        is_new: bool = False,
+    ) -> Self:
+        """Work on a collection, and join what that adds to the newest one under a lock.
+
+        The coins of a seed have places: then nobody else may work meanwhile.
+        """
+        draws_in_order = self.random_state is not None and self.input == "values"
+        with lock_of(self) if draws_in_order else nullcontext():
+            while True:
+                before = self._state
+                state = begin(before)
+                done = work(state)
+                with lock_of(self):
+                    newest = self._state
+                    if not is_new and newest is not before:
+                        if before is None:  # others have begun the collection: add to theirs
+                            continue
+                        if newest is None or newest.streams is not state.streams:
+                            return self  # a later fit has forgotten this collection
+                        done = newest.with_additions(state, done)
+                    note(done, is_new or before is None)
+                    self._state = done
+                    return self
 
     def _check_features(self, X: Any, n_features: int, *, reset: bool) -> None:
         """Record or check the number and the names of the columns, as scikit-learn does."""

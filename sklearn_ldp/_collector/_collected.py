@@ -194,6 +194,12 @@ class Collected(Uncached):
         is_weighted = self.is_weighted or other.is_weighted
         return replace(self, counts=self.counts + other.counts, is_weighted=is_weighted)
 
+    def with_additions(self, before: Collected, after: Collected) -> Collected:
+        """Return the collection with what another call has added between two states of it."""
+        counts = self.counts + (after.counts - before.counts)
+        check_total(counts.n_samples, f"The users of this {self.protocol.name}")
+        return replace(self, counts=counts, is_weighted=self.is_weighted or after.is_weighted)
+
     def _check_total(self, n_more: int) -> None:
         check_total(self.counts.n_samples + n_more, f"The users of this {self.protocol.name}")
 

@@ -1,10 +1,13 @@
-"""A protocol that is kept beside an oracle, with the parameters that it was made of."""
+"""What is kept beside an oracle: its lock, and its protocol with what that was made of."""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Mapping
 from numbers import Number
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -14,6 +17,27 @@ from ._collected import OF_ONE_PARTY
 
 _IMMUTABLE = (str, Number, type(None), Domain)
 _SIMPLE = {str, bytes, int, float, bool, tuple, type(None)}  # of a category; of columns a tuple
+
+# Beside the oracles, so that clones, copies and pickles have none of it.
+_LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_OF_LOCKS = threading.Lock()
+
+
+def lock_of(collector: Any) -> Any:
+    """Return the lock under which the state of an oracle or a survey is replaced."""
+    with _OF_LOCKS:
+        return _LOCKS.setdefault(collector, threading.RLock())
+
+
+def _forget_locks() -> None:
+    """Have no lock in a forked process that a thread of its parent has taken."""
+    global _OF_LOCKS
+    _OF_LOCKS = threading.Lock()
+    _LOCKS.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_locks)
 
 
 class KeptProtocol(NamedTuple):
@@ -34,7 +58,7 @@ class KeptProtocol(NamedTuple):
     def of(cls, attributes: Mapping[str, Any], protocol: Protocol) -> KeptProtocol | None:
         """The protocol with an oracle's parameters; None if one may change without a trace."""
         values = {}
-        for name, value in attributes.items():
+        for name, value in dict(attributes).items():  # others may add some meanwhile
             if name in OF_ONE_PARTY[:2] or name.startswith("_") or name.endswith("_"):
                 continue
             copy: Any = None

@@ -263,6 +263,9 @@ class Counts:
             waiting = more if waiting is None else waiting.with_blocks(more)
         return self._of(self.tally_size, self.sizes + other.sizes, settled, waiting)
 
+    def __sub__(self, other: Counts) -> Counts:
+        return Counts(self.tallies - other.tallies, self.sizes - other.sizes)
+
     def _held(self) -> tuple[np.ndarray | None, Waiting | None]:
         """The settled tallies and what waits; nothing does once the tallies have been read."""
         if "tallies" in self.__dict__:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, product
+from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -181,6 +183,7 @@ def collector_checks() -> list[Callable[[Any], None]]:
         check_histogram,
         check_pieces,
         check_pickle,
+        check_threads,
     ]
 
 
@@ -629,6 +632,46 @@ def check_pickle(oracle: Any) -> None:
     assert _same(server, twin), "a pickled server does not hold what it held"
     more, of_twin = server.partial_fit(values), twin.partial_fit(values)
     assert _same(more, of_twin), "a pickled server does not continue as the original does"
+
+
+class _Slow:
+    """Reports that another thread overtakes while they are read."""
+
+    def __init__(self, reports: np.ndarray, overtake: Callable[[], object]) -> None:
+        self._reports, self._overtake = reports, overtake
+        self._is_read = False
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if not self._is_read:
+            self._is_read = True
+            other = Thread(target=self._overtake)
+            other.start()
+            other.join(60)
+            assert not other.is_alive(), "a thread waits while another one reads reports"
+        return np.asarray(self._reports, dtype)
+
+
+def check_threads(oracle: Any) -> None:
+    """Assert that users whom other threads add meanwhile count, and that a later fit wins whole."""
+    values = _case(oracle).values
+    reports = np.asarray(_small(oracle).privatize(values))
+    one, whole = _small(oracle).aggregate(reports), _small(oracle).aggregate(reports)
+    for begun in (None, one):  # nothing was collected before, or something was
+        for add in ("aggregate", "merge"):
+            server = _small(oracle, random_state=None)
+            if begun is not None:
+                server.merge(begun)
+            added = {"aggregate": reports, "merge": one}[add]
+            server.aggregate(_Slow(reports, partial(getattr(server, add), added)))
+            expected = clone(whole).merge(whole).merge(one)
+            if begun is not None:
+                expected.merge(begun)
+            assert _same(server, expected), f"users are lost if another thread calls {add}"
+    server = _small(oracle, random_state=None).aggregate(reports)
+    server.aggregate(_Slow(reports, partial(server.fit, values)))
+    assert server.n_samples_seen_ == len(values), "a fit keeps what was collected before it"
+    server.aggregate(_Slow(reports, partial(server.partial_fit, values)))
+    assert server.n_samples_seen_ == 3 * len(values), "users of partial_fit are lost"
 
 
 # -- post-processors --------------------------------------------------------------------------

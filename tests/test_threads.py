@@ -1,0 +1,114 @@
+"""Several threads add to one collector: nobody is lost, whatever the order of their work.
+
+`check_threads` of the estimator checks lets one thread overtake another where users could be lost;
+here threads race, and Python changes between them as often as it can.
+"""
+
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from estimators import MEAN, ORACLES, SURVEYS, first_of_each
+from sklearn.base import clone
+
+from sklearn_ldp import OLH, ItemOracle, KeyValueOracle, PrivacyWarning, StringOracle
+from sklearn_ldp.collection import Aggregator
+
+VALUES = {
+    "categories": (list("abcde"), np.resize(list("abcde"), 1000)),
+    "domains": ({"x": 2, "y": 3}, np.resize([[0, 1], [1, 2], [1, 0]], (1000, 2))),
+    "bounds": ((0, 10), np.linspace(0, 10, 1000)),
+    "alphabet": ("abc", ["abc", "a", "cab", "bb"] * 250),
+}
+OTHERS = [
+    (ItemOracle(max_items=2), list("abc"), [["a", "b"], ["c"]] * 500),
+    (KeyValueOracle(max_items=2, bounds=(0, 1)), list("abc"), [{"a": 0.5, "b": 1}, {"c": 0}] * 500),
+]
+
+
+def _cases():
+    for oracle in [
+        *first_of_each(ORACLES),
+        MEAN,
+        *first_of_each(SURVEYS),
+        StringOracle(max_length=4),
+    ]:
+        name = next(name for name in reversed(VALUES) if name in oracle.get_params(deep=False))
+        domain, values = VALUES[name]
+        yield pytest.param(clone(oracle).set_params(**{name: domain}), values, id=repr(oracle))
+    for oracle, domain, values in OTHERS:
+        yield pytest.param(clone(oracle).set_params(categories=domain), values, id=repr(oracle))
+
+
+def race(add, batches, n_threads=4):
+    """Call `add` with each batch, from several threads that begin at the same time."""
+    begin, errors = threading.Barrier(n_threads), []
+
+    def work(mine):
+        begin.wait(60)
+        for batch in mine:
+            try:
+                add(batch)
+            except Exception as error:
+                errors.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(batches[k::n_threads],)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(300)
+    finally:
+        sys.setswitchinterval(interval)
+    assert not errors
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def _raced(oracle, values, method, random_state, n_batches):
+    server = clone(oracle).set_params(random_state=random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of seeds, and of domains that are learnt
+        reports = clone(oracle).set_params(random_state=0).privatize(values)
+        batch = {"partial_fit": values, "aggregate": reports, "merge": None}[method]
+        if batch is None:
+            batch = clone(oracle).aggregate(reports)
+        race(getattr(server, method), [batch] * n_batches)
+    return server
+
+
+@pytest.mark.parametrize("random_state", [None, 0])
+@pytest.mark.parametrize("method", ["partial_fit", "aggregate", "merge"])
+@pytest.mark.parametrize(("oracle", "values"), [*_cases()])
+def test_no_user_is_lost(oracle, values, method, random_state):
+    assert _raced(oracle, values, method, random_state, 8).n_samples_seen_ == 8000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["partial_fit", "aggregate", "merge"])
+@pytest.mark.parametrize(("oracle", "values"), [*_cases()])
+def test_nobody_of_forty_thousand_is_lost_in_twenty_runs(oracle, values, method):
+    for run in range(20):
+        raced = _raced(oracle, values, method, run % 2 or None, 40)
+        assert raced.n_samples_seen_ == 40_000
+
+
+def test_a_seed_that_threads_share_draws_all_its_coins_once():
+    """Batches are the same, so that their order is none; the sum is that of all at once."""
+    oracle = OLH(1.0, categories=16, random_state=0)
+    raced = _raced(oracle, np.arange(1024) % 16, "partial_fit", 0, 8)
+    whole = clone(oracle).fit(np.arange(8 * 1024) % 16)
+    np.testing.assert_array_equal(raced.support_counts_, whole.support_counts_)
+
+
+def test_an_aggregator_loses_nobody():
+    oracle = OLH(1.0, categories=16, random_state=np.random.default_rng(0))
+    with pytest.warns(PrivacyWarning, match="predictable"):
+        batches = [(oracle.privatize(np.arange(1000) % 16), f"batch {i}") for i in range(8)]
+    server = Aggregator(oracle)
+    race(lambda batch: server.add(*batch), batches)
+    assert server.n_samples == 8000
+    assert len(server.batches) == 8
