@@ -24,10 +24,10 @@ from .values import (
     as_vector,
     comparable,
     declared_levels,
+    in_one_form,
     is_missing,
     objects,
     sorted_values,
-    without_nan,
 )
 
 _MOST_NUMBERED = 10**8  # categories 0, 1, ..: they are listed in memory
@@ -78,6 +78,9 @@ class CategoryList(Uncached):
         codes = self.places(values)
         unknown = np.flatnonzero(codes < 0)
         if unknown.size:
+            types = values.dtype, self.categories.dtype
+            if types[0] != types[1] and types[0].kind == types[1].kind == "f":
+                where += f" (X is {types[0]}, the categories are {types[1]}: give both one dtype)"
             self._refuse(values[unknown[:1]].tolist()[0], int(unknown[0]), name, where)
         return codes
 
@@ -91,7 +94,7 @@ class CategoryList(Uncached):
         rows, code_of = values.tolist(), self._code_of
         codes = np.fromiter(map(code_of, rows), np.int64, len(rows))
         for i in np.flatnonzero(codes < 0):
-            codes[i] = code_of(without_nan(rows[i]))
+            codes[i] = code_of(in_one_form(rows[i]))
         return codes
 
     def _code_of(self, value: Any) -> int:
@@ -199,7 +202,9 @@ class BinList(CategoryList):
 
 
 def _as_float(value: Any) -> float:
-    """Return a number as a float: an integer beyond all floats is infinite."""
+    """Return a number as a float: an integer beyond all floats is infinite, an instant is none."""
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        raise TypeError
     try:
         return float(value)
     except OverflowError:

@@ -6,14 +6,15 @@ import hashlib
 import unicodedata
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import date, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from uuid import UUID
 
 import numpy as np
 
-from .values import is_missing
+from .values import is_missing, plain_instant
 
 _WITH_A_TEXT = (date, time, timedelta, Decimal, Fraction, UUID)  # datetime is a date
 
@@ -23,6 +24,9 @@ def canonical(value: object) -> bytes:
     # Equal for equal categories, on every machine and in every release.
     if type(value) is str and value.isascii():  # first, as most categories of long lists are
         return b"s" + value.encode()
+    value = plain_instant(value)
+    if isinstance(value, (np.datetime64, np.timedelta64)) and not np.isnat(value):
+        return b"x" + f"{type(value).__name__} {value}".encode()
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, tuple):
@@ -42,12 +46,17 @@ def canonical(value: object) -> bytes:
     if isinstance(value, (int, float)):
         # 1, 1.0 and True are one key of a dictionary, and one category.
         return b"i%d" % int(value)
+    if isinstance(value, Enum):
+        return b"x" + f"{type(value).__name__} {value.name}".encode()
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(UTC)
     if isinstance(value, _WITH_A_TEXT):
         return b"x" + f"{type(value).__name__} {value}".encode()
     raise TypeError(
         "Clients and servers can agree on categories that are strings, bytes, numbers, dates, "
-        f"UUIDs or tuples of those, got {type(value).__name__}: no other type has a form that is "
-        "the same on every machine. Use the categories' names."
+        "members of enumerations, UUIDs or tuples of those, got "
+        f"{type(value).__name__}: no other type has a form that is the same on every machine. Use "
+        "the categories' names."
     )
 
 

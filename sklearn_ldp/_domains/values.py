@@ -6,6 +6,8 @@ No element is converted: tuples stay whole, and 1 and "1" stay different.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from enum import Enum
 from numbers import Integral
 from typing import Any
 
@@ -50,12 +52,42 @@ def is_uniform(values: Sequence[Any]) -> bool:
 
 def exact_array(values: Any) -> np.ndarray:
     """Return any container as an array, of objects if NumPy's text would cut off a final NUL."""
+    if has_time_zone(values):  # which NumPy would drop
+        return objects(values.to_list() if hasattr(values, "to_list") else values.to_pylist())
     array = np.asarray(values)
+    if array.dtype.kind in "mM" and int in set(map(type, array.tolist())):
+        # Finer than microseconds, or beyond the year 9999: not numbers, which have no unit.
+        rough = array.astype(f"{array.dtype.kind}8[us]")
+        is_exact = np.all((rough.astype(array.dtype) == array) | np.isnat(array))
+        if is_exact and int not in set(map(type, rough.tolist())):
+            return rough
+        return objects([plain_instant(value) for value in array])
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
         listed = values.to_list() if hasattr(values, "to_list") else list(values)
         if not is_uniform(listed):
             return objects(listed)
     return array
+
+
+def has_time_zone(column: Any) -> bool:
+    """Return whether a column of Arrow or polars holds instants of a time zone."""
+    kind = getattr(column, "type", None), getattr(column, "dtype", None)
+    return bool(getattr(kind[0], "tz", None) or getattr(kind[1], "time_zone", None))
+
+
+def plain_instant(value: Any) -> Any:
+    """Return a date or a duration of NumPy or pandas as Python's, unless that is too coarse."""
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        rough = value.astype(f"{value.dtype.kind}8[us]")
+        items = value.item(), rough.item()
+        return next((x for x in items if type(x) is not int and rough == value), value)
+    if hasattr(value, "to_pydatetime") and not value.nanosecond:
+        return value.to_pydatetime()
+    if hasattr(value, "to_pytimedelta") and not value.nanoseconds:
+        return value.to_pytimedelta()
+    if hasattr(value, "asm8") and getattr(value, "tz", None) is None:
+        return value.asm8  # of pandas, with nanoseconds
+    return value
 
 
 def is_missing(value: object) -> bool:
@@ -67,19 +99,24 @@ def is_missing(value: object) -> bool:
     return isinstance(value, (float, np.floating)) and value != value
 
 
-def without_nan(value: Any) -> Any:
-    """Return a value with None for what is missing in it, as NaN does not equal itself."""
+def in_one_form(value: Any) -> Any:
+    """Return what equals a value in other forms: of nothing, of an instant, of an enumeration."""
     if isinstance(value, tuple):
-        return tuple(without_nan(part) for part in value)
-    return None if is_missing(value) else value
+        return tuple(in_one_form(part) for part in value)
+    if is_missing(value):
+        return None  # NaN does not equal itself
+    if isinstance(value, Enum) and not isinstance(value, (int, float, str, bytes)):
+        return Enum, type(value).__name__, value.name  # as its class may be made twice
+    value = plain_instant(value)
+    is_day = isinstance(value, date) and not isinstance(value, datetime)
+    return datetime(value.year, value.month, value.day) if is_day else value
 
 
 def comparable(values: list) -> list:
-    """Return values in which missing ones are equal."""
-    # Returns: the values, with None for missing ones.
+    """Return values in which missing ones, and other forms of the same value, are equal."""
     if {type(value) for value in values} <= {int, str, bytes, bool}:
         return values
-    return [without_nan(value) for value in values]
+    return [in_one_form(value) for value in values]
 
 
 def sorted_values(values: Iterable[Any]) -> list:
