@@ -21,7 +21,7 @@ from sklearn.utils.validation import validate_data
 
 from .._domains import Domain
 from .._domains.values import declares_levels, read_once
-from .._estimates.errors import held_out_score, mean_of_parts
+from .._estimates.errors import held_out_score, mean_of_parts, query_errors
 from .._mechanisms import Counts, Protocol, Reports
 from .._mechanisms.coins import CoinStreams
 from .._mechanisms.mechanism import Mechanism
@@ -40,8 +40,12 @@ from ._collected import OF_ONE_PARTY, Collected, lost_weights
 from ._kept import KeptProtocol, lock_of
 
 _OF_SEARCH = (
-    " In a search shuffle the users (cv=KFold(shuffle=True)), as sorted ones differ, and choose "
+    " Shuffle the users of a search (cv=KFold(shuffle=True)), as sorted ones differ, and choose "
     "epsilon by refit=least_epsilon(): no score knows what privacy costs, so the largest wins."
+)
+_OF_NOISE = (
+    " In a search the noise of these reports may decide: let the values judge, as y "
+    "(search.fit(X, X))."
 )
 # Beside the oracles, so that neither copies nor pickles of one take it along.
 _KEPT: WeakKeyDictionary[BaseCollector[Any], KeptProtocol] = WeakKeyDictionary()
@@ -364,7 +368,7 @@ class BaseCollector(  # type: ignore[call-arg]
         warn_of_output(self)
         return self.fit(X, y, sample_weight=sample_weight).estimate_
 
-    def transform(self, X: Values) -> _Estimate:
+    def transform(self, X: Values, sample_weight: ArrayLike | None = None) -> _Estimate:
         """Collect anew from other users and return their estimate, without changing the fitted one.
 
         Privacy: with values, a new collection that spends epsilon of every user in `X`, and a
@@ -375,6 +379,8 @@ class BaseCollector(  # type: ignore[call-arg]
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
             As for `fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As for `fit`.
 
         Returns
         -------
@@ -383,26 +389,33 @@ class BaseCollector(  # type: ignore[call-arg]
         """
         self._fitted("estimate to transform like")
         warn_of_output(self)
-        return self._estimate_of(self._other_users(X, None, "estimate to transform like"))
+        return self._estimate_of(self._other_users(X, sample_weight, "estimate to transform like"))
 
-    def score(self, X: Values, y: object = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return minus the squared error of the estimate, judged by the reports of other users.
+    def score(self, X: Values, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return minus the squared error of the estimate, judged by other users.
 
         It is what searches and cross-validations of scikit-learn take if they are given no
-        ``scoring``, also where the oracle is the first step of a Pipeline. Larger is better. The
-        score is unbiased, but contains the noise of the reports that judge, and may be above 0: see
-        :func:`~sklearn_ldp.metrics.held_out_score`, which also takes queries.
+        ``scoring``. Larger is better.
 
-        Privacy: as for `transform`. Over values it is a new collection, from users who spend
-        epsilon for every candidate and every fold of a search, which is for simulations; with
-        ``input="reports"`` it is free.
+        =======================  ==================================================================
+        oracle and call          what judges
+        =======================  ==================================================================
+        reads values             the frequencies of X itself: a simulation, without the noise of
+                                 reports; not private
+        reads reports            the reports in X: unbiased and free, but with their noise, so that
+                                 a score may be above 0 (`held_out_score` of the metrics)
+        reads reports, with y    the frequencies of y, the values behind the reports; not private
+        =======================  ==================================================================
+
+        Privacy: over values, and with y, the score is a function of the raw values. A search fits
+        every candidate anew, to users who spend epsilon each time, which is for simulations.
 
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
             Other users than those in `fit`, as for `fit`.
-        y : None
-            Ignored.
+        y : array-like of shape (n_samples,) or data frame, default=None
+            The values of these users, if X holds their reports; otherwise ignored.
         sample_weight : array-like of shape (n_samples,), default=None
             As for `fit`.
 
@@ -414,10 +427,27 @@ class BaseCollector(  # type: ignore[call-arg]
 
         See Also
         --------
-        sklearn_ldp.metrics.make_frequency_scorer : Compares with the values themselves.
+        sklearn_ldp.metrics.make_frequency_scorer : Takes queries, and other metrics.
         """
-        others = self._other_users(X, sample_weight, "estimate to score")
-        return self._score(self.estimate_, self._estimate_of(others))
+        state = self._fitted("estimate to score")
+        if self.input == "values":
+            y = X = read_once(X)
+            columns = state.protocol.domain.columns_of(X, self._name)
+            self._check_features(X, len(columns), reset=False)
+            if self._is_searched:
+                text = (
+                    f"{self._name} is scored by users' raw values in a search, a simulation: they "
+                    f"spend epsilon for every candidate and every fold.{_OF_SEARCH}"
+                )
+                warn_once(text, PrivacyWarning, f"{self._name} searched by values")
+        if y is None or not hasattr(self, "true_frequencies"):
+            others = self._other_users(X, sample_weight, "estimate to score")
+            return self._score(self.estimate_, self._estimate_of(others))
+        if text := lost_weights(state, sample_weight):
+            warnings.warn(text, UserWarning, stacklevel=2)
+        truth: Any = self.true_frequencies(read_once(y), sample_weight)
+        estimate: Any = self.estimate_
+        return -mean_of_parts(query_errors(truth, estimate), column_weights(self))
 
     def _score(self, estimate: Any, held_out: Any) -> float:
         """Minus the mean squared error of an estimate, by one of other users."""
@@ -440,7 +470,7 @@ class BaseCollector(  # type: ignore[call-arg]
             f"{self._name} randomises its users' values anew in transform and score, which costs "
             f"each of them epsilon={self.epsilon:g} (again, if they were in fit as well). For the "
             "estimate that fit has made use estimate_ (of a Pipeline pipe[-1].estimate_); to add "
-            f"users use partial_fit.{_OF_SEARCH * self._is_searched}"
+            f"users use partial_fit.{(_OF_NOISE + _OF_SEARCH) * self._is_searched}"
         )
         if self.random_state is None:
             warnings.warn(text, PrivacyWarning, stacklevel=3)
@@ -512,6 +542,22 @@ class BaseCollector(  # type: ignore[call-arg]
                 raise ValueError(f"{what}, not {value!r}: search over {name} {remedy}.")
         self._is_searched = self._is_searched or "epsilon" in params
         return super().set_params(**params)
+
+    def get_metadata_routing(self) -> Any:
+        """Return what scikit-learn's metadata routing hands on: weights that `fit` asks for.
+
+        `transform` asks for them where `fit` does, as a Pipeline calls both.
+
+        Returns
+        -------
+        MetadataRequest
+            The requests of all methods.
+        """
+        requests = super().get_metadata_routing()
+        weights = requests.fit.requests.get("sample_weight")
+        if requests.transform.requests.get("sample_weight") is None and weights is not None:
+            requests.transform.add_request(param="sample_weight", alias=weights)
+        return requests
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._state is not None

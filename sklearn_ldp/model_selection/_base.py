@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import postprocessing
 from .._domains.values import objects
 from .._estimates import EstimateSet, FrequencyEstimate
+from .._estimates.errors import query_errors
 from .._utils.docs import fill_in
 from .._utils.lazy import exported_classes
 from .._utils.parallel import each_warning_once, run
@@ -425,6 +426,10 @@ class BaseSearch(BasePostProcessor):
         return self.best_estimator_.transform(estimates)
 
     # -- estimates ----------------------------------------------------------------------------
+    def _errors(self, truth: Any) -> Any:
+        metric = getattr(self, "metric", "mse")
+        return query_errors(truth, self.estimate_, queries=self.queries, metric=metric)
+
     def _process(self, estimate):
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.transform(self._completed(estimate))

@@ -14,13 +14,14 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .._estimates import EstimateSet, FrequencyEstimate
-from .._estimates.errors import held_out_score, mean_of_parts
+from .._estimates.errors import held_out_score, mean_of_parts, query_errors
 from .._noise import NOISE_CONSTRAINT as NOISE_CONSTRAINT
 from .._noise import Noise
 from .._utils.docs import Documented, fill_in, inherit_docstrings
 from .._utils.privacy import warn_of_output
 from .._utils.typing import Column
 from ..queries import Queries
+from ._truth import true_frequencies
 
 _T = TypeVar("_T")
 _Estimates = TypeVar("_Estimates", bound=FrequencyEstimate | EstimateSet)
@@ -259,35 +260,59 @@ class BasePostProcessor(
         """
         return _as_given(X, self.fit(X).estimate_)
 
-    def score(self, X: FrequencyEstimate | EstimateSet | ArrayLike, y: object = None) -> float:
+    # The weights are those of y: a Pipeline hands them on without being asked.
+    __metadata_request__score = {"sample_weight": True}
+
+    def score(
+        self,
+        X: FrequencyEstimate | EstimateSet | ArrayLike,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Return minus the mean squared error of the fitted estimate, judged by other users.
 
         This is the score of a Pipeline that ends here, which searches and cross-validations of
-        scikit-learn take if they are given no ``scoring``. Its oracle brings the raw estimate of
-        the users left out: in a Pipeline that reads values it collects anew, which is for
-        simulations; one that reads reports costs no privacy. Larger is better; see
-        :func:`~sklearn_ldp.metrics.held_out_score`.
+        scikit-learn take if they are given no ``scoring``. Larger is better.
+
+        ================================  =========================================================
+        call                              what judges
+        ================================  =========================================================
+        ``GridSearchCV(..).fit(X, X)``    the users' values themselves, as y: a simulation, without
+                                          the noise of reports; not private
+        ``.fit(X)``, reports              the raw estimate of the reports left out, which costs no
+                                          privacy (:func:`~sklearn_ldp.metrics.held_out_score`)
+        ``.fit(X)``, values               the same, of new reports that the oracle draws: their
+                                          noise may decide, so give y
+        ================================  =========================================================
 
         Parameters
         ----------
         X : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, n_categories)
             The raw estimate of other users; or, as an array, the true frequencies, for all rows or
-            for each.
-        y : None
-            Ignored.
+            for each. Not looked at if y is given.
+        y : array-like of shape (n_samples,) or data frame, default=None
+            Values of users, to compare with; of a set, a column for each of its columns. Ignored if
+            plain arrays were fitted, which have no categories.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The number of users of each row of y. Without y it has been counted in X.
 
         Returns
         -------
         float
-            Minus the error, averaged over the categories, the rows, and the parts of a set.
+            Minus the error, averaged over the categories, the rows, and the parts of a set. With y
+            a search answers its own `queries`, by its `metric`.
 
         Raises
         ------
         ValueError
-            If the estimate of other users is not raw, or the shape of the array does not fit.
+            If the estimate of other users is not raw, the shape of the array does not fit, or a
+            value of y is no category.
         """
         check_is_fitted(self, "estimate_")
         fitted: Any = self.estimate_
+        if y is not None and (isinstance(fitted, EstimateSet) or self._has_categories):
+            truth = true_frequencies(fitted, y, sample_weight, f"{type(self).__name__}.score")
+            return -mean_of_parts(self._errors(truth), {})
         if isinstance(X, FrequencyEstimate | EstimateSet):
             return mean_of_parts(held_out_score(fitted, X), {})
         truth = self._check(X, reset=False).values
@@ -297,6 +322,10 @@ class BasePostProcessor(
                 f"the {len(fitted)} rows that were fitted, got {len(truth)}."
             )
         return -float(np.mean((fitted.values - truth) ** 2))
+
+    def _errors(self, truth: Any) -> Any:
+        """Return the errors of the fitted estimate, by part if it is a set."""
+        return query_errors(truth, self.estimate_)
 
     def _forget(self) -> None:
         """Remove what an earlier fit has learnt, which may have been of another kind of input."""

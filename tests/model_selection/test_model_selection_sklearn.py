@@ -5,9 +5,11 @@ simulations only. On reports all of it is post-processing, and costs no privacy.
 """
 
 import pickle
+import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from joblib import parallel_config
 from sklearn import config_context
@@ -23,7 +25,7 @@ from sklearn.model_selection import (
     cross_validate,
     validation_curve,
 )
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from sklearn_ldp import (
     GRR,
@@ -34,13 +36,16 @@ from sklearn_ldp import (
     BasePos,
     ColumnOracle,
     FrequencyEstimate,
+    ItemOracle,
     LocalMean,
+    MarginalOracle,
     NoiseModel,
     NormSub,
     PostPos,
     PrivacyWarning,
     ProjectiveGeometryResponse,
     SubsetSelection,
+    SyntheticSearch,
 )
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.metrics import (
@@ -411,8 +416,15 @@ def test_surveys_and_means_have_scores(seed):
     survey = ColumnOracle(
         8.0, domains={"a": 3, "b": 3}, weights={"a": 3.0}, input="values", random_state=seed
     )
-    scores = held_out_score(survey.fit(people).estimate_, survey.transform(people))
-    assert survey.score(people) == pytest.approx((3 * scores["a"] + scores["b"]) / 4)
+    reading = clone(survey).set_params(input="reports").fit(survey.privatize(people))
+    others = survey.privatize(people[::-1])
+    held_out = clone(reading).fit(others).estimate_
+    scores = held_out_score(reading.estimate_, held_out)
+    assert reading.score(others) == pytest.approx((3 * scores["a"] + scores["b"]) / 4)
+    errors = frequency_mse(survey.true_frequencies(people[:500]), reading.estimate_)
+    by_values = reading.score(others[:500], people[:500])
+    assert by_values == pytest.approx(-(3 * errors["a"] + errors["b"]) / 4)
+    assert survey.fit(people).score(people) > -1e-3
     pipe = Pipeline([("survey", survey), ("post", NormSub())]).fit(people)
     assert pipe.score(people) < 0.01
 
@@ -424,6 +436,82 @@ def test_surveys_and_means_have_scores(seed):
     assert abs(scores.mean() - expected) < 5 * spread
     variance = clone(server).fit(client.privatize(others)).standard_error_ ** 2
     assert abs(scores.mean() - variance - expected) > 5 * spread
+
+
+@pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
+def test_values_as_y_judge_without_the_noise_of_reports():
+    """In 4 searches over epsilon the largest wins; reports drawn anew choose another one."""
+    found = []
+    for seed in range(4):
+        values = np.random.default_rng(seed).choice(list("abcd"), 40_000, p=[0.5, 0.3, 0.15, 0.05])
+        pipe = make_pipeline(OLH(categories=list("abcd"), random_state=seed), NormSub())
+        search = GridSearchCV(pipe, {"olh__epsilon": [0.5, 1.0, 4.0]}, cv=3)
+        assert clone(search).fit(values, values).best_params_ == {"olh__epsilon": 4.0}
+        found.append(clone(search).fit(values).best_params_["olh__epsilon"])
+    assert set(found) != {4.0}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
+def test_scores_by_values_are_those_of_the_scorer():
+    """Of oracles, post-processors and searches, with weights, and of whole sets."""
+    values, weights = np.array(["a", "b", "c"]), np.array([500, 300, 0])
+    oracle = GRR(1.0, categories=["c", "b", "a"], random_state=0)
+    search = SyntheticSearch([Base(), NormSub()], queries=top_k(1), metric="mae", random_state=0)
+    for last in (NormSub(), search):
+        pipe = make_pipeline(clone(oracle), last).fit(values, grr__sample_weight=weights)
+        asked = {"metric": "mae", "queries": top_k(1)} if last is search else {}
+        expected = make_frequency_scorer(**asked)(pipe, values, sample_weight=weights)
+        raw = pipe[0].estimate_
+        assert pipe[-1].score(raw, values, weights) == pytest.approx(expected)
+        assert pipe[-1].score(raw, np.repeat(values, weights)) == pytest.approx(expected)
+    alone = clone(oracle).fit(values, sample_weight=weights)
+    expected = make_frequency_scorer()(alone, values, sample_weight=weights)
+    assert alone.score(values, sample_weight=weights) == pytest.approx(expected)
+    people = pd.DataFrame({"x": [0, 1, 1, 0] * 50, "y": [0, 1, 2, 1] * 50, "other": 0})
+    domains = {"y": 3, "x": 2}
+    for survey in (ColumnOracle(1.0, domains=domains), MarginalOracle(1.0, domains=domains)):
+        pipe = make_pipeline(survey.set_params(random_state=0), NormSub()).fit(people[["y", "x"]])
+        expected = make_frequency_scorer()(pipe, people[["y", "x"]])
+        raw = pipe[0].estimate_
+        assert pipe[-1].score(raw, people) == pytest.approx(expected)  # columns by their names
+        assert pipe[-1].score(raw, people[["y", "x"]].to_numpy()) == pytest.approx(expected)
+        with pytest.raises(ValueError, match=r"expects y with the columns 'y', 'x', got"):
+            pipe[-1].score(raw, people[["x", "other"]])
+
+
+def test_values_that_cannot_judge_are_refused():
+    post = NormSub().fit(GRR(1.0, categories=["a", "b"], random_state=0).fit_transform(["a", "b"]))
+    with pytest.raises(ValueError, match="NormSub.score got the unknown category 'c'"):
+        post.score(None, ["a", "c"])
+    with pytest.raises(ValueError, match="one sample_weight for each row"):
+        post.score(None, ["a", "b"], [1])
+    users = [["a"], ["a", "b"]] * 50
+    several = ItemOracle(1.0, categories=["a", "b"], max_items=2, random_state=0).fit(users)
+    with pytest.raises(ValueError, match="shares that overlap: use scoring=make_frequency_scorer"):
+        Base().fit(several.estimate_).score(None, ["a", "b"])
+    labels = [7, 8]  # of plain arrays y is ignored, as it is by other transformers
+    assert NormSub().fit([[0.5, 0.5]]).score([[0.5, 0.5]], labels) == 0.0
+
+
+def test_weights_reach_every_step_of_a_pipeline():
+    """With metadata routing, with a scorer and without: the same as the users one by one."""
+    rows, weights = np.arange(400) % 4, np.arange(400) % 3 + 1
+    with config_context(enable_metadata_routing=True):
+        oracle = GRR(1.0, categories=4, random_state=0).set_fit_request(sample_weight=True)
+        pipe = make_pipeline(oracle, NormSub())
+        by_weight = make_frequency_scorer().set_score_request(sample_weight=True)
+        for scoring in (None, by_weight):
+            search = GridSearchCV(pipe, {"grr__epsilon": [1.0, 2.0]}, scoring=scoring, cv=2)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrivacyWarning)
+                search.fit(rows, rows, sample_weight=weights)
+            scores = search.cv_results_["mean_test_score"]
+            assert np.isfinite(scores).all()
+            one_by_one = clone(pipe).fit(rows[200:], sample_weight=weights[200:])
+            judged = one_by_one[-1].score(None, rows[:200], weights[:200])
+            assert search.cv_results_["split0_test_score"][0] == pytest.approx(judged)
+        for step, method in ((oracle, "transform"), (NormSub(), "score"), (oracle, "score")):
+            assert callable(getattr(step, f"set_{method}_request"))
 
 
 def test_scores_refuse_what_they_cannot_judge():

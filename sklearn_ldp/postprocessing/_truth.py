@@ -1,0 +1,49 @@
+"""True frequencies of users' values over the categories of an estimate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._collector import check_weights
+from .._domains.values import as_columns, column_names
+from .._estimates import EstimateSet
+
+
+def true_frequencies(estimate: Any, y: Any, sample_weight: ArrayLike | None, name: str) -> Any:
+    """Return what an estimate, or each part of a set, is an estimate of.
+
+    Shapes: y (n_samples,) or (n_samples, n_columns), sample_weight (n_samples,) -> (d,), or a dict
+    of those.
+    """
+    columns = as_columns(y, name)
+    weights = None if sample_weight is None else check_weights(sample_weight, len(columns[0]), name)
+    if not isinstance(estimate, EstimateSet):
+        return _counted(estimate, columns, weights, name)
+    of_parts = {part: part if isinstance(part, tuple) else (part,) for part in estimate.names}
+    asked = list(dict.fromkeys(column for of_part in of_parts.values() for column in of_part))
+    known = column_names(y) or asked
+    if len(known) != len(columns) or not set(asked) <= set(known):
+        raise ValueError(
+            f"{name} expects y with the columns {', '.join(map(repr, asked))}, got "
+            f"{', '.join(map(repr, known)) if column_names(y) else f'{len(columns)} columns'}."
+        )
+    by_name = dict(zip(known, columns, strict=True))
+    return {
+        part: _counted(estimate[part], [by_name[column] for column in of_part], weights, name)
+        for part, of_part in of_parts.items()
+    }
+
+
+def _counted(estimate: Any, columns: list[np.ndarray], weights: Any, name: str) -> np.ndarray:
+    """Return the frequencies of values over the categories of one estimate."""
+    if estimate.shares_overlap:
+        raise ValueError(
+            f"{name} compares y with shares of users, got an estimate of shares that overlap: use "
+            "scoring=make_frequency_scorer() of sklearn_ldp.metrics."
+        )
+    codes = estimate.domain.encode_columns(columns, name)
+    counts = np.bincount(codes, weights, minlength=estimate.domain.size)
+    return counts / counts.sum()
