@@ -474,8 +474,8 @@ class BaseCollector(  # type: ignore[call-arg]
         )
         if self.random_state is None:
             warnings.warn(text, PrivacyWarning, stacklevel=3)
-        else:  # a simulation, which may go on for long
-            warn_once(text, PrivacyWarning, f"{self._name} anew, searched: {self._is_searched}")
+        elif self._is_searched:  # a simulation
+            warn_once(text, PrivacyWarning, f"{self._name} anew, searched")
         return state.with_values(codes, sample_weight, self.n_jobs)
 
     # -- what is known after fit --------------------------------------------------------------

@@ -77,10 +77,11 @@ def run_doctest(block, namespace, name):
 
 def test_the_readme_runs(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (block,) = python_blocks(README)
-    exec(compile(block, "README.md", "exec"), {})
-    (shown,) = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
-    assert capsys.readouterr().out == shown
+    namespace: dict = {}
+    shown = re.findall(r"```text\n(.*?)```", README, flags=re.DOTALL)
+    for block, output in zip(python_blocks(README), shown, strict=True):
+        exec(compile(block, "README.md", "exec"), namespace)
+        assert capsys.readouterr().out == output
     assert list(tmp_path.iterdir()) == []
 
 
