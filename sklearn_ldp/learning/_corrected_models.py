@@ -113,6 +113,12 @@ class _CorrectedModel(Documented, BaseEstimator):
     coef_: np.ndarray
     intercept_: Any
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Without `private` nothing is known of the noise, and fit refuses whatever comes.
+        tags.input_tags.two_d_array = self.private is not None
+        return tags
+
     def _checked(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:

@@ -373,3 +373,8 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
 
     def _estimate_of(self, state: Collected) -> FrequencyEstimate:
         return self._found_in(state).detected
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
+        return tags

@@ -84,6 +84,10 @@ def _estimates_stay_estimates(cls: type[_T]) -> type[_T]:
     return cls
 
 
+# Parameters, each of which is enough to do without the noise of an oracle's estimate.
+_OF_NOISE = ("noise", "n_kept", "bandwidth", "epsilon", "oracle")
+
+
 @_estimates_stay_estimates
 class BasePostProcessor(
     Documented, OneToOneFeatureMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta
@@ -102,9 +106,6 @@ class BasePostProcessor(
 
     #: Parameters that may be mappings by the names of the parts, if a set is post-processed.
     _of_each_part: tuple[str, ...] = ()
-
-    #: Whether it takes plain arrays, and not only what an oracle returns.
-    _takes_arrays = True
 
     #: Whether it takes for granted that frequencies sum to 1, as those of overlapping shares
     #: (`FrequencyEstimate.shares_overlap`) do not; it then refuses these.
@@ -160,6 +161,11 @@ class BasePostProcessor(
             else the first one.
         """
         return False
+
+    def _takes_arrays(self) -> bool:
+        """Return whether it takes plain arrays as it is: they tell no noise."""
+        told = [getattr(self, name) for name in _OF_NOISE if hasattr(self, name)]
+        return not told or any(value is not None and value != "auto" for value in told)
 
     def _sees_whole_sets(self) -> bool:
         """Whether it looks at all parts of a set at once, and not at each alone."""
@@ -439,7 +445,7 @@ class BasePostProcessor(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
-        tags.input_tags.two_d_array = self._takes_arrays
+        tags.input_tags.two_d_array = self._takes_arrays()
         return tags
 
 

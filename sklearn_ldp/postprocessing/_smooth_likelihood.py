@@ -345,11 +345,13 @@ class SmoothMLE(BasePostProcessor):
     penalty_: float | np.ndarray
     curve_weight_: float | np.ndarray
 
-    _takes_arrays = False  # which have no numbers of reports
     _parameter_constraints: dict = {"verbose": ["verbose"]}
 
     def __init__(self, *, verbose: int = 0) -> None:
         self.verbose = verbose
+
+    def _takes_arrays(self) -> bool:
+        return False  # they have no numbers of reports
 
     def _process(self, estimate):
         tallies, law = tally_of(estimate, "SmoothMLE", "use MonotoneCDF, which takes any estimate")

@@ -27,7 +27,8 @@ class BaseTableProcessor(BasePostProcessor):
     # :class:`~sklearn_ldp.NormSub` does it. A plain array is refused, as it may hold people's
     # rows.
 
-    _takes_arrays = False
+    def _takes_arrays(self) -> bool:
+        return False
 
     @abstractmethod
     def _process_tables(self, tables: TableSet) -> TableSet:

@@ -294,8 +294,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         if isinstance(self.order, Integral):
             if int(self.order) > len(names):
                 raise ValueError(
-                    f"{self._name} is asked for tables of {self.order} columns, but there are only "
-                    f"{len(names)}: {', '.join(map(repr, names))}."
+                    f"{self._name} is asked for tables of {self.order} columns, but X has only "
+                    f"{len(names)} feature(s): {', '.join(map(repr, names))}."
                 )
             tables = list(combinations(range(len(names)), int(self.order)))
         else:

@@ -465,7 +465,7 @@ def test_values_in_any_container():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"order": 5}, "tables of 5 columns, but there are only 4"),
+        ({"order": 5}, r"tables of 5 columns, but X has only 4 feature"),
         ({"order": [("a", "e")]}, "there is no column 'e'"),
         ({"order": [("a", "a")]}, "each column counts once"),
         ({"order": []}, "at least one table"),
