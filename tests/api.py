@@ -49,7 +49,8 @@ def members(cls):
     """Public members of a class that are the package's, and its constructor, each as text."""
     found = {}
     for base in reversed(cls.__mro__):
-        if base.__module__.split(".")[0] == cls.__module__.split(".")[0]:
+        is_ours = base.__module__.split(".")[0] == cls.__module__.split(".")[0]
+        if is_ours and base.__name__ != "NamesParameters":  # whose __new__ only refuses
             for name, member in vars(base).items():
                 is_made = name.startswith("set_") and name.endswith("_request")  # by scikit-learn
                 if name in ("__init__", "__new__") or not (name.startswith("_") or is_made):

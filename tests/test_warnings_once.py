@@ -1,5 +1,7 @@
 """A warning that many tasks of a search or a study give comes once, also from workers of joblib."""
 
+import inspect
+import re
 import threading
 import warnings
 
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -14,12 +17,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn_ldp import (
     GRR,
     OLH,
+    Base,
     ColumnOracle,
+    FrequencyEstimate,
+    LocalMean,
     MarginalOracle,
     NormSub,
     Power,
     PrivacyWarning,
     SyntheticSearch,
+    best_oracle,
 )
 from sklearn_ldp.learning import (
     CorrectedLogisticRegression,
@@ -249,3 +256,47 @@ def test_predictions_for_rows_that_are_randomised_anew_warn_once(model, remedy, 
         pipe.score(PEOPLE[:50], LABELS[:50])
     pipe.predict(PEOPLE[:50])
     pipe[-1].predict(noisy)
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_what_makes_no_data_frames_says_what_does(container):
+    """A Pipeline goes on with estimates; a ColumnTransformer of pandas fails after the remedy."""
+    pytest.importorskip(container)
+    frame = pytest.importorskip("pandas").DataFrame({"a": [0, 1, 1] * 10, "b": [1, 0, 1] * 10})
+    step = make_pipeline(GRR(1.0, categories=2, random_state=0), NormSub())
+    each = [(name, clone(step), [name]) for name in frame]
+    remedy = r"returns estimates, not data frames.*set_output\(transform=\"polars\"\)"
+    with pytest.warns(UserWarning, match=remedy):
+        pipe = clone(step).set_output(transform=container)
+    assert isinstance(pipe.fit_transform(frame["a"]), FrequencyEstimate)
+    both = ColumnTransformer(each).set_output(transform=container)
+    if container == "pandas":
+        with pytest.raises(ValueError, match="indices imply"):
+            both.fit_transform(frame)
+    else:
+        assert both.fit_transform(frame).shape == (1, 4)
+
+
+def test_a_misspelt_parameter_is_named_by_its_class():
+    for cls, given, message in (
+        (GRR, {"category": 3}, "GRR has no parameter 'category', did you mean 'categories'?"),
+        (OLH, {"hash_rnge": 3}, "OLH has no parameter 'hash_rnge', did you mean 'hash_range'?"),
+        (ColumnOracle, {"domain": {}}, "did you mean 'domains'?"),
+        (LocalMean, {"bound": (0, 1)}, "LocalMean has no parameter 'bound', did you mean 'bounds'"),
+        (SyntheticSearch, {"query": 1}, "did you mean 'queries'?"),
+        (LabelDPClassifier, {"class_": 1}, "did you mean 'classes'?"),
+        (NormSub, {"noise": 1}, "NormSub has no parameter 'noise'; it has none"),
+    ):
+        with pytest.raises(TypeError, match=re.escape(message)):
+            cls(**given)
+        assert "args" not in inspect.signature(cls).parameters
+    with pytest.raises(TypeError, match=r"best_oracle takes epsilon first.*best_oracle\(1.0, cat"):
+        best_oracle(["a", "b"], 1.0)
+
+
+def test_candidates_that_nobody_has_named_are_silent():
+    """With fewer users than categories Power finds no power law; who names it is told."""
+    few = GRR(1.0, categories=50, random_state=0).fit_transform(np.arange(30))
+    SyntheticSearch(n_repeats=2, random_state=0).fit(few)  # a warning is an error
+    with pytest.warns(UserWarning, match="Power found no power law"):
+        SyntheticSearch([Base(), Power()], n_repeats=2, random_state=0).fit(few)

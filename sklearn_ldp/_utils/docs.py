@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import sys
+from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 _T = TypeVar("_T")
 
@@ -31,8 +32,27 @@ def inherit_docstrings(cls: type[_T]) -> type[_T]:
     return cls
 
 
-class Documented:
+class NamesParameters:
+    """Mixin that refuses unknown parameters in the name of the class, and names the nearest one."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        known = _parameters(cls.__init__)
+        for name in set(kwargs).difference(known):
+            near = get_close_matches(name, known, 1, 0.5)
+            meant = (
+                f", did you mean {near[0]!r}?"
+                if near
+                else f"; it has {', '.join(known) or 'none'}."
+            )
+            raise TypeError(f"{cls.__name__} has no parameter {name!r}{meant}")
+        return super().__new__(cls)
+
+
+class Documented(NamesParameters):
     """Mixin for scikit-learn's HTML representation: it links to the page of the class."""
+
+    def __init__(self) -> None:  # nearer than `__new__`, so that signatures tell no others
+        pass
 
     # The address is the `Documentation` entry of `[project.urls]` in pyproject.toml, as the
     # installed package knows it. Without one there is no link, and none for classes of others.
@@ -47,6 +67,12 @@ class Documented:
         is_exported = type(self).__name__ in sys.modules["sklearn_ldp"].__all__
         folder = "" if is_exported else f"{type(self).__module__.split('.')[1]}."
         return f"{_address()}/generated/sklearn_ldp.{folder}{{estimator_name}}.html"
+
+
+@cache
+def _parameters(init: Any) -> list[str]:
+    """Return the names of the parameters of a method, without `self`."""
+    return list(inspect.signature(init).parameters)[1:]
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from joblib import Parallel, delayed
@@ -47,6 +47,14 @@ def each_warning_once() -> Iterator[None]:
     finally:
         for warning in _distinct(caught, set()):
             warnings.warn(warning, stacklevel=3)
+
+
+@contextmanager
+def silent(is_silent: bool = True) -> Iterator[None]:
+    """Give no warnings of a block, in the main thread (see `each_warning_once`)."""
+    into: list[Warning] = []
+    with _recorded(into) if is_silent else nullcontext():
+        yield
 
 
 def _finished(calls: list, n_jobs: int | None) -> Iterable[tuple[Any, list[Warning]]]:

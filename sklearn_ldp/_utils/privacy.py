@@ -29,7 +29,11 @@ def warn_of_output(transformer: Any, container: str | None = None) -> None:
     # container: what is asked for; None is what is configured, for the transformer or for all.
     if (container or _get_output_config("transform", transformer)["dense"]) != "default":
         name = type(transformer).__name__
-        text = f"{name} returns estimates, not data frames: call their to_frame()."
+        text = (
+            f"{name} returns estimates, not data frames: call their to_frame(). A "
+            "ColumnTransformer makes an array of one row of them, or a data frame with "
+            'set_output(transform="polars"); for pandas it needs a row of each user.'
+        )
         warn_once(text, UserWarning, "set_output")
 
 

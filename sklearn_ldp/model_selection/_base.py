@@ -19,7 +19,7 @@ from .._estimates import EstimateSet, FrequencyEstimate
 from .._estimates.errors import query_errors
 from .._utils.docs import fill_in
 from .._utils.lazy import exported_classes
-from .._utils.parallel import each_warning_once, run
+from .._utils.parallel import each_warning_once, run, silent
 from .._utils.progress import Progress
 from ..postprocessing import BasePostProcessor
 from ..queries import Queries
@@ -394,7 +394,9 @@ class BaseSearch(BasePostProcessor):
             for i in range(n_tasks)
         ]
         results: dict[int, Any] = {}
-        with Progress(len(tasks), is_shown=bool(self.verbose)) as bar:
+        # Candidates that the user has not named say nothing; the one that is taken does.
+        is_all = isinstance(self.candidates, str)
+        with silent(is_all), Progress(len(tasks), is_shown=bool(self.verbose)) as bar:
             for pairs in run(_of_some, tasks, self.n_jobs):
                 results |= pairs
                 bar.finish(", ".join(candidate_name(candidates[j]) for j, _ in pairs))
