@@ -46,7 +46,7 @@ from ._arguments import (
 )
 from ._files import declared_users
 
-_SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
+_SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".arrow": "arrow", ".jsonl": "jsonl"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

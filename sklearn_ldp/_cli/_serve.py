@@ -72,6 +72,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     web = parser.add_argument_group("web")
     web.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this one)")
     web.add_argument("--port", type=int, default=8000, help="port, or 0 for a free one (8000)")
+    text = "a name that clients call it by, such as that of a proxy; may be repeated"
+    web.add_argument("--host-name", action="append", default=[], metavar="NAME", help=text)
     text = "an origin whose pages may post, such as https://example.org; may be repeated"
     web.add_argument("--origin", action="append", default=[], metavar="ORIGIN", help=text)
     text = "new reports between two results, at least 10 (default: 50)"
@@ -109,7 +111,11 @@ def run(arguments: argparse.Namespace) -> None:
         client = OLH(arguments.epsilon, categories="open", hash_family="mixing")
     name = arguments.question_id or arguments.round or "poll"
     question = Question(
-        arguments.question or name, name, tuple(arguments.origin), arguments.results_token
+        arguments.question or name,
+        name,
+        tuple(arguments.origin),
+        arguments.results_token,
+        _names(arguments.host, arguments.host_name),
     )
     numbers = ("batch_reports", "batch_seconds", "least", "step")
     rules = Rules(**{one: getattr(arguments, one) for one in numbers})
@@ -135,6 +141,13 @@ def run(arguments: argparse.Namespace) -> None:
         say=say,
         started=started,
     )
+
+
+def _names(host: str, given: list[str]) -> tuple[str, ...]:
+    """Names that the server answers to: on a loopback address no others, elsewhere all."""
+    is_loopback = host in ("localhost", "::1") or host.startswith("127.")
+    own = (host, "localhost", "127.0.0.1", "::1") if is_loopback else ()
+    return (*own, *(name.lower() for name in given)) if is_loopback or given else ()
 
 
 def _visit(port: int, oracle: Any, collection_round: str, categories: np.ndarray) -> None:

@@ -71,7 +71,7 @@ def write_reports(
         Name of the collection.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
         Parquet with zstd, an uncompressed Arrow IPC stream, or lines of JSON for debugging; "auto"
-        decides by the suffix of the name: ``.parquet``, ``.arrows`` or ``.jsonl``.
+        decides by the suffix of the name: ``.parquet``, ``.arrows`` (or ``.arrow``) or ``.jsonl``.
     random_state : int, RandomState, Generator or None, default=None
         Source of the shuffle's randomness; None is the secure source.
     key : bytes, default=None

@@ -311,7 +311,7 @@ def _posted(line: bytes) -> dict[str, Any]:
     if len(line.rstrip(b"\r\n")) > _POSTED_BYTES:  # whether or not others follow it
         raise ValueError(f"a line has more than {_POSTED_BYTES} bytes")
     try:
-        found = json.loads(line.decode(), object_pairs_hook=_without_repeats)
+        found = json.loads(line.decode(), object_pairs_hook=without_repeats)
     except (ValueError, RecursionError):
         found = None
     is_fine = isinstance(found, dict) and found.keys() == {"configuration", "report"}
@@ -323,7 +323,7 @@ def _posted(line: bytes) -> dict[str, Any]:
     return found
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON; of a repeated name, readers would differ in which value they take."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -407,7 +407,7 @@ FORMATS = {
     "arrow": Format(_write_arrow, _open_arrow, _read_arrow),
     "jsonl": Format(_write_jsonl, _open_jsonl, _read_jsonl),
 }
-SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".jsonl": "jsonl"}
+SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".arrow": "arrow", ".jsonl": "jsonl"}
 
 
 def format_of(path: object, form: str) -> str:

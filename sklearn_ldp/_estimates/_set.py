@@ -11,6 +11,7 @@ import numpy as np
 from .._estimate_report import Kept
 from .._inference import EstimateDifference, quartiles, several
 from .._utils.pandas import import_pandas
+from .._utils.text import printable
 from .._utils.typing import DataFrame
 from ._estimate import FrequencyEstimate
 
@@ -260,8 +261,9 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
         return f"EstimateSet of {len(self)} part{'s' * (len(self) != 1)}"
 
     def __repr__(self) -> str:
-        width = max(len(str(name)) for name in self)
-        lines = [f"  {name!s:<{width}}  {_summary(part)}" for name, part in self.items()]
+        shown = {printable(name): printable(_summary(part)) for name, part in self.items()}
+        width = max(map(len, shown))
+        lines = [f"  {name:<{width}}  {summary}" for name, summary in shown.items()]
         return "\n".join([self._heading(), *lines])
 
     def _repr_html_(self) -> str:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from .._collection.clients import client_module
+from .._collection.formats import without_repeats
 from .._collector import with_counts
 from .._domains.values import is_missing
 from .._estimate_report import STYLE, EstimateReport
@@ -52,6 +53,7 @@ class Question(NamedTuple):
     name: str  # of the memo that browsers keep
     origins: tuple[str, ...] = ()
     token: str = ""  # of those who see the results; "" is everybody
+    hosts: tuple[str, ...] = ()  # names that the server answers to; none are all names
 
 
 class Answer(Exception):  # noqa: N818
@@ -119,6 +121,9 @@ class App:
             allowed |= {"access-control-allow-origin": origin or ""}
         try:
             method, handle = self._routes.get(scope["path"].rpartition("/")[2], ("", None))
+            if self._question.hosts and _host_name(headers) not in self._question.hosts:
+                # A page elsewhere may have bound its own name to this address.
+                raise Answer(421, "This server has another name: see --host-name.")
             if handle is None:
                 raise Answer(404, "There is nothing here.")
             if not is_own and origin not in self._question.origins:
@@ -177,7 +182,7 @@ class App:
     def _parsed(self, body: bytes) -> tuple[bytes, list[Any]]:
         """The nonce and the reports of a post."""
         try:
-            found = json.loads(body)
+            found = json.loads(body.decode(), object_pairs_hook=without_repeats)
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict) or len(found.keys() & {"report", "reports"}) != 1:
@@ -244,6 +249,14 @@ class App:
         with replacing(self._shown_file) as file:
             file.write(json.dumps(found).encode())
         return found
+
+
+def _host_name(headers: dict[str, str]) -> str:
+    """The name by which a client calls the server, without the port; "" if it is none."""
+    try:
+        return urlsplit(f"//{headers.get('host', '')}").hostname or ""
+    except ValueError:
+        return ""
 
 
 def _rounded_up(x: float) -> str:

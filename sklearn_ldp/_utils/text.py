@@ -14,6 +14,7 @@ _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _INT64_MAX = 2**63 - 1
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # byte-order marks
 MOST_LINES = 20  # of a representation
+_JOINERS = "\u200c\u200d"  # in emojis, and in words of many languages
 
 
 def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
@@ -69,7 +70,7 @@ def printable(text: object) -> str:
     text = str(text)
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() or c in _JOINERS else repr(c)[1:-1] for c in text)
 
 
 def format_table(
@@ -78,6 +79,7 @@ def format_table(
     """Return a table as text, with two blanks between its columns."""
     heads = [text.split("\n")[::-1] for text in header]
     head_rows = [list(cells) for cells in zip_longest(*heads, fillvalue="")][::-1]
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(*head_rows, *rows, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
@@ -95,7 +97,7 @@ def labelled_lines(names: Sequence[object], *columns: Sequence[str]) -> list[str
     """Return a line for each name, with what stands beside it."""
     # Returns: the lines, without line breaks in a name; the last one says if lines were left
     # out.
-    shown = [" ".join(str(name).split()) for name in names[:MOST_LINES]]
+    shown = [printable(" ".join(str(name).split())) for name in names[:MOST_LINES]]
     width = max(map(len, shown), default=0)
     lines = [
         " ".join([name.ljust(width), *cells]) for name, *cells in zip(shown, *columns, strict=False)

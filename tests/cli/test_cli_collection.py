@@ -190,7 +190,7 @@ def test_a_batch_that_comes_twice(folder, capsys):
 @pytest.mark.parametrize(
     ("argv", "fragment"),
     [
-        (["--output", "a.csv"], ".parquet, .arrows, .jsonl"),
+        (["--output", "a.csv"], ".parquet, .arrows, .arrow, .jsonl"),
         (["--output", "values.txt/none/a.parquet"], "none: cannot create this folder"),
         (["--output", "none/a.parquet", "--batch-id", ""], "1 to 1000 characters"),
         (["--output", "a.parquet", "--batch-id", ""], "1 to 1000 characters"),

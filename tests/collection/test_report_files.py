@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
 from sklearn_ldp.collection import (
     RefusedBatchError,
+    aggregate,
     describe_reports,
     read_reports,
     report_configuration,
@@ -286,3 +287,12 @@ def test_third_party_channels_are_kept_in_64_bits(monkeypatch):
         again = read_reports(written(oracle, reports, form), oracle, format=form)
         assert again.dtype == np.int64
         assert as_multiset(again) == as_multiset(reports)
+
+
+def test_writers_and_readers_know_both_names_of_arrow_streams(tmp_path):
+    oracle = GRR(1.0, categories=3)
+    reports = oracle.privatize([0, 1, 2])
+    for name in ("r.arrow", "r.arrows"):
+        write_reports(tmp_path / name, reports, oracle, batch_id=name)
+        np.testing.assert_array_equal(read_reports(tmp_path / name, oracle), reports)
+    assert aggregate(tmp_path, oracle, on_repeat="ignore").n_samples == 3

@@ -135,6 +135,27 @@ def test_origins(server):
     assert "access-control-allow-origin" not in get(port, "/")[1]
 
 
+def test_other_names_are_not_served(server, tmp_path):
+    """A page that binds its own name to the loopback address reads nothing, not even results."""
+    for name in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::1", ""):
+        assert get(server[0], "/estimate.json", host=name)[0] == 421
+        assert post(server[0], content(draw(1)), host=name)[0] == 421
+    for name in ("localhost", "LOCALHOST:1234", "127.0.0.1", "[::1]:80"):
+        assert get(server[0], "/estimate.json", host=name)[0] == 200
+    with served(tmp_path / "named", "--host-name", "Poll.example") as port:
+        assert get(port, "/health", host="poll.example")[0] == 200
+        assert get(port, "/health", host="other.example")[0] == 421
+
+
+def test_a_body_has_each_name_once_and_is_utf_8(server):
+    body = json.dumps(content(draw(1)))
+    twice = body[:-1] + ', "nonce": "' + "0" * 32 + '"}'
+    for malformed in (twice, body.encode("utf-16"), body.encode("utf-16-le"), b"\xff"):
+        status, _, said = post(server[0], malformed)
+        assert (status, said[:8]) == (400, b"Expected")
+    assert post(server[0], body.encode())[0] == 204
+
+
 def test_pages_say_what_they_must(server):
     port, _ = server
     status, headers, page = get(port, "/")
@@ -175,7 +196,7 @@ def raw(port, *pieces, pause=0.0, seconds=20):
         return received, time.monotonic() - began
 
 
-HEAD = b"POST /reports HTTP/1.1\r\nHost: x\r\n"
+HEAD = b"POST /reports HTTP/1.1\r\nHost: localhost\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 
 
