@@ -293,6 +293,6 @@ def test_writers_and_readers_know_both_names_of_arrow_streams(tmp_path):
     oracle = GRR(1.0, categories=3)
     reports = oracle.privatize([0, 1, 2])
     for name in ("r.arrow", "r.arrows"):
-        write_reports(tmp_path / name, reports, oracle, batch_id=name)
-        np.testing.assert_array_equal(read_reports(tmp_path / name, oracle), reports)
+        write_reports(tmp_path / name, reports, oracle, batch_id="a")
+        assert sorted(read_reports(tmp_path / name, oracle)) == sorted(reports)
     assert aggregate(tmp_path, oracle, on_repeat="ignore").n_samples == 3

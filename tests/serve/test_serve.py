@@ -142,7 +142,9 @@ def test_other_names_are_not_served(server, tmp_path):
         assert post(server[0], content(draw(1)), host=name)[0] == 421
     for name in ("localhost", "LOCALHOST:1234", "127.0.0.1", "[::1]:80"):
         assert get(server[0], "/estimate.json", host=name)[0] == 200
-    with served(tmp_path / "named", "--host-name", "Poll.example") as port:
+    folder = tmp_path / "named"
+    folder.mkdir()
+    with served(folder, "--host-name", "Poll.example") as port:
         assert get(port, "/health", host="poll.example")[0] == 200
         assert get(port, "/health", host="other.example")[0] == 421
 
