@@ -57,9 +57,10 @@ What next: README.md shows the same in ten lines of Python, and where to read on
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    add_shared(parser, "--epsilon")
-    text = "residents who report, drawn at random (default: 1000000)"
-    parser.add_argument("--n-samples", type=count, default=1_000_000, metavar="N", help=text)
+    text = "privacy budget of one report, > 0 (default: 0.5)"
+    add_shared(parser, "--epsilon", default=0.5, help=text)
+    text = "residents who report, drawn at random (default: 100000)"
+    parser.add_argument("--n-samples", type=count, default=100_000, metavar="N", help=text)
     add_shared(parser, "--repeats", "--jobs")
     add_shared(
         parser,
@@ -104,7 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"\n{_ERRORS.format(arguments.repeats)}\n\n{tables}")
     print(f"\n{_PICKS}\n\n{pick_table(study, picks)}\n")
     print(_draw(estimates, states, arguments.output))
-    print(f"\n{_NEXT}")
+    print(f"\n{_NEXT}\n\n{_in_short(study, arguments)}")
 
 
 def _query_sets(states: Any) -> dict[str, Any]:
@@ -123,6 +124,19 @@ def _introduction(arguments: argparse.Namespace, query_names: list[str]) -> str:
         f"once each, under epsilon-LDP with epsilon = {arguments.epsilon:g}. "
         "The server sees noisy reports only.\n"
         f"This is a simulation with --seed {arguments.seed}: a seeded demo protects nobody."
+    )
+
+
+def _in_short(study: ErrorStudy, arguments: argparse.Namespace) -> str:
+    """Return what a visitor can repeat: what post-processing does for the most accurate oracle."""
+    states = study["queries"][0]
+    errors = [_errors(study, oracle, states) for oracle in dict.fromkeys(study["oracle"])]
+    of_best = min(errors, key=lambda one: one["Base"])
+    raw, after = (_in_points(of_best[name]) for name in ("Base", "EmpiricalBayes"))
+    return (
+        f"In short: with {arguments.n_samples:,} users at epsilon {arguments.epsilon:g}, "
+        f"post-processing\ntakes the error of a state's share from {raw:.2f} to {after:.2f} points, "
+        "free of privacy cost."
     )
 
 

@@ -1,5 +1,6 @@
 """The command line, from outside: arguments in; exit code, standard streams and files out."""
 
+import argparse
 import csv
 import gzip
 import io
@@ -270,6 +271,19 @@ def test_tables_of_a_study():
         *(["A"], ["q", "y", "x", "100.0%"]),
         *(["B"], ["q", "x", "x", "0.0%"]),
     ]
+
+
+def test_the_demo_ends_in_what_it_has_shown():
+    """Of the oracle whose raw estimate is the best, by the errors of the study."""
+    rows = {
+        "oracle": np.repeat(["A", "B"], 2),
+        "postprocessor": np.tile(["Base", "EmpiricalBayes"], 2),
+        "queries": np.repeat("51 states", 4),
+    }
+    study = ErrorStudy(rows, np.array([[4e-4], [1e-4], [1e-4], [0.25e-4]]))
+    said = _demo._in_short(study, argparse.Namespace(n_samples=20_000, epsilon=2.0))
+    assert "20,000 users at epsilon 2," in said
+    assert "from 1.00 to 0.50 points" in said
 
 
 @pytest.mark.slow
