@@ -135,8 +135,8 @@ def _in_short(study: ErrorStudy, arguments: argparse.Namespace) -> str:
     raw, after = (_in_points(of_best[name]) for name in ("Base", "EmpiricalBayes"))
     return (
         f"In short: with {arguments.n_samples:,} users at epsilon {arguments.epsilon:g}, "
-        f"post-processing\ntakes the error of a state's share from {raw:.2f} to {after:.2f} points, "
-        "free of privacy cost."
+        "post-processing\n"
+        f"takes the error of a share from {raw:.2f} to {after:.2f} points, free of privacy cost."
     )
 
 
