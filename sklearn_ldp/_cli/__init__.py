@@ -31,9 +31,11 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from signal import SIGINT
 from typing import Any, NoReturn
@@ -65,7 +67,19 @@ class _Parser(argparse.ArgumentParser):
     """Print errors in one line, whereas argparse would print the usage before them."""
 
     def error(self, message: str) -> NoReturn:
-        _complain(f"{message} (try {self.prog} --help)")
+        wrong = re.search(r"invalid choice: '(.*?)'|unrecognized arguments: (\S+)", message)
+        names = [name for action in self._actions for name in action.choices or ()]
+        if wrong and wrong[2]:
+            parsers: list[Any] = [
+                parser
+                for action in self._actions
+                if isinstance(action.choices, dict)
+                for parser in action.choices.values()
+            ]
+            names = [name for one in parsers for name in one._option_string_actions]
+        near = wrong and get_close_matches(wrong[1] or wrong[2], names, 1)
+        meant = f"; did you mean {near[0]!r}?" if near and "did you mean" not in message else ""
+        _complain(f"{message}{meant} (try {self.prog} --help)")
         raise SystemExit(MISUSED)
 
 

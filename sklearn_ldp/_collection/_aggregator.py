@@ -203,7 +203,9 @@ class Aggregator:
         Parameters
         ----------
         other : Aggregator or Tally
-            Sums of the same collection; it is not modified.
+            Sums of the same collection; it is not modified. Of one file of posted lines that two
+            servers have read while it grew, the lines of both count: each digests them by a key
+            of its own, so that tallies tell nothing of them. Let one server read a growing file.
 
         Returns
         -------

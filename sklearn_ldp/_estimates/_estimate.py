@@ -270,7 +270,8 @@ class FrequencyEstimate(Kept):
             An integer is always a row, also where the categories are integers: ask these by
             ``answer([18])``. Anything else that is neither a slice, a list nor an array is the name
             of a category: text, a tuple, a date, True, or None for a missing answer. Of several
-            estimates with `row_names` it is the name of a row: ``weeks["may"]["red"]``.
+            estimates with `row_names` it is the name of a row: ``weeks["may"]["red"]``. Type
+            checkers see a number there, too, as no type tells whether rows have names.
 
         Returns
         -------

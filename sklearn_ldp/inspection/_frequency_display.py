@@ -294,7 +294,7 @@ class FrequencyDisplay(EstimateDisplay):
         if self.by == "category":
             n = len(self.categories)
             named = np.arange(0, n, -(-n // _MOST_NAMES))
-            texts = [str(self.categories[i]) for i in named]
+            texts = [_cell_name(self.categories[i]) for i in named]
             is_crowded = sum(len(text) + 2 for text in texts) > _MOST_LETTERS
             look = {"rotation": 90 if is_vertical and is_crowded else 0, "fontsize": "small"}
             name_ticks(names, named + 1, texts, **look)
@@ -448,3 +448,8 @@ def _check_options(k: Any, order: str, by: str, orientation: str) -> None:
         raise ValueError(
             f'Argument orientation must be "auto", "vertical" or "horizontal", got {orientation!r}.'
         )
+
+
+def _cell_name(category: Any) -> str:
+    """Return the name of a category on an axis: of a cell of a table, those of its columns."""
+    return ", ".join(map(str, category)) if isinstance(category, tuple) else str(category)

@@ -383,13 +383,16 @@ class LabelDPClassifier(
             elif hasattr(self, name):
                 delattr(self, name)
         if best == "constant":
-            message = (
-                f"{self._name} ends at the constant: {len(codes)} reports do not support that the "
-                "features tell anything. Ask more users, take fewer features or a larger epsilon."
-            )
-            about = f"the constant of {self._family or uuid4()}"  # all clones of a search
-            warn_once(message, UserWarning, about)
+            self._warn_of_constant(len(codes))
         return self
+
+    def _warn_of_constant(self, n_reports: int) -> None:
+        """Warn once, for all clones of a search, that nothing was learnt."""
+        message = (
+            f"{self._name} ends at the constant: {n_reports} reports do not support that the "
+            "features tell anything. Ask more users, take fewer features or a larger epsilon."
+        )
+        warn_once(message, UserWarning, f"the constant of {self._family or uuid4()}")
 
     def _shrink(self, X: Any, codes: np.ndarray, weights: np.ndarray, routed: dict) -> None:
         """Find the weight of the classifier against the constant, by held-out reports."""

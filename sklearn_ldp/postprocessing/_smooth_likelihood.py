@@ -322,6 +322,12 @@ class SmoothMLE(BasePostProcessor):
     four spikes on a uniform half         88    110    225
     =============================  =========  =====  =====
 
+    **Few users.** The modes that are averaged are too sure where reports hardly tell anything. With
+    1, 10, 30, 100, 300 and 1,000 users of :class:`RangeOracle` the error of the distribution
+    function is 3.9, 2.9, 2.4, 1.8, 1.4 and 1.04 times the least one of equal frequencies,
+    :class:`NormSub` and :class:`MonotoneCDF` (geometric means over twelve cells, 14 collections
+    each; 8.4 at most): with fewer than 300 users take :class:`MonotoneCDF`, or nothing.
+
     References
     ----------
     .. [1] P. H. C. Eilers, B. D. Marx, "Flexible smoothing with B-splines and penalties",

@@ -1120,3 +1120,20 @@ def test_warnings_of_the_library_are_lines_of_the_command(tmp_path, capsys):
     told = [line for line in capsys.readouterr().err.splitlines() if "warning" in line.lower()]
     assert len(told) == 1
     assert told[0].startswith("sklearn-ldp: warning: --categories has 2 categories that differ in")
+
+
+@pytest.mark.parametrize(
+    ("argv", "meant"),
+    [
+        (["plann"], "did you mean 'plan'?"),
+        (["estimate", "--epsiln", "1", "x.csv"], "did you mean '--epsilon'?"),
+        (["estimate", "--oracle", "grrr", "x.csv"], "did you mean 'grr'?"),
+    ],
+)
+def test_what_may_be_meant_is_named_once(argv, meant, capsys):
+    assert main(argv) == 2
+    assert capsys.readouterr().err.count("did you mean") == 1
+    main(argv)
+    assert meant in capsys.readouterr().err
+    main(["zzzz"])
+    assert "did you mean" not in capsys.readouterr().err

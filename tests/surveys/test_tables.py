@@ -678,3 +678,13 @@ def test_a_class_of_the_same_name_has_a_plan_of_its_own():
 
     first, second = (defined(e).protocol().mechanism.mechanisms[0].p for e in (0.5, 0.75))
     assert first < second
+
+
+def test_cells_are_labelled_by_their_columns():
+    domains = {"sex": ["F", "M"], "smokes": ["no", "yes"]}
+    users = np.array([["F", "no"], ["M", "yes"]] * 100)
+    tables = MarginalOracle(4.0, domains=domains, random_state=0).fit_transform(users)
+    (display,) = tables.plot().values()
+    axes = display.ax_
+    labels = [*axes.get_xticklabels(), *axes.get_yticklabels()]
+    assert {label.get_text() for label in labels} >= {"F, no", "F, yes", "M, no", "M, yes"}
