@@ -290,8 +290,45 @@ def test_a_misspelt_parameter_is_named_by_its_class():
         with pytest.raises(TypeError, match=re.escape(message)):
             cls(**given)
         assert "args" not in inspect.signature(cls).parameters
-    with pytest.raises(TypeError, match=r"best_oracle takes epsilon first.*best_oracle\(1.0, cat"):
-        best_oracle(["a", "b"], 1.0)
+    for given in ((["a", "b"], 1.0), (4, 1.0), (4, np.float32(1)), (True, 4)):
+        with pytest.raises(
+            TypeError, match=r"takes epsilon first, .*best_oracle\(1.0, categories\)"
+        ):
+            best_oracle(*given)
+    assert best_oracle(4, np.int64(8)).epsilon == 4
+
+
+def test_values_without_a_name_are_counted_by_the_class():
+    for cls, given, named, message in (
+        (
+            GRR,
+            (1.0, 3),
+            {},
+            "GRR: too many positional arguments. Write GRR(epsilon, categories=.., ",
+        ),
+        (GRR, (1.0,), {"epsilon": 2.0}, "GRR: multiple values for argument 'epsilon'. Write GRR("),
+        (NormSub, (0.1,), {}, "NormSub: too many positional arguments. Write NormSub()."),
+    ):
+        with pytest.raises(TypeError, match=re.escape(message)):
+            cls(*given, **named)
+
+
+class HandsOn(GRR):
+    def __init__(self, epsilon=1.0, *, categories="auto", **others):
+        super().__init__(epsilon, categories=categories, **others)
+
+
+def test_a_class_that_hands_parameters_on_takes_them():
+    assert HandsOn(2.0, n_shards=3).n_shards == 3
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n_shrds'"):
+        HandsOn(2.0, n_shrds=3)
+
+
+def test_a_candidate_that_changes_nothing_is_base():
+    few = GRR(1.0, categories=5, random_state=0).fit_transform(np.arange(30) % 5)
+    for nothing in ("passthrough", make_pipeline("passthrough", NormSub())):
+        with pytest.raises(TypeError, match=r"or Base\(\), which changes nothing"):
+            SyntheticSearch([nothing, NormSub()], random_state=0).fit(few)
 
 
 def test_candidates_that_nobody_has_named_are_silent():

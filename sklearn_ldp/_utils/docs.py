@@ -36,15 +36,11 @@ class NamesParameters:
     """Mixin that refuses unknown parameters in the name of the class, and names the nearest one."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        known = _parameters(cls.__init__)
-        for name in set(kwargs).difference(known):
-            near = get_close_matches(name, known, 1, 0.5)
-            meant = (
-                f", did you mean {near[0]!r}?"
-                if near
-                else f"; it has {', '.join(known) or 'none'}."
-            )
-            raise TypeError(f"{cls.__name__} has no parameter {name!r}{meant}")
+        signature = _signature(cls.__init__)
+        try:
+            signature.bind_partial(cls, *args, **kwargs)
+        except TypeError as error:
+            raise TypeError(_misfit(cls.__name__, signature, kwargs, error)) from None
         return super().__new__(cls)
 
 
@@ -70,9 +66,21 @@ class Documented(NamesParameters):
 
 
 @cache
-def _parameters(init: Any) -> list[str]:
-    """Return the names of the parameters of a method, without `self`."""
-    return list(inspect.signature(init).parameters)[1:]
+def _signature(init: Any) -> inspect.Signature:
+    """Return the signature of a method, which takes long."""
+    return inspect.signature(init)
+
+
+def _misfit(name: str, signature: inspect.Signature, given: Any, error: TypeError) -> str:
+    """Return what is wrong with the arguments that a class was given."""
+    known = dict(list(signature.parameters.items())[1:])
+    unknown = next((one for one in given if one not in known), None)
+    if unknown is None:  # too many without a name, or one of them twice
+        call = [one if p.kind is not p.KEYWORD_ONLY else f"{one}=.." for one, p in known.items()]
+        return f"{name}: {error}. Write {name}({', '.join(call)})."
+    near = get_close_matches(unknown, known, 1, 0.5)
+    meant = f", did you mean {near[0]!r}?" if near else f"; it has {', '.join(known) or 'none'}."
+    return f"{name} has no parameter {unknown!r}{meant}"
 
 
 @cache

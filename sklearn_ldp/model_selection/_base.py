@@ -141,7 +141,7 @@ def as_candidates(candidates: Candidates, name: str) -> list:
             raise TypeError(
                 f"{name} chooses among post-processors (or Pipelines of them), got "
                 f"{odd[0] if odd else candidate!r} as a candidate; give instances such as "
-                "NormSub()."
+                "NormSub(), or Base(), which changes nothing."
             )
     return list(candidates)
 

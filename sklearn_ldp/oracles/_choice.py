@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -210,10 +210,11 @@ def best_oracle(
     >>> best_oracle(1.0, 1024, max_report_bits=64)
     ProjectiveGeometryResponse(categories=1024)
     """
-    if not isinstance(epsilon, Real):
+    are_swapped = isinstance(categories, Real) and not isinstance(categories, Integral)
+    if are_swapped or isinstance(epsilon, bool) or not isinstance(epsilon, Real):
         raise TypeError(
-            f"best_oracle takes epsilon first, a number, and then the categories, got {epsilon!r}: "
-            "best_oracle(1.0, categories)."
+            "best_oracle takes epsilon first, a number, and then the categories, got "
+            f"{epsilon!r} and {categories!r}: best_oracle(1.0, categories)."
         )
     domain = Domain.of(categories, "best_oracle")
     if max_report_bits is None:

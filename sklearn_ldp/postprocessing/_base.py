@@ -21,7 +21,7 @@ from .._utils.docs import Documented, fill_in, inherit_docstrings
 from .._utils.privacy import warn_of_output
 from .._utils.typing import Column
 from ..queries import Queries
-from ._truth import true_frequencies
+from ._truth import true_frequencies, warn_of_lost_weights
 
 _T = TypeVar("_T")
 _Estimates = TypeVar("_Estimates", bound=FrequencyEstimate | EstimateSet)
@@ -295,7 +295,7 @@ class BasePostProcessor(
         ----------
         X : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, n_categories)
             The raw estimate of other users; or, as an array, the true frequencies, for all rows or
-            for each. Not looked at if y is given.
+            for each. If y is given, only its number of users is looked at.
         y : array-like of shape (n_samples,) or data frame, default=None
             Values of users, to compare with; of a set, a column for each of its columns. Ignored if
             plain arrays were fitted, which have no categories.
@@ -317,7 +317,10 @@ class BasePostProcessor(
         check_is_fitted(self, "estimate_")
         fitted: Any = self.estimate_
         if y is not None and (isinstance(fitted, EstimateSet) or self._has_categories):
-            truth = true_frequencies(fitted, y, sample_weight, f"{type(self).__name__}.score")
+            name = f"{type(self).__name__}.score"
+            truth = true_frequencies(fitted, y, sample_weight, name)
+            if sample_weight is None:
+                warn_of_lost_weights(X, y, name)
             return -mean_of_parts(self._errors(truth), {})
         if isinstance(X, FrequencyEstimate | EstimateSet):
             return mean_of_parts(held_out_score(fitted, X), {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._collector import check_weights
 from .._domains.values import as_columns, column_names
-from .._estimates import EstimateSet
+from .._estimates import EstimateSet, FrequencyEstimate
 
 
 def true_frequencies(estimate: Any, y: Any, sample_weight: ArrayLike | None, name: str) -> Any:
@@ -35,6 +36,22 @@ def true_frequencies(estimate: Any, y: Any, sample_weight: ArrayLike | None, nam
         part: _counted(estimate[part], [by_name[column] for column in of_part], weights, name)
         for part, of_part in of_parts.items()
     }
+
+
+def warn_of_lost_weights(judged: Any, y: Any, name: str) -> None:
+    """Warn if there are more users behind an estimate, or a part of it, than rows in y."""
+    parts = [one for _, one in judged.items()] if isinstance(judged, EstimateSet) else [judged]
+    noises = [one.noise for one in parts if isinstance(one, FrequencyEstimate)]
+    users = [np.max(noise.n_samples) for noise in noises if noise and noise.n_samples is not None]
+    if max(users, default=0) > (n_rows := len(as_columns(y, name)[0])):
+        warnings.warn(
+            f"{name} counts each of {n_rows} rows of y as one user, as it got no sample_weight, "
+            f"but the estimate to judge by is of {max(users):g} users. A Pipeline hands weights on "
+            "under the name sample_weight alone: pass them as that, or to a scorer, such as "
+            "make_frequency_scorer() of sklearn_ldp.metrics with its set_score_request.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _counted(estimate: Any, columns: list[np.ndarray], weights: Any, name: str) -> np.ndarray:

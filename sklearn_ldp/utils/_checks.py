@@ -103,9 +103,9 @@ def expected_failed_checks(estimator: BaseEstimator) -> dict[str, str]:
     For the argument of this name of :func:`sklearn.utils.estimator_checks.check_estimator`.
     A post-processor passes all of them, if noise is given to one that needs it. An oracle does not,
     as it makes one row of many users' values. What takes no 2D array says so by its tags, and
-    scikit-learn then checks nothing: :class:`~sklearn_ldp.LocalMean`,
-    :class:`~sklearn_ldp.SmoothMLE`, :class:`~sklearn_ldp.Consistent` and
-    :class:`~sklearn_ldp.LatentClasses`.
+    scikit-learn then checks hardly anything: what reads strings, lists or sets of estimates, and by
+    default what has to be told more first (post-processors and searches the noise, corrected models
+    `private`). Check these with that parameter set.
 
     Parameters
     ----------

@@ -514,6 +514,31 @@ def test_weights_reach_every_step_of_a_pipeline():
             assert callable(getattr(step, f"set_{method}_request"))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
+@pytest.mark.parametrize("survey", [False, True])
+def test_weights_that_do_not_reach_the_score_are_missed(survey):
+    """Pipelines give the last step no weights of another name: it says so; a scorer has them."""
+    rows, weights = np.arange(400) % 4, np.arange(400) % 3 + 1
+    oracle = GRR(1.0, categories=4, random_state=0)
+    if survey:
+        rows = pd.DataFrame({"a": rows, "b": rows % 2})
+        oracle = MarginalOracle(1.0, domains={"a": 4, "b": 2}, random_state=0)
+
+    def scores(name, request, scoring=None):
+        pipe = make_pipeline(clone(oracle).set_fit_request(sample_weight=request), NormSub())
+        params = {name: weights}
+        each = cross_validate(pipe, rows, rows, cv=2, scoring=scoring, params=params)
+        return each["test_score"]
+
+    with config_context(enable_metadata_routing=True):
+        expected = scores("sample_weight", True)  # a warning is an error
+        scorer = make_frequency_scorer().set_score_request(sample_weight="n_users")
+        np.testing.assert_allclose(scores("n_users", "n_users", scorer), expected)
+        with pytest.warns(UserWarning, match=r"NormSub.score counts each of 200 rows.*a scorer"):
+            unweighted = scores("n_users", "n_users")
+    assert not np.allclose(unweighted, expected)
+
+
 def test_scores_refuse_what_they_cannot_judge():
     post = NormSub().fit([[0.5, 0.75], [0.5, 0.5]])
     assert post.score([[0.5, 0.5]]) == pytest.approx(-np.mean([0.125**2, 0.125**2, 0, 0]))
