@@ -727,8 +727,9 @@ class BaseCollector(  # type: ignore[call-arg]
                 with lock_of(self):
                     newest = self._state
                     if not is_new and newest is not before:
+                        assert newest is not None  # nothing makes a collector unfitted
                         is_other = before is None or newest.streams is not before.streams
-                        if newest is None or (is_other and newest.is_of_fit):
+                        if is_other and newest.is_of_fit:
                             return self  # a later fit has forgotten this collection
                         if is_other:  # others have begun the collection: add to theirs
                             continue
