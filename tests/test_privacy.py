@@ -4,16 +4,14 @@ import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 from estimators import ORACLES
 from scipy import stats
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 
-from sklearn_ldp import GRR, OLH, OUE, NormSub, ProjectiveGeometryResponse, SubsetSelection
+from sklearn_ldp import GRR, OLH, OUE, ProjectiveGeometryResponse, SubsetSelection
 from sklearn_ldp._mechanisms.coins import (
     TWO_64,
     Coins,
@@ -289,20 +287,3 @@ def test_the_entropy_of_reports_is_that_of_their_law(oracle, epsilon):
     stated, exact = entropies(epsilon)
     np.testing.assert_allclose(min(exact), stated, rtol=1e-9)
     assert abs(entropies(epsilon + 1)[0] - exact[0]) > 1e-3
-
-
-@pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
-def test_what_a_memory_of_a_pipeline_keeps_on_disk(tmp_path):
-    """Raw values, and the first collection again and again, which the page of Pipelines says.
-
-    No oracle can see it: joblib asks before it calls. So this test shows the file.
-    """
-    users = np.array(["alice-secret", "bob-secret"] * 50)
-    oracle = GRR(1.0, categories=["alice-secret", "bob-secret"])
-    pipe = make_pipeline(oracle, NormSub(), memory=str(tmp_path))
-    first, again = (pipe.fit(users)[-1].estimate_.values for _ in range(2))
-    assert np.array_equal(first, again)  # although nobody has given a seed
-    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    assert b"alice-secret" in kept
-    for page in ("README.md", "doc/user_guide/data_frames.md"):
-        assert "memory=" in (Path(__file__).parents[1] / page).read_text(encoding="utf-8")

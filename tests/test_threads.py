@@ -4,6 +4,7 @@
 here threads race, and Python changes between them as often as it can.
 """
 
+import contextlib
 import sys
 import threading
 import warnings
@@ -14,6 +15,7 @@ from estimators import MEAN, ORACLES, SURVEYS, first_of_each
 from sklearn.base import clone
 
 from sklearn_ldp import OLH, ItemOracle, KeyValueOracle, PrivacyWarning, StringOracle
+from sklearn_ldp._collector._collected import Collected
 from sklearn_ldp.collection import Aggregator
 
 VALUES = {
@@ -57,7 +59,9 @@ def race(add, batches, n_threads=4):
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        threads = [threading.Thread(target=work, args=(batches[k::n_threads],)) for k in range(4)]
+        threads = [
+            threading.Thread(target=work, args=(batches[k::n_threads],)) for k in range(n_threads)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -102,6 +106,54 @@ def test_a_seed_that_threads_share_draws_all_its_coins_once():
     raced = _raced(oracle, np.arange(1024) % 16, "partial_fit", 0, 8)
     whole = clone(oracle).fit(np.arange(8 * 1024) % 16)
     np.testing.assert_array_equal(raced.support_counts_, whole.support_counts_)
+
+
+class Overtaken:
+    """Values or reports that another thread overtakes when they are first read."""
+
+    def __init__(self, values, overtake):
+        self.values, self.overtake = np.asarray(values), [overtake]
+
+    def __array__(self, dtype=None, copy=None):
+        while self.overtake:
+            thread = threading.Thread(target=self.overtake.pop())
+            thread.start()
+            thread.join(60)
+            assert not thread.is_alive()
+        return np.asarray(self.values, dtype)
+
+
+def test_a_first_call_that_began_before_a_fit_is_forgotten():
+    oracle = OLH(1.0, categories=4)
+    reports = np.asarray(oracle.privatize([0, 1, 2, 3]))
+    oracle.aggregate(Overtaken(reports, lambda: oracle.fit([0, 1, 2])))
+    assert oracle.n_samples_seen_ == 3
+    assert oracle.aggregate(reports).n_samples_seen_ == 7
+
+
+def test_reports_that_others_overtake_are_dealt_out_to_all_shards():
+    oracle = OLH(1.0, categories=4, n_shards=8)
+    reports = np.asarray(oracle.privatize([0]))
+    for _ in range(4):
+        oracle.aggregate(Overtaken(reports, lambda: oracle.aggregate(reports)))
+    np.testing.assert_array_equal(oracle.estimate_.shards.sizes, 1)
+
+
+def test_a_seed_that_is_no_longer_a_parameter_draws_its_coins_once(monkeypatch):
+    """The first thread that works waits until another one works too, or cannot."""
+    oracle = OLH(1.0, categories=16, random_state=0).fit(np.arange(16))
+    whole = clone(oracle).fit(np.tile(np.arange(16), 3))
+    oracle.set_params(random_state=None)
+    both, work = threading.Barrier(2), Collected.with_values
+
+    def with_values(*args):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.3)
+        return work(*args)
+
+    monkeypatch.setattr(Collected, "with_values", with_values)
+    race(oracle.partial_fit, [np.arange(16)] * 2, n_threads=2)
+    np.testing.assert_array_equal(oracle.support_counts_, whole.support_counts_)
 
 
 def test_an_aggregator_loses_nobody():

@@ -29,6 +29,7 @@ from .._noise import Noise
 from .._utils.docs import Documented
 from .._utils.privacy import (
     PrivacyWarning,
+    refuse_memory,
     warn_of_epsilon,
     warn_of_learned,
     warn_of_output,
@@ -364,7 +365,15 @@ class BaseCollector(  # type: ignore[call-arg]
         -------
         estimate
             The raw estimate.
+
+        Raises
+        ------
+        ValueError
+            As for `fit`; also if ``Pipeline(memory=...)``, or another `joblib.Memory`, would write
+            the values of real users to a disk: those that are randomised without a seed.
         """
+        if self.input == "values" and self.random_state is None:
+            refuse_memory(self._name)
         warn_of_output(self)
         return self.fit(X, y, sample_weight=sample_weight).estimate_
 
@@ -705,7 +714,11 @@ class BaseCollector(  # type: ignore[call-arg]
 
         The coins of a seed have places: then nobody else may work meanwhile.
         """
-        draws_in_order = self.random_state is not None and self.input == "values"
+        # Those of a seed that is no longer a parameter as well: its collection goes on with them.
+        is_seeded = self.random_state is not None or not getattr(
+            getattr(self._state, "streams", None), "is_secure", True
+        )
+        draws_in_order = is_seeded and self.input == "values"
         with lock_of(self) if draws_in_order else nullcontext():
             while True:
                 before = self._state
@@ -714,13 +727,15 @@ class BaseCollector(  # type: ignore[call-arg]
                 with lock_of(self):
                     newest = self._state
                     if not is_new and newest is not before:
-                        if before is None:  # others have begun the collection: add to theirs
-                            continue
-                        if newest is None or newest.streams is not state.streams:
+                        assert newest is not None  # nothing makes a collector unfitted
+                        is_other = before is None or newest.streams is not before.streams
+                        if is_other and newest.is_of_fit:
                             return self  # a later fit has forgotten this collection
+                        if is_other:  # others have begun the collection: add to theirs
+                            continue
                         done = newest.with_additions(state, done)
                     note(done, is_new or before is None)
-                    self._state = done
+                    self._state = replace(done, is_of_fit=True) if is_new else done
                     return self
 
     def _check_features(self, X: Any, n_features: int, *, reset: bool) -> None:

@@ -61,6 +61,8 @@ class Collected(Uncached):
         Groups that are estimated apart; None makes one estimate of all users.
     is_learned : bool, default=False
         Whether the domain was learned from users' values.
+    is_of_fit : bool, default=False
+        Whether `fit` began the collection, which forgets all calls that began before it.
     """
 
     protocol: Protocol
@@ -71,6 +73,7 @@ class Collected(Uncached):
     is_weighted: bool = False
     groups: Groups | None = None
     is_learned: bool = False
+    is_of_fit: bool = False
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -196,7 +199,8 @@ class Collected(Uncached):
 
     def with_additions(self, before: Collected, after: Collected) -> Collected:
         """Return the collection with what another call has added between two states of it."""
-        counts = self.counts + (after.counts - before.counts)
+        n_others = self.counts.n_samples - before.counts.n_samples
+        counts = self.counts + after.counts.since(before.counts, n_others)
         check_total(counts.n_samples, f"The users of this {self.protocol.name}")
         return replace(self, counts=counts, is_weighted=self.is_weighted or after.is_weighted)
 

@@ -263,8 +263,18 @@ class Counts:
             waiting = more if waiting is None else waiting.with_blocks(more)
         return self._of(self.tally_size, self.sizes + other.sizes, settled, waiting)
 
-    def __sub__(self, other: Counts) -> Counts:
-        return Counts(self.tallies - other.tallies, self.sizes - other.sizes)
+    def since(self, before: Counts, n_others: int) -> Counts:
+        """Return what was added since, dealt out to the shards after the reports of others.
+
+        Parameters
+        ----------
+        before : Counts
+            These counts as they were.
+        n_others : int
+            Number of reports that others have added meanwhile.
+        """
+        tallies, sizes = self.tallies - before.tallies, self.sizes - before.sizes
+        return Counts(np.roll(tallies, n_others, axis=1), np.roll(sizes, n_others, axis=1))
 
     def _held(self) -> tuple[np.ndarray | None, Waiting | None]:
         """The settled tallies and what waits; nothing does once the tallies have been read."""

@@ -1,11 +1,14 @@
-"""Warnings that users spend more privacy than one may think; a seed marks a simulation."""
+"""Warnings where users spend more privacy than one may think; a seed marks a simulation."""
 
 from __future__ import annotations
 
+import sys
 import warnings
+from types import FrameType
 from typing import Any, Self
 from uuid import uuid4
 
+from joblib.memory import MemorizedFunc
 from sklearn.utils._set_output import _get_output_config
 
 HARDLY_ANY = 20.0  # a budget above it protects nobody: exp(20) is 5e8
@@ -35,6 +38,22 @@ def warn_of_output(transformer: Any, container: str | None = None) -> None:
             'set_output(transform="polars"); for pandas it needs a row of each user.'
         )
         warn_once(text, UserWarning, "set_output")
+
+
+def refuse_memory(name: str) -> None:
+    """Raise ValueError if `joblib.Memory` runs the caller of this, itself or in a Pipeline."""
+    # It writes the arguments beside the result, after the call; so now it writes nothing. What
+    # somebody else's function under it does with values is not told by its arguments.
+    frame: FrameType | None = sys._getframe(2)
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] in ("sklearn", "joblib"):
+        if isinstance(frame.f_locals.get("self"), MemorizedFunc):
+            raise ValueError(
+                f"{name} refuses memory= (of a Pipeline, or joblib.Memory), which would write the "
+                "raw values of its users to a disk, and replay their first collection: leave it "
+                'out, cache what is made of reports (input="reports"), or give a random_state if '
+                "this is a simulation."
+            )
+        frame = frame.f_back
 
 
 def warn_of_epsilon(name: str, epsilon: float, random_state: Any) -> None:

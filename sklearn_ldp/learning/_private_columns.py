@@ -24,7 +24,7 @@ from .._domains.values import column_names, declares_levels, read_once
 from .._mechanisms import CoinStreams, Protocol, privatize
 from .._mechanisms.protocol import reports_of
 from .._utils.docs import Documented
-from .._utils.privacy import WatchesRefits, warn_of_epsilon, warn_of_learned
+from .._utils.privacy import WatchesRefits, refuse_memory, warn_of_epsilon, warn_of_learned
 from .._utils.random import RandomState
 from .._utils.typing import Values
 from ..oracles import PrivacyWarning
@@ -282,8 +282,11 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            As for `fit`.
+            As for `fit`; also under ``Pipeline(memory=...)``, as it would write raw values to a
+            disk, unless there is a seed.
         """
+        if self.input == "values" and self.random_state is None:
+            refuse_memory(type(self).__name__)
         rows = self._fit(X, releases=True)
         if self.input == "values":
             self._released = _digest(rows)

@@ -667,9 +667,12 @@ def check_threads(oracle: Any) -> None:
             if begun is not None:
                 expected.merge(begun)
             assert _same(server, expected), f"users are lost if another thread calls {add}"
-    server = _small(oracle, random_state=None).aggregate(reports)
-    server.aggregate(_Slow(reports, partial(server.fit, values)))
-    assert server.n_samples_seen_ == len(values), "a fit keeps what was collected before it"
+    for begun in (None, one):
+        server = _small(oracle, random_state=None)
+        if begun is not None:
+            server.merge(begun)
+        server.aggregate(_Slow(reports, partial(server.fit, values)))
+        assert server.n_samples_seen_ == len(values), "a fit keeps what was collected before it"
     server.aggregate(_Slow(reports, partial(server.partial_fit, values)))
     assert server.n_samples_seen_ == 3 * len(values), "users of partial_fit are lost"
 

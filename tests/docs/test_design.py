@@ -1,10 +1,12 @@
 """The examples of the design's contract, run as they stand."""
 
+import json
+
 import numpy as np
 import pytest
-from joblib import parallel_config
+from joblib import Memory, parallel_config
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from sklearn_ldp import (
     GRR,
@@ -22,6 +24,7 @@ from sklearn_ldp import (
     SyntheticSearch,
 )
 from sklearn_ldp.datasets import load_us_states
+from sklearn_ldp.learning import PrivatizedColumns
 from sklearn_ldp.metrics import make_frequency_scorer
 from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
 
@@ -134,10 +137,46 @@ def test_7_asking_an_estimate(pipe):
         raw.answer(top_k(3))
 
 
-def test_a_cached_pipeline_releases_once(tmp_path):
-    """memory= must not randomise the same users again."""
-    oracle = GRR(categories=CATS)
+def test_a_cached_pipeline_of_a_simulation_releases_once(tmp_path):
+    oracle = GRR(categories=CATS, random_state=0)
     pipe = Pipeline([("oracle", oracle), ("post", NormSub())], memory=str(tmp_path))
     first = pipe.fit_transform(VALUES[:500])
     second = pipe.set_params(post=Norm()).fit(VALUES[:500])[0].frequencies_
     np.testing.assert_array_equal(NormSub().fit([second]).frequencies_, first.values[0])
+
+
+SECRETS = ["alice-secret", "bob-secret"]
+
+
+def _on_disk(folder):
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("is_pipeline", [True, False], ids=["Pipeline", "joblib.Memory"])
+@pytest.mark.parametrize(
+    "oracle", [GRR(categories=SECRETS), PrivatizedColumns(domains={"who": SECRETS})], ids=repr
+)
+def test_raw_values_reach_no_disk(tmp_path, oracle, is_pipeline):
+    """joblib writes what a cached step is given; a simulation shows the file."""
+    X = np.array(SECRETS)[:, None]
+    oracle = type(oracle)(**oracle.get_params(deep=False))  # no clone, which would warn of refits
+
+    def fit(oracle):
+        if not is_pipeline:
+            return Memory(tmp_path, verbose=0).cache(oracle.fit_transform)(X)
+        return Pipeline([("oracle", oracle), ("post", Norm())], memory=str(tmp_path)).fit(X)
+
+    make_pipeline(oracle, Norm()).fit(X)  # which calls it through joblib, but keeps nothing
+    with pytest.raises(ValueError, match=f"{type(oracle).__name__} refuses memory=.*raw values"):
+        fit(oracle)
+    assert b"alice-secret" not in _on_disk(tmp_path)
+    fit(oracle.set_params(random_state=0))
+    metadata = next(tmp_path.rglob("metadata.json")).read_text()
+    assert "alice-secret" in json.loads(metadata)["input_args"]["X"]
+
+
+def test_a_pipeline_caches_what_reports_become(tmp_path):
+    reports = GRR(categories=CATS).privatize(VALUES[:50])
+    oracle = GRR(categories=CATS, input="reports")
+    pipe = Pipeline([("oracle", oracle), ("post", Norm())], memory=str(tmp_path)).fit(reports)
+    assert pipe[0].n_samples_seen_ == 50
