@@ -137,14 +137,6 @@ def test_7_asking_an_estimate(pipe):
         raw.answer(top_k(3))
 
 
-def test_a_cached_pipeline_of_a_simulation_releases_once(tmp_path):
-    oracle = GRR(categories=CATS, random_state=0)
-    pipe = Pipeline([("oracle", oracle), ("post", NormSub())], memory=str(tmp_path))
-    first = pipe.fit_transform(VALUES[:500])
-    second = pipe.set_params(post=Norm()).fit(VALUES[:500])[0].frequencies_
-    np.testing.assert_array_equal(NormSub().fit([second]).frequencies_, first.values[0])
-
-
 SECRETS = ["alice-secret", "bob-secret"]
 
 

@@ -645,7 +645,7 @@ def test_olh_at_extreme_budgets(seed):
 @pytest.mark.parametrize("make", [OLH, GRR, ColumnOracle, MarginalOracle])
 def test_epsilon_alone_is_given_by_position(make):
     what = "categories" if make in (OLH, GRR) else "domains"
-    with pytest.raises(TypeError, match="takes from 1 to 2 positional arguments but 3 were given"):
+    with pytest.raises(TypeError, match=r"too many positional arguments. Write .*\(epsilon, "):
         make(1.0, ["a", "b"])
     assert list(inspect.signature(make).parameters)[:2] == ["epsilon", what]
 
