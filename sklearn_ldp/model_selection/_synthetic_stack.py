@@ -68,7 +68,7 @@ class SyntheticStack(SyntheticSearch):
 
     Notes
     -----
-    As after any post-processor, intervals of the result are those of the raw estimate.
+    As after any post-processor, the result has no confidence intervals: the raw estimate has.
 
     Examples
     --------
