@@ -15,7 +15,6 @@ from sklearn_ldp import (
     BaseCut,
     BasePos,
     ColumnOracle,
-    EmpiricalBayes,
     NormSub,
     PowerNS,
     SyntheticSearch,
@@ -137,23 +136,24 @@ def test_a_stack_is_drawn_with_its_weights():
 
 
 @pytest.mark.slow
-def test_a_stack_of_the_papers_candidates_beats_the_pick(seed):
-    """Top ten of Zipf users, 40 collections: the mean error is below .97 of that of the pick.
+def test_a_stack_errs_less_than_the_pick_where_no_candidate_is_true(seed):
+    """Ten most frequent of a lognormal population, 40 collections, candidates of the papers.
 
-    The ratio was .9 with a standard error of .02 in trials, error rate about 1e-3. Negative
-    control: equal weights are worse than the pick.
+    The ratio of the mean errors was .980 with a standard error of .0046, error rate 1e-5. Negative
+    control: equal weights, which have 1.2.
     """
-    candidates = [Base(), BasePos(), NormSub(), BaseCut(), PowerNS(), EmpiricalBayes()][:5]
+    rng = np.random.default_rng(0)
+    shares = np.exp(rng.normal(size=128))
+    counts = rng.multinomial(20_000, shares / shares.sum())
+    candidates = [Base(), BasePos(), NormSub(), BaseCut()]
     totals = np.zeros(3)
     for i in range(40):
-        estimate = an_estimate(seed=[seed, i])
-        options = {"queries": top_k(10), "random_state": i}
+        estimate = OLH(categories=128, random_state=40 * seed + i).simulate(counts)
+        options = {"queries": top_k(10), "random_state": i, "n_repeats": 10}
         stack = SyntheticStack(candidates, **options).fit_transform(estimate)
         pick = SyntheticSearch(candidates, **options).fit_transform(estimate)
-        equal = np.mean([c.fit_transform(estimate).values for c in candidates], axis=0)
-        truth = COUNTS / COUNTS.sum()
+        equal = np.mean([one.fit_transform(estimate).values for one in candidates], axis=0)
         made = (stack, pick, equal)
-        totals += [query_errors(truth, one, queries=top_k(10))[0] for one in made]
-    assert totals[0] < 0.97 * totals[1]
-    with pytest.raises(AssertionError):
-        assert totals[2] < 0.97 * totals[1]
+        totals += [query_errors(counts / 20_000, one, queries=top_k(10))[0] for one in made]
+    assert totals[0] < totals[1]
+    assert totals[2] > totals[1]
