@@ -10,7 +10,7 @@ _HOMES = {
     "_domains": "Domain",
     "_estimates": "EstimateSet FrequencyEstimate load_estimate",
     "_noise": "NoiseModel",
-    "model_selection": "HeldOutSearch SyntheticSearch",
+    "model_selection": "HeldOutSearch SyntheticSearch SyntheticStack",
     "oracles": """
         BLH GRR OLH OUE SUE HadamardResponse ItemOracle KeyValueOracle LocalMean MatrixOracle
         PrivacyWarning ProjectiveGeometryResponse StringOracle SubsetSelection best_oracle
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ._noise import NoiseModel as NoiseModel
     from .model_selection import HeldOutSearch as HeldOutSearch
     from .model_selection import SyntheticSearch as SyntheticSearch
+    from .model_selection import SyntheticStack as SyntheticStack
     from .oracles import BLH as BLH
     from .oracles import GRR as GRR
     from .oracles import OLH as OLH

@@ -41,6 +41,7 @@ from sklearn_ldp import (
     SmoothMLE,
     SubsetSelection,
     SyntheticSearch,
+    SyntheticStack,
     Trend,
 )
 from sklearn_ldp.queries import ranges
@@ -143,6 +144,14 @@ def is_ordinal(post):
 SEARCHES = [
     # With a quick synthesizer: the checks fit hundreds of rows, each of which has one of its own.
     SyntheticSearch(
+        [Base(), NormSub()],
+        oracle=GRR(),
+        n_samples=100,
+        n_repeats=2,
+        synthesizer=NormSub(),
+        random_state=0,
+    ),
+    SyntheticStack(
         [Base(), NormSub()],
         oracle=GRR(),
         n_samples=100,

@@ -22,6 +22,7 @@ from sklearn_ldp import (
     NormSub,
     PrivacyWarning,
     SyntheticSearch,
+    SyntheticStack,
 )
 from sklearn_ldp._domains.values import order_of
 from sklearn_ldp._utils import docs
@@ -204,7 +205,7 @@ def test_all_estimators():
     kinds += [dict(all_estimators(kind)) for kind in ("table", "learner", "mean", "string")]
     assert kinds[0]["GRR"] is GRR
     assert kinds[1]["NormSub"] is NormSub
-    assert set(kinds[2].values()) == {HeldOutSearch, SyntheticSearch}
+    assert set(kinds[2].values()) == {HeldOutSearch, SyntheticSearch, SyntheticStack}
     assert sum(map(len, kinds)) == len(names)
     exported = {n for n in sklearn_ldp.__all__ if hasattr(getattr(sklearn_ldp, n), "get_params")}
     # The learners are in their folder.
@@ -247,7 +248,7 @@ class TestDocumentationLinks:
         yield claim
         docs._address.cache_clear()
 
-    @pytest.mark.parametrize("kind", [OLH, NormSub, SyntheticSearch, HeldOutSearch])
+    @pytest.mark.parametrize("kind", [OLH, NormSub, SyntheticSearch, SyntheticStack, HeldOutSearch])
     def test_the_link_is_that_of_the_page(self, urls, kind):
         urls("Source, https://example.org/code", "Documentation, https://example.org/ldp/")
         page = f"https://example.org/ldp/generated/sklearn_ldp.{kind.__name__}.html"

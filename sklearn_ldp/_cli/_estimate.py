@@ -400,7 +400,9 @@ def _heading(raw: Any) -> str:
 def _description(post: Any) -> str:
     name = type(post).__name__
     if isinstance(post, tuple(all_searches().values())) and hasattr(post, "estimators_"):
-        best = {part: one.best_estimator_ for part, one in post.estimators_.items()}
+        best = {part: getattr(x, "best_estimator_", None) for part, x in post.estimators_.items()}
+        if None in best.values():  # a mean of all
+            return name
         picked = ", ".join(f"{type(one).__name__} for {part!r}" for part, one in best.items())
         return f"{picked}, picked by {name}"
     chosen = getattr(post, "best_estimator_", None)

@@ -474,7 +474,7 @@ class SearchDisplay(BaseDisplay):
         Parameters
         ----------
         estimator : search or Pipeline that ends with one
-            A fitted SyntheticSearch or HeldOutSearch.
+            A fitted SyntheticSearch, SyntheticStack or HeldOutSearch.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a new figure.
         **kwargs : dict
@@ -510,11 +510,14 @@ class SearchDisplay(BaseDisplay):
                 f"HeldOutSearch, or a Pipeline that ends with one, got {type(search).__name__}."
             )
         results = search.results_
+        names = results["candidate"]
+        if "weight" in results:  # a mean of all candidates, of which none was chosen
+            names = [f"{n} ({w:.0%})" for n, w in zip(names, results["weight"], strict=True)]
         return cls(
-            results["candidate"],
+            names,
             mean_errors(results, "score"),
             standard_error=standard_errors(results, "score")[0],
-            best_index=search.best_index_,
+            best_index=getattr(search, "best_index_", None),
             error_name=search._error_name,
         ).plot(ax, **kwargs)
 

@@ -5,11 +5,13 @@ from ._held_out_search import HeldOutSearch
 from ._least_epsilon import least_epsilon
 from ._simulation import ErrorStudy, simulate_errors
 from ._synthetic_search import SyntheticSearch
+from ._synthetic_stack import SyntheticStack
 
 __all__ = [
     "ErrorStudy",
     "HeldOutSearch",
     "SyntheticSearch",
+    "SyntheticStack",
     "candidate_name",
     "default_candidates",
     "least_epsilon",

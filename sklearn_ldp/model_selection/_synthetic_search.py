@@ -57,7 +57,9 @@ class SyntheticSearch(BaseSearch):
         :func:`~sklearn_ldp.model_selection.default_candidates`, and an EmpiricalBayes that knows
         the queries if they are groups, ranges or ``top_k``. A dict gives a grid of parameters for
         each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and every
-        combination is a candidate.
+        combination is a candidate. Of a list without EmpiricalBayes the least error is taken, be it
+        surely less or not: add ``EmpiricalBayes(queries=...)``, which is then the one to beat, or
+        take :class:`~sklearn_ldp.SyntheticStack`, which averages such candidates.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
         For a set of estimates also a mapping by the names of parts.
@@ -95,6 +97,7 @@ class SyntheticSearch(BaseSearch):
 
     See Also
     --------
+    SyntheticStack : Averages the candidates instead of picking one.
     HeldOutSearch : Judges the candidates on held-out reports, or noisy copies, instead.
 
     Notes
@@ -196,8 +199,8 @@ class SyntheticSearch(BaseSearch):
             n_samples = estimate.noise.n_users
         if oracle is None or n_samples is None:
             raise ValueError(
-                "SyntheticSearch must know which oracle made the estimate, and from how many "
-                "users, to simulate it again; a plain array does not tell. Pass the "
+                f"{type(self).__name__} must know which oracle made the estimate, and from how "
+                "many users, to simulate it again; a plain array does not tell. Pass the "
                 "FrequencyEstimate that the oracle returns, or give oracle= and n_samples=."
             )
         self._refuse_changed(estimate)

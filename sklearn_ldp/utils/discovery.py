@@ -46,7 +46,7 @@ None, default=None
     --------
     >>> from sklearn_ldp.utils.discovery import all_estimators
     >>> [name for name, _ in all_estimators("search")]
-    ['HeldOutSearch', 'SyntheticSearch']
+    ['HeldOutSearch', 'SyntheticSearch', 'SyntheticStack']
     """
     if type_filter is not None and type_filter not in _KINDS:
         raise ValueError(

@@ -311,10 +311,10 @@ OLH("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 estimate.confidence_interval("95")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 NormSub().fit_transform(oracle.estimate_).privatize  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 sklearn_ldp.OHL  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+NormSub(3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 best_oracle("one", 100)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 # Mistakes that pyright finds.
-NormSub(3)  # pyright: ignore[reportCallIssue]
 oracle.fit_transfrom(values)  # pyright: ignore[reportAttributeAccessIssue]
 search.best_estimate  # pyright: ignore[reportAttributeAccessIssue]
 oracle.true_frequencies(oracle)  # pyright: ignore[reportArgumentType]
