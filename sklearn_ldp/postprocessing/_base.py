@@ -300,7 +300,9 @@ class BasePostProcessor(
             Values of users, to compare with; of a set, a column for each of its columns. Ignored if
             plain arrays were fitted, which have no categories.
         sample_weight : array-like of shape (n_samples,), default=None
-            The number of users of each row of y. Without y it has been counted in X.
+            The number of users of each row of y. Without y it has been counted in X. Where metadata
+            routing says that it is not requested for ``Pipeline.score``, as with scikit-learn 1.6,
+            call ``pipe.set_score_request(sample_weight=True)`` as well.
 
         Returns
         -------
