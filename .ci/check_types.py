@@ -1,7 +1,7 @@
 """Check the README's code, and measure how much of the public interface has known types.
 
 The public interface is what the modules with an ``__all__`` export, and the members of it. Files in
-private rooms, such as _numerics and _mechanisms, have names without underscore for other rooms.
+private rooms, such as those of _core, have names without underscore for other rooms.
 
 Most of what is unknown is inherited: scikit-learn's base classes have no types. So completeness is
 measured with .ci/stubs, which has those of the members that our classes inherit, and of no more.

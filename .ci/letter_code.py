@@ -17,7 +17,7 @@ from pathlib import Path
 import babel
 
 LANGUAGES = "en de fr es it pt nl sv fi pl cs tr".split()  # noqa: SIM905
-OUTPUT = Path(__file__).parents[1] / "sklearn_ldp" / "_domains" / "data" / "letters.json"
+OUTPUT = Path(__file__).parents[1] / "sklearn_ldp" / "_core" / "domains" / "data" / "letters.json"
 SOURCE = (
     "Letters in names of territories, languages, currencies, months and days, in twelve languages "
     f"({' '.join(LANGUAGES)}): Unicode CLDR, as in Babel {babel.__version__}. Copyright 1991-2026 "

@@ -9,12 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
-from sklearn_ldp._mechanisms.mean import MeanMechanism, mean_table
+from sklearn_ldp._core.mechanisms.mean import MeanMechanism, mean_table
 
 EPSILONS = (0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 3.5)
 EPSILONS += (4.0, 5.0, 6.0, 8.0)
 WORST_CASES = (1.0, 1.1)
-OUTPUT = Path(__file__).parents[1] / "sklearn_ldp" / "_mechanisms" / "data" / "mean_channels.npz"
+OUTPUT = (
+    Path(__file__).parents[1]
+    / "sklearn_ldp"
+    / "_core"
+    / "mechanisms"
+    / "data"
+    / "mean_channels.npz"
+)
 
 
 def main(output: Path) -> None:

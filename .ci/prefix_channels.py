@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sklearn_ldp._mechanisms.matrix import integer_channel
-from sklearn_ldp._numerics.strategies import channel_loss, optimised_channel
+from sklearn_ldp._core.mechanisms.matrix import integer_channel
+from sklearn_ldp._core.numerics.strategies import channel_loss, optimised_channel
 
 STEPS = {16: 4000, 32: 3000, 64: 2000, 128: 1000, 256: 500}
 EPSILONS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from ._utils.lazy import lazy_names as _lazy_names
+from ._core.support.lazy import lazy_names as _lazy_names
 from ._version import __version__ as __version__
 
 # Where the names are, which are imported when they are first asked for; type checkers read below.
 _HOMES = {
-    "_domains": "Domain",
-    "_estimates": "EstimateSet FrequencyEstimate load_estimate",
-    "_noise": "NoiseModel",
+    "_core.domains": "Domain",
+    "_core.estimates": "EstimateSet FrequencyEstimate load_estimate",
+    "_core.noise": "NoiseModel",
     "model_selection": "HeldOutSearch SyntheticSearch SyntheticStack",
     "oracles": """
         BLH GRR OLH OUE SUE HadamardResponse ItemOracle KeyValueOracle LocalMean MatrixOracle
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from . import robustness as robustness
     from . import surveys as surveys
     from . import utils as utils
-    from ._domains import Domain as Domain
-    from ._estimates import EstimateSet as EstimateSet
-    from ._estimates import FrequencyEstimate as FrequencyEstimate
-    from ._estimates import load_estimate as load_estimate
-    from ._noise import NoiseModel as NoiseModel
+    from ._core.domains import Domain as Domain
+    from ._core.estimates import EstimateSet as EstimateSet
+    from ._core.estimates import FrequencyEstimate as FrequencyEstimate
+    from ._core.estimates import load_estimate as load_estimate
+    from ._core.noise import NoiseModel as NoiseModel
     from .model_selection import HeldOutSearch as HeldOutSearch
     from .model_selection import SyntheticSearch as SyntheticSearch
     from .model_selection import SyntheticStack as SyntheticStack

@@ -1,14 +1,19 @@
 """Collecting reports in production: files, batches, checkpoints and aggregation."""
 
-from ._collection._aggregator import Aggregator, CollectionSummary, Refusal
-from ._collection._batches import Caps, RefusedBatchError, RepeatedBatchError, report_configuration
-from ._collection._repeated_client import RepeatedClient, SurveyClient
-from ._collection._report_files import describe_reports, read_reports, tally_file, write_reports
-from ._collection._stream import aggregate, aggregate_dask
-from ._collection._tally import Tally, tally_reports
-from ._collection.checkpoints import CheckpointError
-from ._collection.clients import client_module
-from ._mechanisms import Protocol, Reports
+from ._core.mechanisms import Protocol, Reports
+from ._core.storage._aggregator import Aggregator, CollectionSummary, Refusal
+from ._core.storage._batches import (
+    Caps,
+    RefusedBatchError,
+    RepeatedBatchError,
+    report_configuration,
+)
+from ._core.storage._repeated_client import RepeatedClient, SurveyClient
+from ._core.storage._report_files import describe_reports, read_reports, tally_file, write_reports
+from ._core.storage._stream import aggregate, aggregate_dask
+from ._core.storage._tally import Tally, tally_reports
+from ._core.storage.checkpoints import CheckpointError
+from ._core.storage.clients import client_module
 
 __all__ = [
     "Aggregator",

@@ -8,7 +8,7 @@ are a random sample of those whom it is about, as two collections have different
 hypothesis is rarely about those who happened to report.
 """
 
-from ._inference import (
+from ._core.statements import (
     ConfidenceInterval,
     Discoveries,
     EstimateDifference,

@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, ProjectiveGeometryResponse, SubsetSelection
-from sklearn_ldp._mechanisms.coins import (
+from sklearn_ldp._core.mechanisms.coins import (
     TWO_64,
     Coins,
     CoinStreams,

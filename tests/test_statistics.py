@@ -21,8 +21,8 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp._mechanisms.coins import SeededCoins
-from sklearn_ldp._mechanisms.laws import independent_support
+from sklearn_ldp._core.mechanisms.coins import SeededCoins
+from sklearn_ldp._core.mechanisms.laws import independent_support
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 COUNTS = np.array([1000, 500, 250, 125, 100, 25, 0, 0])

@@ -10,10 +10,15 @@ from pathlib import Path
 import pytest
 
 from sklearn_ldp import OLH
-from sklearn_ldp._mechanisms import counts as _counts
+from sklearn_ldp._core.mechanisms import counts as _counts
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "sklearn_ldp"
+FRONTS = {
+    "collection": "_core.storage",
+    "inference": "_core.statements",
+    "queries": "_core.queries",
+}
 
 
 @cache
@@ -55,7 +60,8 @@ def imports(name, path, names):
             inner = f"{source}.{imported}"
             module = inner if inner in names else source
             if module in names and module != name:
-                yield module, any(part.startswith("_") for part in module.split(".")[2:])
+                inside = module.removeprefix(f"{PACKAGE}.").removeprefix(room(module))
+                yield module, any(part.startswith("_") for part in inside.split("."))
 
 
 def is_private(name):
@@ -105,15 +111,16 @@ def reaches_for_attributes(root):
 
 
 def room(module):
-    """The folder or file of the top level that a module is in; "" for the top level itself."""
-    return module.split(".")[1] if "." in module else ""
+    """The folder or file of the top level, or of `_core/`, that a module is in; "" for the top."""
+    _, *path = module.split(".")
+    return ".".join(path[: 1 + (path[0] == "_core")]) if path else ""
 
 
 def table():
     """The rooms of CONTRIBUTING's table, from the lowest to the highest."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([\w.]+)/?` \|", text[text.index("## Where things are") :], re.M)
-    return [row.removesuffix(".py") for row in rows]
+    rows = re.findall(r"^\| `([\w./]+?)/?` \|", text[text.index("## Where things are") :], re.M)
+    return [row.removesuffix(".py").replace("/", ".") for row in rows]
 
 
 def graph(root):
@@ -124,13 +131,16 @@ def graph(root):
 def upward(edges, order):
     """The imports that do not run down the order of the rooms."""
     height = {name: i for i, name in enumerate(["_version", *order])}
+
+    def height_of(module):
+        return height[FRONTS.get(room(module), room(module))]
+
     top = (PACKAGE, f"{PACKAGE}.__main__")
     return [
         f"{importer} -> {module}"
         for importer, imported in edges.items()
         for module, _ in imported
-        if importer not in top
-        and (module == PACKAGE or height[room(module)] > height[room(importer)])
+        if importer not in top and (module == PACKAGE or height_of(module) > height_of(importer))
     ]
 
 
@@ -150,8 +160,8 @@ def edges_of_package():
 
 
 def test_the_table_lists_every_room():
-    rooms = {room(name) for name in edges_of_package()} - {"", "__main__", "_version"}
-    assert sorted(table()) == sorted(rooms)
+    others = {"", "__main__", "_version", "_core", *FRONTS}
+    assert sorted(table()) == sorted({room(name) for name in edges_of_package()} - others)
 
 
 def test_imports_run_down_the_table_and_in_no_circle():
@@ -160,19 +170,19 @@ def test_imports_run_down_the_table_and_in_no_circle():
 
 
 def test_rooms_keep_what_is_private():
-    """No file imports a private module of another room; `inference.py` is that of `_inference`."""
+    """No file imports a private module of another room, but the fronts do, files of imports."""
     reaches = [
         f"{importer} -> {module}"
         for importer, imported in edges_of_package().items()
         for module, is_private in imported
-        if is_private and room(importer) != room(module).lstrip("_") != room(importer).lstrip("_")
+        if is_private and room(module) not in (room(importer), FRONTS.get(room(importer)))
     ]
     assert reaches == []
 
 
 def names_without_underscore(path):
     """What a module binds: its classes, functions and values; a front its imports, too."""
-    is_front = path.name == "__init__.py" or path.with_name(f"_{path.stem}").is_dir()
+    is_front = path.name == "__init__.py" or path.stem in FRONTS
     for node in tree_of(path).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names = [node.name]
@@ -219,12 +229,11 @@ def test_every_name_is_exported_or_private():
         ("low.py", "from .high import helper", []),
         ("_low.py", "def helper(): pass", []),
         ("__init__.py", "from ._low import helper as helper", ["helper"]),
-        ("front.py", "from ._front import helper", ["front.helper"]),
+        ("queries.py", "from ._core.queries import helper", ["queries.helper"]),
     ],
 )
 def test_a_promise_by_mistake_is_found(path, line, found, tmp_path):
     """Negative control: a public name that is not exported is found."""
-    (tmp_path / "_front").mkdir()
     (tmp_path / path).write_text(line + "\n", encoding="utf-8")
     assert neither_exported_nor_private(tmp_path) == [f"{PACKAGE}.{one}" for one in found]
 
@@ -294,12 +303,12 @@ def of_one_name(root):
 def laws_of_errors(root):
     """The classes that hold what is known of an error, but for views, which have a `pull`.
 
-    They are those of `_noise`, and those that other rooms derive from them. Others ask them.
+    They are those of `_core/noise`, and those that other rooms derive from them. Others ask them.
     """
     found = {}
-    for module, node in sorted(classes(root), key=lambda one: room(one[0]) != "_noise"):
+    for module, node in sorted(classes(root), key=lambda one: room(one[0]) != "_core.noise"):
         bases = {ast.unparse(base).split("[")[0] for base in node.bases}
-        if room(module) == "_noise" or bases & {*found}:
+        if room(module) == "_core.noise" or bases & {*found}:
             methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
             found |= {} if "pull" in methods else {node.name: module}
     return found
@@ -315,10 +324,10 @@ def test_what_is_known_of_an_error_stands_in_few_classes():
 
 
 def test_a_second_law_is_found(tmp_path):
-    """Negative control: a class in `_noise`, one derived from it, and a name that is taken."""
-    (tmp_path / "_noise").mkdir()
+    """Negative control: a class in `_core/noise`, one derived from it, and a name that is taken."""
+    (tmp_path / "_core" / "noise").mkdir(parents=True)
     lines = "class Noise: pass\nclass Order:\n    def pull(self): pass\n"
-    (tmp_path / "_noise" / "__init__.py").write_text(lines, encoding="utf-8")
+    (tmp_path / "_core" / "noise" / "__init__.py").write_text(lines, encoding="utf-8")
     (tmp_path / "tables.py").write_text(
         "class Combined(Noise): pass\nclass Other: pass\nclass Order: pass\n", encoding="utf-8"
     )
@@ -336,10 +345,11 @@ def climbs_of(function):
 
     def height(filename):
         try:
-            first = Path(filename).relative_to(ROOT / PACKAGE).parts[0].removesuffix(".py")
+            path = Path(filename).relative_to(ROOT).with_suffix("")
         except ValueError:
             return None
-        return order.index(first) if first in order else None
+        home = room(".".join(path.parts))
+        return order.index(home) if home in order else None
 
     def is_declared(frame, below):
         for cls in type(frame.f_locals.get("self")).__mro__:
@@ -377,4 +387,4 @@ def test_a_value_goes_down(monkeypatch):
     lines = "def detour(*args, **kwargs):\n    return privatize(*args, **kwargs)"
     exec(compile(lines, path, "exec"), {"privatize": privatize}, above)
     monkeypatch.setattr(_counts, "privatize", above["detour"])
-    assert climbs_of(lambda: oracle.fit_transform([0, 1])) == {"_mechanisms -> oracles.detour"}
+    assert climbs_of(lambda: oracle.fit_transform([0, 1])) == {"_core.mechanisms -> oracles.detour"}

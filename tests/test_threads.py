@@ -15,7 +15,7 @@ from estimators import MEAN, ORACLES, SURVEYS, first_of_each
 from sklearn.base import clone
 
 from sklearn_ldp import OLH, ItemOracle, KeyValueOracle, PrivacyWarning, StringOracle
-from sklearn_ldp._collector._collected import Collected
+from sklearn_ldp._core.lifecycle._collected import Collected
 from sklearn_ldp.collection import Aggregator
 
 VALUES = {

@@ -147,7 +147,7 @@ COLUMNS = {0: 2, 1: 2}
 @pytest.fixture
 def fresh(monkeypatch):
     """Nothing has been warned of in this process."""
-    monkeypatch.setattr("sklearn_ldp._utils.privacy._given", set())
+    monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
 
 
 def privacy_warnings(call):

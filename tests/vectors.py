@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from sklearn_ldp import BLH, GRR, OLH, OUE, SUE, HadamardResponse, ItemOracle, SubsetSelection
-from sklearn_ldp._collection.clients import client_vectors
+from sklearn_ldp._core.storage.clients import client_vectors
 
 FOLDER = Path(__file__).parent / "data" / "vectors"
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from sklearn_ldp import GRR, OLH, OUE, EmpiricalBayes, HadamardResponse, SubsetSelection
-from sklearn_ldp._inference._confidence import leading_intervals
-from sklearn_ldp._inference._covariances import covariances_of_rows
+from sklearn_ldp._core.statements._confidence import leading_intervals
+from sklearn_ldp._core.statements._covariances import covariances_of_rows
 from sklearn_ldp.datasets import read_histogram
 
 from .._command import DATA, command

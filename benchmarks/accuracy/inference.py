@@ -31,9 +31,9 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp._inference import EstimateCovariances
-from sklearn_ldp._inference._discoveries import adjusted_p_values
-from sklearn_ldp._inference._intervals import score_intervals, two_sided
+from sklearn_ldp._core.statements import EstimateCovariances
+from sklearn_ldp._core.statements._discoveries import adjusted_p_values
+from sklearn_ldp._core.statements._intervals import score_intervals, two_sided
 from sklearn_ldp.inference import combine, goodness_of_fit, independence, ranks, top_categories
 
 from .._command import command

@@ -47,8 +47,8 @@ from sklearn_ldp import (
     SmoothMLE,
     SubsetSelection,
 )
-from sklearn_ldp._mechanisms.coins import TWO_64, exp_lower_bound
-from sklearn_ldp._mechanisms.mean import MeanMechanism, mean_table
+from sklearn_ldp._core.mechanisms.coins import TWO_64, exp_lower_bound
+from sklearn_ldp._core.mechanisms.mean import MeanMechanism, mean_table
 from sklearn_ldp.inference import quantiles
 from sklearn_ldp.postprocessing import BasePostProcessor
 from sklearn_ldp.queries import between, mean, prefixes

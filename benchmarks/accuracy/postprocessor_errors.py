@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import NPMLE, OLH, Calibrate, PowerNS
-from sklearn_ldp._utils.text import format_table
+from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.datasets import read_histogram
 from sklearn_ldp.model_selection import ErrorStudy, default_candidates, simulate_errors
 from sklearn_ldp.queries import full_domain, groups, random_sets, top_k

@@ -51,7 +51,7 @@ from sklearn_ldp import (
     SyntheticSearch,
     SyntheticStack,
 )
-from sklearn_ldp._utils.text import format_table
+from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.datasets import read_histogram
 from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.model_selection import candidate_name, default_candidates

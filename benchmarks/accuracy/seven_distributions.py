@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import NPMLE, OLH, Base, BaseCut, EmpiricalBayes, NormSub, PowerNS
-from sklearn_ldp._utils.text import format_table
+from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.datasets import read_histogram
 from sklearn_ldp.postprocessing import norm_sub, posterior_mean
 

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks._command import command
 from benchmarks._tables import markdown
 from sklearn_ldp import GRR, OLH, FrequencyEstimate
-from sklearn_ldp._noise import Noise
+from sklearn_ldp._core.noise import Noise
 from sklearn_ldp.inference import combine, poststratify, rake
 
 SHARES = np.array([0.2, 0.3, 0.3, 0.2])

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_ldp._mechanisms.chain import Chain
-from sklearn_ldp._mechanisms.coins import TWO_64
+from sklearn_ldp._core.mechanisms.chain import Chain
+from sklearn_ldp._core.mechanisms.coins import TWO_64
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 Law = dict[tuple[int, ...], Fraction]

@@ -28,7 +28,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import GRR, NPMLE, OUE, FrequencyEstimate
-from sklearn_ldp._utils.text import format_table
+from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.datasets import load_us_states, read_histogram
 from sklearn_ldp.model_selection import candidate_name, default_candidates
 from sklearn_ldp.postprocessing import norm_sub

@@ -32,9 +32,9 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp._mechanisms.chain import Chain
-from sklearn_ldp._mechanisms.coins import SeededCoins, exp_lower_bound
-from sklearn_ldp._utils.text import format_table
+from sklearn_ldp._core.mechanisms.chain import Chain
+from sklearn_ldp._core.mechanisms.coins import SeededCoins, exp_lower_bound
+from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.collection import RepeatedClient
 from sklearn_ldp.metrics import repeated_collection_risk
 from sklearn_ldp.model_selection import candidate_name

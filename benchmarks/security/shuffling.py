@@ -26,7 +26,7 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp._utils.text import format_table
+from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.collection import Protocol
 from sklearn_ldp.inference import combine
 from sklearn_ldp.metrics import shuffled_epsilon

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import GRR, OLH, OUE
-from sklearn_ldp._utils.text import format_table
+from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.collection import aggregate, aggregate_dask, write_reports
 
 from .._command import command

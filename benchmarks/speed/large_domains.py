@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import sklearn_ldp
-from sklearn_ldp._utils.text import format_table
+from sklearn_ldp._core.support.text import format_table
 
 from .._command import command
 

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from sklearn_ldp import OLH, LatentClasses, MarginalOracle, SubsetSelection
 from sklearn_ldp._cli._arguments import all_oracles
 from sklearn_ldp._cli._demo import error_tables, pick_table, searched
-from sklearn_ldp._utils.text import format_table
+from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.datasets import make_zipf, read_histogram
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.queries import full_domain, groups

@@ -33,8 +33,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import sklearn_ldp
-from sklearn_ldp._mechanisms.coins import SecureCoins
-from sklearn_ldp._utils.text import format_table
+from sklearn_ldp._core.mechanisms.coins import SecureCoins
+from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.datasets import make_zipf
 
 from .._command import command

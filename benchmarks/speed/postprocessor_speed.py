@@ -29,7 +29,7 @@ from sklearn_ldp import (
     SmoothMLE,
     SyntheticSearch,
 )
-from sklearn_ldp._utils import parallel
+from sklearn_ldp._core.support import parallel
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.model_selection import _base, default_candidates
 from sklearn_ldp.postprocessing import _calibrate

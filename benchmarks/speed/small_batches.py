@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import OLH, HadamardResponse, ProjectiveGeometryResponse
-from sklearn_ldp._utils.text import format_table
+from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.collection import Aggregator
 from sklearn_ldp.utils.discovery import all_estimators
 

@@ -32,9 +32,9 @@ from math import inf
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .._utils.files import check_writable, make_folder
-from .._utils.progress import Progress
-from .._utils.text import printable
+from .._core.support.files import check_writable, make_folder
+from .._core.support.progress import Progress
+from .._core.support.text import printable
 from ._arguments import (
     ORACLE_NAMES,
     add_domain_options,
@@ -60,7 +60,7 @@ _CAPS = {
 
 
 def _place(text: str) -> Path | str:
-    from .._collection.sources import is_url
+    from .._core.storage.sources import is_url
 
     return text if is_url(text) else Path(text)
 
@@ -115,7 +115,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Add up the reports, and print a summary of the collection."""
-    from .._collection.checkpoints import other_user
+    from .._core.storage.checkpoints import other_user
     from ..collection import Caps, CheckpointError, RefusedBatchError
 
     path = arguments.checkpoint
@@ -156,7 +156,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _claimed(arguments: argparse.Namespace) -> dict[str, Any] | None:
     """The configuration that the checkpoint claims, or the first file; None if neither tells."""
-    from .._collection import checkpoints
+    from .._core.storage import checkpoints
     from ..collection import describe_reports
 
     path = arguments.checkpoint
@@ -187,7 +187,7 @@ def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -
 
 def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
     """Yield the files; one that is missing is an error, or refused later if it may be missing."""
-    from .._collection.sources import SUFFIXES, report_files
+    from .._core.storage.sources import SUFFIXES, report_files
     from .._serve.slots import held_in
 
     for file in files:
@@ -210,7 +210,7 @@ def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
 
 def _batches(paths: list[Any], arguments: Any, progress: Progress) -> Iterator[Any]:
     """Yield the files, and the batch on standard input, which is read while it is added up."""
-    from .._collection.sources import Piped
+    from .._core.storage.sources import Piped
 
     for path in paths:
         is_pipe = str(path) == "-"

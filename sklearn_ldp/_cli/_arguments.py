@@ -15,10 +15,10 @@ from shlex import quote
 from typing import Any
 
 from .. import model_selection, oracles, postprocessing
-from .._domains import Domain
-from .._utils.files import check_writable, read_regular
-from .._utils.lazy import exported_classes, is_concrete
-from .._utils.text import printable
+from .._core.domains import Domain
+from .._core.support.files import check_writable, read_regular
+from .._core.support.lazy import exported_classes, is_concrete
+from .._core.support.text import printable
 from ..surveys import ColumnOracle, RangeOracle
 from ._files import TABLE_SUFFIXES, check_parquet, is_csv, read_categories, read_domains
 

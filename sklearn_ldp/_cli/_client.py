@@ -29,7 +29,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from .._utils.files import check_writable, make_folder, replacing
+from .._core.support.files import check_writable, make_folder, replacing
 from ..oracles import OLH
 from ._arguments import add_shared, check_suffix, make_oracle, positive, say
 from ._files import read_categories
@@ -66,7 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the module, or a test of it."""
-    from .._collection import clients
+    from .._core.storage import clients
 
     path = arguments.output
     if path is None and not arguments.self_test:

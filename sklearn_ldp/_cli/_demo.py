@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from .._utils.files import check_writable, make_folder, replacing
-from .._utils.progress import Progress
-from .._utils.text import format_table, narrow
+from .._core.queries import full_domain, groups
+from .._core.support.files import check_writable, make_folder, replacing
+from .._core.support.progress import Progress
+from .._core.support.text import format_table, narrow
 from ..datasets import load_us_states
 from ..model_selection import (
     ErrorStudy,
@@ -32,7 +33,6 @@ from ..model_selection import (
     simulate_errors,
 )
 from ..postprocessing import EmpiricalBayes
-from ..queries import full_domain, groups
 from ._arguments import add_shared, all_oracles, check_suffix, count
 
 _PICTURE_SUFFIXES = (".png", ".pdf", ".svg")

@@ -56,12 +56,12 @@ from typing import Any
 
 import numpy as np
 
-from .._inference import at_level, table_columns
-from .._mechanisms.mechanism import chunk_users
-from .._utils.files import check_writable, make_folder, shorten
-from .._utils.progress import Progress
+from .._core.mechanisms.mechanism import chunk_users
+from .._core.queries import full_domain, groups, random_sets, ranges, top_k
+from .._core.statements import at_level, table_columns
+from .._core.support.files import check_writable, make_folder, shorten
+from .._core.support.progress import Progress
 from ..datasets import read_histogram
-from ..queries import full_domain, groups, random_sets, ranges, top_k
 from ._arguments import (
     add_domain_options,
     add_shared,
@@ -255,7 +255,7 @@ def _is_checkpoint(path: Path) -> bool:
 
 def _claimed(path: Path) -> dict[str, Any] | None:
     """The configuration that a checkpoint claims to have; None for any other file."""
-    from .._collection.checkpoints import claimed_configuration
+    from .._core.storage.checkpoints import claimed_configuration
 
     with suppress(ValueError):  # errors when it is read in earnest
         return claimed_configuration(path) if _is_checkpoint(path) else None

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from .._domains import Domain, RecordDomain
-from .._domains.values import is_missing
-from .._utils.files import Source, make_folder, replacing, shorten
-from .._utils.text import as_array, format_table, is_category, printable
+from .._core.domains import Domain, RecordDomain
+from .._core.domains.values import is_missing
+from .._core.support.files import Source, make_folder, replacing, shorten
+from .._core.support.text import as_array, format_table, is_category, printable
 from ..datasets import read_histogram
 
 #: Values of users, of shape (n,) or (n, n_columns), and how many users have each.

@@ -52,14 +52,14 @@ from typing import Any
 
 import numpy as np
 
-from .._domains import Domain
+from .._core.domains import Domain
+from .._core.queries import mean
 from ..datasets import read_histogram
 from ..metrics import shuffled_epsilon
 from ..model_selection import simulate_errors
 from ..oracles import LocalMean, best_oracle, profile_oracle
 from ..planning import Plan
 from ..postprocessing import Base, EmpiricalBayes
-from ..queries import mean
 from ..surveys import ColumnOracle
 from ._arguments import (
     add_shared,

@@ -31,10 +31,10 @@ from typing import Any
 
 import numpy as np
 
-from .._mechanisms import expand
-from .._mechanisms.mechanism import chunk_users
-from .._utils.files import check_writable, make_folder
-from .._utils.progress import Progress
+from .._core.mechanisms import expand
+from .._core.mechanisms.mechanism import chunk_users
+from .._core.support.files import check_writable, make_folder
+from .._core.support.progress import Progress
 from ._arguments import (
     add_domain_options,
     add_shared,

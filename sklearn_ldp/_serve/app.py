@@ -15,13 +15,13 @@ from string import Template
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from .._collection.clients import client_module
-from .._collection.formats import without_repeats
-from .._collector import with_counts
-from .._domains.values import is_missing
-from .._estimate_report import STYLE, EstimateReport
-from .._mechanisms import Counts
-from .._utils.files import read_regular, replacing
+from .._core.domains.values import is_missing
+from .._core.lifecycle import with_counts
+from .._core.mechanisms import Counts
+from .._core.report_page import STYLE, EstimateReport
+from .._core.storage.clients import client_module
+from .._core.storage.formats import without_repeats
+from .._core.support.files import read_regular, replacing
 from ..postprocessing import EmpiricalBayes
 from .slots import OWN
 from .store import Post, Store

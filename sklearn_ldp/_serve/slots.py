@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._utils.files import open_regular, replacing
+from .._core.support.files import open_regular, replacing
 
 OWN = ".serve"  # the folder of what is not sealed; readers of reports leave hidden ones out
 _FORMAT, _VERSION = "sklearn_ldp slots", 1

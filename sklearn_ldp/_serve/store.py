@@ -17,17 +17,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from .._collection.checkpoints import locked
-from .._collection.containers import (
+from .._core.mechanisms import Counts
+from .._core.storage.checkpoints import locked
+from .._core.storage.containers import (
     from_columns,
     n_integers,
     report_fields,
     row_bytes,
     to_columns,
 )
-from .._mechanisms import Counts
-from .._utils.arrays import pack_arrays, unpack_arrays
-from .._utils.files import make_folder, read_regular, replacing
+from .._core.support.arrays import pack_arrays, unpack_arrays
+from .._core.support.files import make_folder, read_regular, replacing
 from ..collection import write_reports
 from .slots import OWN, Slots, shuffled
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc
 
-from .._utils.random import RandomState
+from .._core.support.random import RandomState
 
 # Generator.multivariate_hypergeometric needs fewer people than this in all.
 _MAX_POPULATION = 1_000_000_000

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._utils.random import RandomState
+from .._core.support.random import RandomState
 from ._generators import sample_counts
 
 _US_STATES = """\

@@ -1,6 +1,6 @@
 """Displays of estimates, errors and searches; matplotlib is imported when one is drawn."""
 
-from .._estimate_report import EstimateReport
+from .._core.report_page import EstimateReport
 from ._contingency_display import ContingencyDisplay
 from ._difference_displays import DifferenceDisplay, TrendDisplay
 from ._distribution_display import DistributionDisplay

@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._inference import Estimate, check_level
-from .._utils.fitted import estimate_of
-from .._utils.typing import Axes
+from .._core.statements import Estimate, check_level
+from .._core.support.fitted import estimate_of
+from .._core.support.typing import Axes
 
 # The palette of Okabe and Ito, which colour-blind readers can tell apart, without its yellow, which
 # is hard to see on white.

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._domains.values import places_among
-from .._inference import EstimateDifference
+from .._core.domains.values import places_among
+from .._core.statements import EstimateDifference
 from ._base import BaseDisplay, legend_outside, merged, name_rows, name_ticks, styles
 
 _CHANGED, _OPEN = "#d55e00", "0.55"

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._domains import ends_of, is_log
-from .._inference import Estimate
-from .._inference import quantiles as quantiles_of
-from .._utils.text import number_texts
-from ..queries import ranges
+from .._core.domains import ends_of, is_log
+from .._core.queries import ranges
+from .._core.statements import Estimate
+from .._core.statements import quantiles as quantiles_of
+from .._core.support.text import number_texts
 from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged
 
 _MOST_STEPS = 256  # places at which the distribution function has its band

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._domains.values import places_among
-from .._inference import Estimate, table_intervals
-from .._utils.typing import Axes
-from ..queries import Queries, as_query_set
+from .._core.domains.values import places_among
+from .._core.queries import Queries, as_query_set
+from .._core.statements import Estimate, table_intervals
+from .._core.support.typing import Axes
 from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged, name_ticks
 
 _MOST_DRAWN, _MOST_NAMES = 256, 64  # categories in order; names beside the axis of a usual figure

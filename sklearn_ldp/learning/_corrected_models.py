@@ -19,10 +19,10 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .._inference import ConfidenceInterval, check_level
-from .._utils.docs import Documented
-from .._utils.parallel import each_warning_once, one_thread
-from .._utils.privacy import warn_once
+from .._core.statements import ConfidenceInterval, check_level
+from .._core.support.docs import Documented
+from .._core.support.parallel import each_warning_once, one_thread
+from .._core.support.privacy import warn_once
 
 _CHUNK_CELLS = 1 << 22  # numbers that are held beside X
 _CHUNK_LOSSES = 1 << 21  # losses that are computed at a time

@@ -11,9 +11,9 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from .._domains import Domain, codes_on_client
-from .._domains.values import is_missing
-from .._utils.random import RandomState
+from .._core.domains import Domain, codes_on_client
+from .._core.domains.values import is_missing
+from .._core.support.random import RandomState
 from ..oracles import GRR, SubsetSelection
 
 

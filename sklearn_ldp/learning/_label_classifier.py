@@ -37,12 +37,12 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .._collector import Budget
-from .._utils.docs import Documented
-from .._utils.parallel import each_warning_once
-from .._utils.privacy import WatchesRefits, warn_of_epsilon, warn_of_learned, warn_once
-from .._utils.progress import Progress
-from .._utils.random import RandomState
+from .._core.lifecycle import Budget
+from .._core.support.docs import Documented
+from .._core.support.parallel import each_warning_once
+from .._core.support.privacy import WatchesRefits, warn_of_epsilon, warn_of_learned, warn_once
+from .._core.support.progress import Progress
+from .._core.support.random import RandomState
 from ._corrected_models import minimised
 from ._label_channel import (
     LabelChannel,

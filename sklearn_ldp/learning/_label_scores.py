@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn.utils.validation import _check_sample_weight
 
-from .._utils.scorers import BaseScorer
+from .._core.support.scorers import BaseScorer
 from ._label_channel import LabelChannel, checked_classes, checked_reports, steps_to_last
 
 _N_GROUPS = 20  # of users, of which one at a time is left out

@@ -14,13 +14,13 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from .._collector import Budget, fit_columns
-from .._domains import Domain, RecordDomain
-from .._domains.values import declared_levels, declares_levels, read_once
-from .._numerics.simplex import norm_sub
-from .._utils.privacy import warn_of_learned
-from .._utils.random import RandomState
-from .._utils.typing import Values
+from .._core.domains import Domain, RecordDomain
+from .._core.domains.values import declared_levels, declares_levels, read_once
+from .._core.lifecycle import Budget, fit_columns
+from .._core.numerics.simplex import norm_sub
+from .._core.support.privacy import warn_of_learned
+from .._core.support.random import RandomState
+from .._core.support.typing import Values
 from ..surveys import MarginalOracle, TableSet, consistent_tables
 from ._label_channel import checked_classes, checked_labels, encoded_labels
 from ._private_columns import ReadsColumns

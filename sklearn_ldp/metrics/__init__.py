@@ -1,6 +1,6 @@
 """Errors of estimates, scorers for searches, and what a shuffle is worth."""
 
-from .._estimates.errors import (
+from .._core.estimates.errors import (
     BiasVariance,
     HeavyHitterScores,
     bias_variance,

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from .._domains.values import in_order
-from .._mechanisms.chain import Chain
-from .._mechanisms.coins import TWO_64, SeededCoins
-from .._utils.random import RandomState, as_generator
-from .._utils.typing import Frequencies
+from .._core.domains.values import in_order
+from .._core.mechanisms.chain import Chain
+from .._core.mechanisms.coins import TWO_64, SeededCoins
+from .._core.support.random import RandomState, as_generator
+from .._core.support.typing import Frequencies
 from ..oracles import BaseOracle
 
 _MOST_LISTED = 1 << 22  # numbers in the lists of all sets of reports

@@ -10,14 +10,20 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from .._collector import BaseCollector, column_weights, has_learned_domain, lost_weights, state_of
-from .._estimates import EstimateSet
-from .._estimates.errors import METRICS, held_out_score, mean_of_parts, query_errors
-from .._utils.fitted import estimate_of
-from .._utils.privacy import PrivacyWarning
-from .._utils.scorers import BaseScorer
-from .._utils.typing import Metric, Values
-from ..queries import Queries, QuerySet, as_query_set, query_matrix
+from .._core.estimates import EstimateSet
+from .._core.estimates.errors import METRICS, held_out_score, mean_of_parts, query_errors
+from .._core.lifecycle import (
+    BaseCollector,
+    column_weights,
+    has_learned_domain,
+    lost_weights,
+    state_of,
+)
+from .._core.queries import Queries, QuerySet, as_query_set, query_matrix
+from .._core.support.fitted import estimate_of
+from .._core.support.privacy import PrivacyWarning
+from .._core.support.scorers import BaseScorer
+from .._core.support.typing import Metric, Values
 
 
 def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Values]:

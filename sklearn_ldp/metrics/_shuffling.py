@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.base import clone
 
-from .._mechanisms import OracleOrProtocol, as_protocol
+from .._core.mechanisms import OracleOrProtocol, as_protocol
 
 _MOST = 200.0  # no mechanism exceeds this epsilon at a resolution of 2**-64
 _POINTS, _MOST_POINTS = 1 << 15, 1 << 21  # of the lattice

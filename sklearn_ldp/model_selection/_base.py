@@ -14,15 +14,15 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .. import postprocessing
-from .._domains.values import objects
-from .._estimates import EstimateSet, FrequencyEstimate
-from .._estimates.errors import query_errors
-from .._utils.docs import fill_in
-from .._utils.lazy import exported_classes
-from .._utils.parallel import each_warning_once, run, silent
-from .._utils.progress import Progress
+from .._core.domains.values import objects
+from .._core.estimates import EstimateSet, FrequencyEstimate
+from .._core.estimates.errors import query_errors
+from .._core.queries import Queries
+from .._core.support.docs import fill_in
+from .._core.support.lazy import exported_classes
+from .._core.support.parallel import each_warning_once, run, silent
+from .._core.support.progress import Progress
 from ..postprocessing import BasePostProcessor
-from ..queries import Queries
 
 PostProcessor: TypeAlias = BasePostProcessor | Pipeline
 #: "all", a list, or a grid of parameters (or a list of grids) for each class name.

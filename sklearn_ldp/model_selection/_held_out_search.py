@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._estimates import EstimateSet, FrequencyEstimate
-from .._noise import NOISE_CONSTRAINT, Noise, as_rows, variances_after_norm
-from .._numerics.simplex import norm, norm_sub
-from .._utils.parallel import run_in_order
-from .._utils.random import RandomState, as_generator
+from .._core.estimates import EstimateSet, FrequencyEstimate
+from .._core.noise import NOISE_CONSTRAINT, Noise, as_rows, variances_after_norm
+from .._core.numerics.simplex import norm, norm_sub
+from .._core.queries import Queries, QuerySet, as_query_set
+from .._core.support.parallel import run_in_order
+from .._core.support.random import RandomState, as_generator
 from ..postprocessing import resolve_noise
-from ..queries import Queries, QuerySet, as_query_set
 from ._base import BaseSearch, Candidates, Case, Judgement, results_of
 from ._noisy_cases import (
     SetCase,

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._estimates import EstimateSet, FrequencyEstimate
-from .._noise import Noise
+from .._core.estimates import EstimateSet, FrequencyEstimate
+from .._core.noise import Noise
+from .._core.queries import QuerySet, as_query_set, query_matrix
 from ..metrics import query_errors
-from ..queries import QuerySet, as_query_set, query_matrix
 from ._base import Case, Judgement
 
 _TINIEST = 1e-300

@@ -17,21 +17,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from .._domains.values import objects
-from .._estimates import FrequencyEstimate
-from .._mechanisms import check_counts, check_total
-from .._utils.files import errors_name
-from .._utils.pandas import import_library
-from .._utils.parallel import run
-from .._utils.progress import Progress
-from .._utils.random import RandomState, root_entropy
-from .._utils.text import format_table
-from .._utils.typing import DataFrame, FilePath, Metric, PolarsDataFrame
+from .._core.domains.values import objects
+from .._core.estimates import FrequencyEstimate
+from .._core.mechanisms import check_counts, check_total
+from .._core.queries import Queries, QuerySet, as_query_set
+from .._core.support.files import errors_name
+from .._core.support.pandas import import_library
+from .._core.support.parallel import run
+from .._core.support.progress import Progress
+from .._core.support.random import RandomState, root_entropy
+from .._core.support.text import format_table
+from .._core.support.typing import DataFrame, FilePath, Metric, PolarsDataFrame
 from .._version import __version__
 from ..inspection import ErrorCurveDisplay
 from ..metrics import query_errors
 from ..oracles import BaseOracle
-from ..queries import Queries, QuerySet, as_query_set
 from ..surveys import BaseColumnSurvey
 from ._base import BaseSearch, Candidates, PostProcessor, as_candidates, candidate_name
 from ._synthetic_search import apportion

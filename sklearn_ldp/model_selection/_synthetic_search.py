@@ -11,14 +11,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._estimates import FrequencyEstimate
-from .._utils.parallel import run_in_order
-from .._utils.random import RandomState, as_generator
-from .._utils.typing import Metric
+from .._core.estimates import FrequencyEstimate
+from .._core.queries import Queries, as_query_set
+from .._core.support.parallel import run_in_order
+from .._core.support.random import RandomState, as_generator
+from .._core.support.typing import Metric
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..postprocessing import EmpiricalBayes, NormSub
-from ..queries import Queries, as_query_set
 from ._base import BaseSearch, Candidates, Case, Judgement, PostProcessor, candidates_knowing
 
 _MOST_REPEATS, _LEAST_REPEATS = 30, 10

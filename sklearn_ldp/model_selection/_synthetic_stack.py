@@ -10,9 +10,9 @@ from scipy.optimize import nnls
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.random import RandomState
+from .._core.queries import Queries
+from .._core.support.random import RandomState
 from ..oracles import BaseOracle
-from ..queries import Queries
 from ._base import Candidates, Case, Judgement, PostProcessor, candidate_name, results_of
 from ._synthetic_search import SyntheticSearch
 

@@ -1,7 +1,7 @@
 """Frequency oracles: how users randomise their values, and how reports become an estimate."""
 
-from .._collector import estimate_by_group
-from .._utils.privacy import PrivacyWarning
+from .._core.lifecycle import estimate_by_group
+from .._core.support.privacy import PrivacyWarning
 from ._base import BaseOracle
 from ._choice import (
     OracleProfile,

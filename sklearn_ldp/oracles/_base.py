@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._collector import (
+from .._core.domains import Categories, Domain
+from .._core.domains.values import in_order, own_categories
+from .._core.estimates import FrequencyEstimate
+from .._core.lifecycle import (
     BaseCollector,
     Collected,
     PlannedEstimate,
     check_weights,
     inherit_parameters,
 )
-from .._domains import Categories, Domain
-from .._domains.values import in_order, own_categories
-from .._estimates import FrequencyEstimate
-from .._mechanisms import Counts, Shards, check_counts
-from .._noise import Noise
-from .._utils.random import RandomState, as_generator
-from .._utils.typing import Frequencies, Values
+from .._core.mechanisms import Counts, Shards, check_counts
+from .._core.noise import Noise
+from .._core.support.random import RandomState, as_generator
+from .._core.support.typing import Frequencies, Values
 
 
 @inherit_parameters

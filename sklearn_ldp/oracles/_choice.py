@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
-from .._domains import Categories, Domain
+from .._core.domains import Categories, Domain
 from ._base import BaseOracle
 from ._direct import GRR
 from ._hadamard import HadamardResponse

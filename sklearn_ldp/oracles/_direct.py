@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from .._mechanisms.channel import Channel, randomised_response
-from .._mechanisms.coins import TWO_64, direct_threshold
-from .._mechanisms.laws import JointSupport, ReportLaw, choice_entropy, fixed_size
-from .._mechanisms.mechanism import NumberReports
+from .._core.mechanisms.channel import Channel, randomised_response
+from .._core.mechanisms.coins import TWO_64, direct_threshold
+from .._core.mechanisms.laws import JointSupport, ReportLaw, choice_entropy, fixed_size
+from .._core.mechanisms.mechanism import NumberReports
 from ._base import BaseOracle
 
 

@@ -8,12 +8,12 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._domains import Categories
-from .._mechanisms.channel import IndexChannel
-from .._mechanisms.coins import TWO_64, exp_lower_bound, group_threshold
-from .._mechanisms.mechanism import bits_for
-from .._numerics.transforms import walsh_hadamard
-from .._utils.random import RandomState
+from .._core.domains import Categories
+from .._core.mechanisms.channel import IndexChannel
+from .._core.mechanisms.coins import TWO_64, exp_lower_bound, group_threshold
+from .._core.mechanisms.mechanism import bits_for
+from .._core.numerics.transforms import walsh_hadamard
+from .._core.support.random import RandomState
 from ._base import BaseOracle
 
 

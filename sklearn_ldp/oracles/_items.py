@@ -13,15 +13,15 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._collector import check_weights
-from .._domains import Categories, Domain, ItemDomain
-from .._mechanisms.channel import Channel
-from .._mechanisms.coins import TWO_64, Coins, exp_lower_bound, group_threshold
-from .._mechanisms.laws import choice_entropy
-from .._mechanisms.packed import set_packed_bits
-from .._noise import Covariance
-from .._utils.random import RandomState
-from .._utils.typing import Values
+from .._core.domains import Categories, Domain, ItemDomain
+from .._core.lifecycle import check_weights
+from .._core.mechanisms.channel import Channel
+from .._core.mechanisms.coins import TWO_64, Coins, exp_lower_bound, group_threshold
+from .._core.mechanisms.laws import choice_entropy
+from .._core.mechanisms.packed import set_packed_bits
+from .._core.noise import Covariance
+from .._core.support.random import RandomState
+from .._core.support.typing import Values
 from ._base import BaseOracle
 from ._local_hashing import MixingHash, MixingHashChannel
 from ._subset import SubsetChannel

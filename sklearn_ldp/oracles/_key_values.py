@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from .._domains import Categories, Domain, ItemDomain, KeyValueDomain
-from .._estimates import FrequencyEstimate
-from .._inference import check_level
-from .._noise import CategoryLaw, Noise
-from .._utils.random import RandomState
+from .._core.domains import Categories, Domain, ItemDomain, KeyValueDomain
+from .._core.estimates import FrequencyEstimate
+from .._core.noise import CategoryLaw, Noise
+from .._core.statements import check_level
+from .._core.support.random import RandomState
 from ._items import ItemOracle, ItemSubsetChannel
 
 _RARE = 2.0  # standard errors that a frequency is above 0 where there is a mean: chosen by hand

@@ -11,14 +11,20 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._domains import Categories
-from .._mechanisms.channel import Channel, IndependentChannel, randomised_response
-from .._mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound
-from .._mechanisms.laws import JointSupport, ReportLaw, choice_entropy
-from .._mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, check_hash_reports
-from .._numerics.finite_field import FiniteField, field_orders_beside
-from .._numerics.transforms import LinearFunctions, linear_functions, mixed, scattered
-from .._utils.random import RandomState
+from .._core.domains import Categories
+from .._core.mechanisms.channel import Channel, IndependentChannel, randomised_response
+from .._core.mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound
+from .._core.mechanisms.laws import JointSupport, ReportLaw, choice_entropy
+from .._core.mechanisms.mechanism import (
+    Mechanism,
+    PublicPart,
+    ReportField,
+    bits_for,
+    check_hash_reports,
+)
+from .._core.numerics.finite_field import FiniteField, field_orders_beside
+from .._core.numerics.transforms import LinearFunctions, linear_functions, mixed, scattered
+from .._core.support.random import RandomState
 from ._base import BaseOracle
 
 _MAX_HASH_RANGE = 1 << 20

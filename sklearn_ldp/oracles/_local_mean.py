@@ -11,14 +11,14 @@ from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._collector import BaseCollector, Collected, inherit_survey_parameters
-from .._domains import NumberDomain
-from .._estimate_report import Kept, Reported
-from .._inference import at_level, check_level, check_of, describe_nothing
-from .._mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
-from .._utils.random import RandomState
-from .._utils.text import labelled_lines
-from .._utils.typing import Values
+from .._core.domains import NumberDomain
+from .._core.lifecycle import BaseCollector, Collected, inherit_survey_parameters
+from .._core.mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
+from .._core.report_page import Kept, Reported
+from .._core.statements import at_level, check_level, check_of, describe_nothing
+from .._core.support.random import RandomState
+from .._core.support.text import labelled_lines
+from .._core.support.typing import Values
 
 
 @dataclass(frozen=True, eq=False, repr=False)

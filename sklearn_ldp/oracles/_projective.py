@@ -10,13 +10,13 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._domains import Categories
-from .._mechanisms.channel import IndexChannel
-from .._mechanisms.coins import TWO_64, group_threshold, n_reached
-from .._mechanisms.laws import ReportLaw
-from .._numerics.finite_field import FiniteField, prime_power
-from .._numerics.transforms import contract, linear_functions
-from .._utils.random import RandomState
+from .._core.domains import Categories
+from .._core.mechanisms.channel import IndexChannel
+from .._core.mechanisms.coins import TWO_64, group_threshold, n_reached
+from .._core.mechanisms.laws import ReportLaw
+from .._core.numerics.finite_field import FiniteField, prime_power
+from .._core.numerics.transforms import contract, linear_functions
+from .._core.support.random import RandomState
 from ._base import BaseOracle
 
 _MAX_FIELD = 64  # beyond, spaces outgrow any domain, and other oracles are as good

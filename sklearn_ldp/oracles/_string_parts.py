@@ -12,14 +12,14 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from .._domains import StringCoder, StringDomain
-from .._domains.canonical import list_digest
-from .._mechanisms.coins import TWO_64, direct_threshold, exp_lower_bound
-from .._mechanisms.laws import choice_entropy
-from .._mechanisms.mechanism import PublicPart, ReportField
-from .._numerics.finite_field import MAX_SUGGESTED_POWER, FiniteField, prime_power
-from .._numerics.transforms import LinearFunctions, linear_functions, mixed
-from .._utils.docs import inherit_docstrings
+from .._core.domains import StringCoder, StringDomain
+from .._core.domains.canonical import list_digest
+from .._core.mechanisms.coins import TWO_64, direct_threshold, exp_lower_bound
+from .._core.mechanisms.laws import choice_entropy
+from .._core.mechanisms.mechanism import PublicPart, ReportField
+from .._core.numerics.finite_field import MAX_SUGGESTED_POWER, FiniteField, prime_power
+from .._core.numerics.transforms import LinearFunctions, linear_functions, mixed
+from .._core.support.docs import inherit_docstrings
 from ._local_hashing import HashReports, MixingHash
 
 _DIGEST_BITS = 40  # of a prefix: with its new digits, a code has fewer than 63 bits

@@ -11,14 +11,14 @@ import numpy as np
 from scipy import stats
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._collector import BaseCollector, Collected
-from .._domains import Domain, StringDomain
-from .._estimates import FrequencyEstimate
-from .._inference import adjusted_p_values
-from .._mechanisms.several import Several
-from .._noise import NoiseModel
-from .._utils.random import RandomState
-from .._utils.typing import Values
+from .._core.domains import Domain, StringDomain
+from .._core.estimates import FrequencyEstimate
+from .._core.lifecycle import BaseCollector, Collected
+from .._core.mechanisms.several import Several
+from .._core.noise import NoiseModel
+from .._core.statements import adjusted_p_values
+from .._core.support.random import RandomState
+from .._core.support.typing import Values
 from ._local_hashing import MixingHash, MixingHashChannel
 from ._string_parts import PrefixDomain, StringPlan, best_plan, digest_of_digits
 

@@ -10,23 +10,28 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._domains import Categories
-from .._mechanisms.channel import Channel
-from .._mechanisms.coins import (
+from .._core.domains import Categories
+from .._core.mechanisms.channel import Channel
+from .._core.mechanisms.coins import (
     TWO_64,
     SeededCoins,
     count_members,
     exp_lower_bound,
     group_threshold,
 )
-from .._mechanisms.laws import (
+from .._core.mechanisms.laws import (
     JointSupport,
     choice_entropy,
     fixed_size,
 )
-from .._mechanisms.mechanism import ReportField, are_below, bits_for, counted_by_group, expect
-from .._mechanisms.packed import check_packed_bits, count_packed_bits, packed_bits, set_packed_bits
-from .._utils.random import RandomState
+from .._core.mechanisms.mechanism import ReportField, are_below, bits_for, counted_by_group, expect
+from .._core.mechanisms.packed import (
+    check_packed_bits,
+    count_packed_bits,
+    packed_bits,
+    set_packed_bits,
+)
+from .._core.support.random import RandomState
 from ._base import BaseOracle
 
 _PROTOCOL_BITS = 1 << 20  # users times categories up to which simulate runs the protocol itself

@@ -6,11 +6,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from .._mechanisms.channel import IndependentChannel
-from .._mechanisms.coins import TWO_64, count_members, symmetric_threshold, zero_bit_threshold
-from .._mechanisms.laws import choice_entropy, count_bits
-from .._mechanisms.mechanism import ReportField, are_below, expect
-from .._mechanisms.packed import check_packed_bits, count_packed_bits, packed_bits, set_packed_bits
+from .._core.mechanisms.channel import IndependentChannel
+from .._core.mechanisms.coins import TWO_64, count_members, symmetric_threshold, zero_bit_threshold
+from .._core.mechanisms.laws import choice_entropy, count_bits
+from .._core.mechanisms.mechanism import ReportField, are_below, expect
+from .._core.mechanisms.packed import (
+    check_packed_bits,
+    count_packed_bits,
+    packed_bits,
+    set_packed_bits,
+)
 from ._base import BaseOracle
 
 _BITS_APART = 256  # up to here reports are easier to read, and small enough

@@ -6,8 +6,8 @@ integers that keep a mechanism within epsilon. The guide's page on extending bui
 these parts, and ``sklearn_ldp.utils.estimator_checks`` proves its epsilon.
 """
 
-from .._mechanisms.channel import Channel, randomised_response
-from .._mechanisms.coins import (
+from .._core.mechanisms.channel import Channel, randomised_response
+from .._core.mechanisms.coins import (
     TWO_64,
     Coins,
     direct_threshold,
@@ -15,15 +15,15 @@ from .._mechanisms.coins import (
     symmetric_threshold,
     zero_bit_threshold,
 )
-from .._mechanisms.laws import (
+from .._core.mechanisms.laws import (
     JointSupport,
     ReportLaw,
     fixed_size,
     independent_sizes,
     independent_support,
 )
-from .._mechanisms.matrix import MatrixChannel, integer_channel
-from .._mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, expect
+from .._core.mechanisms.matrix import MatrixChannel, integer_channel
+from .._core.mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, expect
 
 __all__ = [
     "TWO_64",

@@ -15,15 +15,15 @@ from scipy import sparse
 from scipy.special import ndtr, ndtri
 from sklearn.base import clone
 
-from .._collector import BaseCollector, PlannedEstimate, planned
-from .._domains.values import as_distribution
-from .._inference import answer_range, check_level, check_of
-from .._noise import as_rows
-from .._utils.typing import Axes, Frequencies
+from .._core.domains.values import as_distribution
+from .._core.lifecycle import BaseCollector, PlannedEstimate, planned
+from .._core.noise import as_rows
+from .._core.queries import Queries, as_query_set
+from .._core.statements import answer_range, check_level, check_of
+from .._core.support.typing import Axes, Frequencies
 from ..inspection import ErrorCurveDisplay
 from ..oracles import BaseOracle
 from ..postprocessing import significance_threshold
-from ..queries import Queries, as_query_set
 from ..surveys import BaseColumnSurvey
 
 _DRAWN_USERS = np.geomspace(1e4, 1e8, 9)

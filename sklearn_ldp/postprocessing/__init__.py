@@ -1,7 +1,7 @@
 """Post-processors, which improve an estimate at no privacy cost."""
 
-from .._numerics.deconvolution import average_prior, g_model_prior, npmle_prior, posterior_mean
-from .._numerics.simplex import norm, norm_sub
+from .._core.numerics.deconvolution import average_prior, g_model_prior, npmle_prior, posterior_mean
+from .._core.numerics.simplex import norm, norm_sub
 from ._base import BasePostProcessor, resolve_noise
 from ._baseline import Base, BaseCut, BasePos, PostPos, base_cut, base_pos, significance_threshold
 from ._calibrate import (

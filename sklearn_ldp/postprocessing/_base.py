@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .._estimates import EstimateSet, FrequencyEstimate
-from .._estimates.errors import held_out_score, mean_of_parts, query_errors
-from .._noise import NOISE_CONSTRAINT as NOISE_CONSTRAINT
-from .._noise import Noise
-from .._utils.docs import Documented, fill_in, inherit_docstrings
-from .._utils.privacy import warn_of_output
-from .._utils.typing import Column
-from ..queries import Queries
+from .._core.estimates import EstimateSet, FrequencyEstimate
+from .._core.estimates.errors import held_out_score, mean_of_parts, query_errors
+from .._core.noise import NOISE_CONSTRAINT as NOISE_CONSTRAINT
+from .._core.noise import Noise
+from .._core.queries import Queries
+from .._core.support.docs import Documented, fill_in, inherit_docstrings
+from .._core.support.privacy import warn_of_output
+from .._core.support.typing import Column
 from ._truth import true_frequencies, warn_of_lost_weights
 
 _T = TypeVar("_T")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.utils._param_validation import Interval
 
-from .._noise import Noise
+from .._core.noise import Noise
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
 _Level = TypeVar("_Level", float, np.ndarray)

@@ -11,7 +11,7 @@ from scipy.optimize import brentq, minimize, root
 from scipy.sparse import csr_array
 from scipy.special import exprel, gammaln
 
-from .._numerics.posterior import Cells, CountPrior, Posterior, prior_moments
+from .._core.numerics.posterior import Cells, CountPrior, Posterior, prior_moments
 
 _CELL = 1 / 8  # of the noise: cells of the likelihood
 _UNIT = 1e-6  # a fit solves its equations to this part of the mean and standard deviation

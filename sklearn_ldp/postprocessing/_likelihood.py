@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from .._estimates import FrequencyEstimate
-from .._noise import Noise
-from .._numerics.simplex import norm_sub
+from .._core.estimates import FrequencyEstimate
+from .._core.noise import Noise
+from .._core.numerics.simplex import norm_sub
 from ..oracles.channels import ReportLaw
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, resolve_noise
 

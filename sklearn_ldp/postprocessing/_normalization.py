@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._numerics.simplex import norm_shift, norm_sub, project
+from .._core.numerics.simplex import norm_shift, norm_sub, project
 from ._base import BasePostProcessor
 from ._baseline import BaseThreshold, base_cut, base_pos
 

@@ -11,10 +11,10 @@ from scipy.fft import dct, idct, irfft, next_fast_len, rfft
 from scipy.optimize import isotonic_regression
 from sklearn.utils._param_validation import Interval
 
-from .._estimates import FrequencyEstimate
-from .._noise import Noise
-from .._numerics.simplex import norm, norm_sub
-from ..queries import Queries, as_query_set
+from .._core.estimates import FrequencyEstimate
+from .._core.noise import Noise
+from .._core.numerics.simplex import norm, norm_sub
+from .._core.queries import Queries, as_query_set
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
 _LONG = 1024  # categories, beyond which a length with large prime factors takes notable time

@@ -10,11 +10,11 @@ from scipy import sparse
 from scipy.linalg import block_diag, cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from .._estimates import FrequencyEstimate
-from .._utils.parallel import one_thread
-from .._utils.progress import Progress
+from .._core.estimates import FrequencyEstimate
+from .._core.queries import Queries, as_query_set
+from .._core.support.parallel import one_thread
+from .._core.support.progress import Progress
 from ..oracles.channels import ReportLaw
-from ..queries import Queries, as_query_set
 from ._base import BasePostProcessor
 from ._likelihood import tally_of
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax, logsumexp, ndtri, softmax
 
-from .._noise import Noise
-from .._numerics.simplex import norm_sub
+from .._core.noise import Noise
+from .._core.numerics.simplex import norm_sub
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, resolve_noise
 
 _JUMP = 0.01  # probability that any category of a series without jumps is taken for one

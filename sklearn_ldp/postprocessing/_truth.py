@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._collector import check_weights
-from .._domains.values import as_columns, column_names
-from .._estimates import EstimateSet, FrequencyEstimate
+from .._core.domains.values import as_columns, column_names
+from .._core.estimates import EstimateSet, FrequencyEstimate
+from .._core.lifecycle import check_weights
 
 
 def true_frequencies(estimate: Any, y: Any, sample_weight: ArrayLike | None, name: str) -> Any:

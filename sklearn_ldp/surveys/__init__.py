@@ -1,7 +1,7 @@
 """Surveys: several columns at once, their tables, and the models that make tables agree."""
 
-from .._domains import RecordDomain
-from .._mechanisms.several import Several, View
+from .._core.domains import RecordDomain
+from .._core.mechanisms.several import Several, View
 from ._base import BaseColumnSurvey
 from ._class_mixture import ClassMixture
 from ._column_oracle import ColumnOracle

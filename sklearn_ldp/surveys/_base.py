@@ -12,7 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
-from .._collector import (
+from .._core.domains import Domain, RecordDomain
+from .._core.domains.values import column_names, in_order
+from .._core.estimates import EstimateSet, FrequencyEstimate
+from .._core.lifecycle import (
     OF_ONE_PARTY,
     BaseCollector,
     Collected,
@@ -20,14 +23,11 @@ from .._collector import (
     check_weights,
     inherit_survey_parameters,
 )
-from .._domains import Domain, RecordDomain
-from .._domains.values import column_names, in_order
-from .._estimates import EstimateSet, FrequencyEstimate
-from .._mechanisms import Counts, Protocol, Shards, check_counts
-from .._mechanisms.mechanism import Mechanism
-from .._mechanisms.several import Several, View, Views
-from .._utils.random import RandomState, as_generator
-from .._utils.typing import Frequencies, Values
+from .._core.mechanisms import Counts, Protocol, Shards, check_counts
+from .._core.mechanisms.mechanism import Mechanism
+from .._core.mechanisms.several import Several, View, Views
+from .._core.support.random import RandomState, as_generator
+from .._core.support.typing import Frequencies, Values
 from ..oracles import BaseOracle, best_oracle
 
 _LEAST_VARIANCE = 1e-18  # of reports that are all but certainly true, so that shares exist

@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import minimize
 
-from .._utils.parallel import one_thread
+from .._core.support.parallel import one_thread
 from ._components import Subset
 
 _MAX_STEPS = 200

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._collector import inherit_survey_parameters
-from .._domains import Domain, RecordDomain
-from .._estimates import EstimateSet
-from .._mechanisms.coins import TWO_64
-from .._mechanisms.several import Several, shares_over_2_64
-from .._utils.random import RandomState
+from .._core.domains import Domain, RecordDomain
+from .._core.estimates import EstimateSet
+from .._core.lifecycle import inherit_survey_parameters
+from .._core.mechanisms.coins import TWO_64
+from .._core.mechanisms.several import Several, shares_over_2_64
+from .._core.support.random import RandomState
 from ..oracles import BaseOracle, minimax_bound
 from ._base import BaseColumnSurvey
 

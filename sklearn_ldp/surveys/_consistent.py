@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
-from .._estimates import EstimateSet, FrequencyEstimate
-from .._numerics.simplex import norm_sub
+from .._core.estimates import EstimateSet, FrequencyEstimate
+from .._core.numerics.simplex import norm_sub
 from ..postprocessing import BasePostProcessor
 from ._components import Components, Subset
 from ._table_set import TableSet

@@ -13,11 +13,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._collector import Collected, inherit_survey_parameters
-from .._domains import RecordDomain
-from .._mechanisms import check_counts
-from .._mechanisms.several import Several, View
-from .._utils.random import RandomState
+from .._core.domains import RecordDomain
+from .._core.lifecycle import Collected, inherit_survey_parameters
+from .._core.mechanisms import check_counts
+from .._core.mechanisms.several import Several, View
+from .._core.support.random import RandomState
 from ..oracles import GRR, BaseOracle, SubsetSelection
 from ._base import BaseColumnSurvey, PlannedEstimate, best_of_size, counts_in_views, table_name
 from ._components import Subset

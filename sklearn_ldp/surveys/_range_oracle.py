@@ -11,12 +11,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._domains import Categories, Domain
-from .._mechanisms.channel import LinearMechanism
-from .._mechanisms.mechanism import Mechanism
-from .._mechanisms.several import Several, shares_over_2_64
-from .._noise import MULTINOMIAL, Covariances, Noise
-from .._utils.random import RandomState
+from .._core.domains import Categories, Domain
+from .._core.mechanisms.channel import LinearMechanism
+from .._core.mechanisms.mechanism import Mechanism
+from .._core.mechanisms.several import Several, shares_over_2_64
+from .._core.noise import MULTINOMIAL, Covariances, Noise
+from .._core.queries import prefixes
+from .._core.support.random import RandomState
 from ..oracles import (
     GRR,
     BaseOracle,
@@ -25,7 +26,6 @@ from ..oracles import (
     SubsetSelection,
     best_oracle,
 )
-from ..queries import prefixes
 
 _MOST_OF_MATRIX, _MOST_BINS = 256, 1 << 20
 _FAN_OUT = 4

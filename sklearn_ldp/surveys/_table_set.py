@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from .._domains import RecordDomain
-from .._domains.values import is_missing, objects
-from .._estimates import EstimateSet, FrequencyEstimate
-from .._inference import ConfidenceInterval, WaldTest, independence
-from .._utils.pandas import import_pandas
-from .._utils.random import RandomState, as_generator
-from .._utils.typing import DataFrame
+from .._core.domains import RecordDomain
+from .._core.domains.values import is_missing, objects
+from .._core.estimates import EstimateSet, FrequencyEstimate
+from .._core.statements import ConfidenceInterval, WaldTest, independence
+from .._core.support.pandas import import_pandas
+from .._core.support.random import RandomState, as_generator
+from .._core.support.typing import DataFrame
 from ._class_mixture import ClassMixture, mixture_of_tables
 from ._components import Subset
 from ._views import TableView

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._domains import RecordDomain
-from .._estimates import FrequencyEstimate
-from .._noise import MULTINOMIAL, Covariances, Noise, Term, every_category
-from .._utils.state import Uncached
+from .._core.domains import RecordDomain
+from .._core.estimates import FrequencyEstimate
+from .._core.noise import MULTINOMIAL, Covariances, Noise, Term, every_category
+from .._core.support.state import Uncached
 from ._components import Components, Subset, centred, subsets
 from ._plan import noise_per_dimension
 

@@ -17,12 +17,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
-from .._collector import state_of
-from .._estimates import EstimateSet, FrequencyEstimate
-from .._mechanisms.channel import Channel
-from .._mechanisms.coins import TWO_64, Coins, exp_lower_bound
-from .._mechanisms.mechanism import Mechanism
-from .._noise import NoiseModel
+from .._core.estimates import EstimateSet, FrequencyEstimate
+from .._core.lifecycle import state_of
+from .._core.mechanisms.channel import Channel
+from .._core.mechanisms.coins import TWO_64, Coins, exp_lower_bound
+from .._core.mechanisms.mechanism import Mechanism
+from .._core.noise import NoiseModel
 from ..oracles import BaseOracle
 from ..postprocessing import BasePostProcessor
 

@@ -107,7 +107,7 @@ def test_a_seed_repeats_itself_and_is_warned_of(folder, capsys):
 
 def test_pieces_of_a_seeded_run_have_coins_of_their_own(folder, monkeypatch):
     """Unary reports of one value, in pieces: no two pieces are alike."""
-    from sklearn_ldp._mechanisms import mechanism as _clients
+    from sklearn_ldp._core.mechanisms import mechanism as _clients
 
     monkeypatch.setattr(_clients, "chunk_users", lambda channel: 1000)
     (folder / "values.txt").write_text("red\n" * 3000)
@@ -484,7 +484,7 @@ def test_plan_names_the_limits(capsys):
 
 
 def test_a_checkpoint_in_use(folder, capsys):
-    from sklearn_ldp._collection.checkpoints import locked
+    from sklearn_ldp._core.storage.checkpoints import locked
 
     assert privatize("--output", "reports/a.parquet") == 0
     with locked(folder / "state.npz", 0):

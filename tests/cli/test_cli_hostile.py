@@ -62,7 +62,7 @@ def test_parquet_whose_pages_unpack_to_too_much(folder, capsys):
 
 
 def test_gzip_that_unpacks_to_too_much(folder, capsys, monkeypatch):
-    monkeypatch.setattr("sklearn_ldp._utils.files._UNPACKED_BYTES", 1 << 16)
+    monkeypatch.setattr("sklearn_ldp._core.support.files._UNPACKED_BYTES", 1 << 16)
     (folder / "people.csv.gz").write_bytes(gzip.compress(b"sex,age\n" + b"F,1\n" * (1 << 17)))
     assert "unpacks to more than" in error_of(capsys, "privatize", "people.csv.gz", *GIVEN)
 

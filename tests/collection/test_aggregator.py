@@ -10,7 +10,7 @@ from estimators import ORACLES
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, Base, HeldOutSearch, NormSub, SubsetSelection
-from sklearn_ldp._collection._ledger import Ledger
+from sklearn_ldp._core.storage._ledger import Ledger
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -225,7 +225,7 @@ def interrupted_at(number, act):
         return local
 
     def trace(frame, event, _):
-        return local if "_collection" in frame.f_code.co_filename else None
+        return local if "storage" in frame.f_code.co_filename else None
 
     sys.settrace(trace)
     try:

@@ -17,7 +17,7 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH
-from sklearn_ldp._utils.files import _machine
+from sklearn_ldp._core.support.files import _machine
 from sklearn_ldp.collection import Aggregator, CheckpointError, RefusedBatchError
 
 ORACLE = GRR(1.0, categories=50, n_shards=4)
@@ -211,7 +211,7 @@ def test_a_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
     def full(descriptor):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("sklearn_ldp._utils.files.os.fsync", full)
+    monkeypatch.setattr("sklearn_ldp._core.support.files.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         filled(7).save(path)
     assert loaded(path).n_samples == 147
@@ -232,7 +232,7 @@ def test_data_and_name_are_flushed_in_order(tmp_path, monkeypatch):
             calls.append(kind)
             return real(*arguments)
 
-        monkeypatch.setattr(f"sklearn_ldp._utils.files.os.{name}", call)
+        monkeypatch.setattr(f"sklearn_ldp._core.support.files.os.{name}", call)
 
     noting("fsync")
     noting("replace")

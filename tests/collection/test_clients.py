@@ -20,14 +20,14 @@ import vectors
 from scipy import stats
 
 from sklearn_ldp import GRR, OLH, OUE, Domain, HadamardResponse, ItemOracle, SubsetSelection
-from sklearn_ldp._collection.clients import (
+from sklearn_ldp._core.domains.canonical import word_digest
+from sklearn_ldp._core.mechanisms.coins import ByteCoins
+from sklearn_ldp._core.storage.clients import (
     client_mechanism,
     one_report,
     whole_module,
     write_self_test,
 )
-from sklearn_ldp._domains.canonical import word_digest
-from sklearn_ldp._mechanisms.coins import ByteCoins
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,

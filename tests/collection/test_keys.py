@@ -9,7 +9,7 @@ import pytest
 from forged import forged
 
 from sklearn_ldp import GRR, OLH
-from sklearn_ldp._collection._batches import Key
+from sklearn_ldp._core.storage._batches import Key
 from sklearn_ldp.collection import (
     Aggregator,
     Caps,
@@ -256,7 +256,7 @@ def test_caps_on_batches(tmp_path):
 
 def test_a_file_beyond_a_cap_is_not_read(tmp_path, monkeypatch):
     path = written(tmp_path / "a.jsonl", None)
-    monkeypatch.setattr("sklearn_ldp._collection._report_files.count_batch", None)
+    monkeypatch.setattr("sklearn_ldp._core.storage._report_files.count_batch", None)
     with pytest.raises(RefusedBatchError, match="at most 199 are accepted"):
         aggregate(path, ORACLE, caps=Caps(max_batch_reports=199))
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from sklearn_ldp import GRR, OLH, SubsetSelection
-from sklearn_ldp._collection._ledger import N_LINES, CopyRule, lines_of
-from sklearn_ldp._mechanisms import configuration_difference
+from sklearn_ldp._core.mechanisms import configuration_difference
+from sklearn_ldp._core.storage._ledger import N_LINES, CopyRule, lines_of
 from sklearn_ldp.collection import (
     Aggregator,
     CheckpointError,

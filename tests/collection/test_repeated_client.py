@@ -26,9 +26,9 @@ from sklearn_ldp import (
     RangeOracle,
     StringOracle,
 )
-from sklearn_ldp._collection import checkpoints
-from sklearn_ldp._mechanisms.chain import Chain
-from sklearn_ldp._utils.files import replacing
+from sklearn_ldp._core.mechanisms.chain import Chain
+from sklearn_ldp._core.storage import checkpoints
+from sklearn_ldp._core.support.files import replacing
 from sklearn_ldp.collection import CheckpointError, RepeatedClient, SurveyClient
 
 BROWSERS = ["chrome", "edge", "firefox", "safari"]
@@ -407,7 +407,7 @@ def test_processes_that_share_a_file_draw_each_permanent_report_once(tmp_path):
 def test_a_second_process_waits(tmp_path, monkeypatch):
     path = tmp_path / "memo.json"
     client = client_of(path)
-    monkeypatch.setattr("sklearn_ldp._collection._memo._LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("sklearn_ldp._core.storage._memo._LOCK_SECONDS", 0.05)
     with checkpoints.locked(path, 0), pytest.raises(CheckpointError, match="is in use by"):
         client.report("edge", collection_round="may")
     client.report("edge", collection_round="may")
@@ -430,7 +430,7 @@ def test_a_forgetful_client_is_found(tmp_path, monkeypatch):
         with replacing(path) if os.urandom(1)[0] < 128 else open(os.devnull, "wb") as file:
             yield file
 
-    monkeypatch.setattr("sklearn_ldp._collection._memo.os.chmod", lambda *_: None)
-    monkeypatch.setattr("sklearn_ldp._collection._memo.replacing", forgetful)
+    monkeypatch.setattr("sklearn_ldp._core.storage._memo.os.chmod", lambda *_: None)
+    monkeypatch.setattr("sklearn_ldp._core.storage._memo.replacing", forgetful)
     with pytest.raises(AssertionError, match="a report that is not in the file"):
         kills(tmp_path, 40)

@@ -10,7 +10,7 @@ import pytest
 
 from sklearn_ldp import GRR
 from sklearn_ldp.__main__ import main
-from sklearn_ldp._collection.sources import remote_files
+from sklearn_ldp._core.storage.sources import remote_files
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,

@@ -22,7 +22,7 @@ from sklearn_ldp import (
     RangeOracle,
     StringOracle,
 )
-from sklearn_ldp._mechanisms.chain import Chain
+from sklearn_ldp._core.mechanisms.chain import Chain
 from sklearn_ldp.collection import RepeatedClient, SurveyClient
 
 DOMAINS = {"sex": ["F", "M"], "age": 4}

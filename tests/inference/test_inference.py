@@ -25,17 +25,17 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp._inference import EstimateCovariances
-from sklearn_ldp._inference._discoveries import _tails_of_sum, adjusted_p_values
-from sklearn_ldp._inference._intervals import (
+from sklearn_ldp._core.statements import EstimateCovariances
+from sklearn_ldp._core.statements._discoveries import _tails_of_sum, adjusted_p_values
+from sklearn_ldp._core.statements._intervals import (
     gaussian_maximum,
     score_intervals,
     sidak,
     tail_intervals,
     two_sided,
 )
-from sklearn_ldp._inference._ranks import _n_surely_below
-from sklearn_ldp._inference._tests import sum_known
+from sklearn_ldp._core.statements._ranks import _n_surely_below
+from sklearn_ldp._core.statements._tests import sum_known
 from sklearn_ldp.inference import (
     EstimateDifference,
     goodness_of_fit,

@@ -20,7 +20,7 @@ from sklearn_ldp import (
     NormSub,
     SubsetSelection,
 )
-from sklearn_ldp._noise import Noise
+from sklearn_ldp._core.noise import Noise
 from sklearn_ldp.inference import combine, poststratify, rake
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.queries import groups

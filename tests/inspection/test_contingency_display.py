@@ -20,7 +20,7 @@ from sklearn_ldp import (
     MarginalOracle,
     NormSub,
 )
-from sklearn_ldp._inference import departures, from_independence
+from sklearn_ldp._core.statements import departures, from_independence
 from sklearn_ldp.inference import independence
 from sklearn_ldp.inspection import ContingencyDisplay
 

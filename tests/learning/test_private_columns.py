@@ -15,8 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_ldp import GRR, OLH, OUE, ColumnOracle, PrivacyWarning, SubsetSelection
-from sklearn_ldp._mechanisms.coins import TWO_64
-from sklearn_ldp._mechanisms.several import Several
+from sklearn_ldp._core.mechanisms.coins import TWO_64
+from sklearn_ldp._core.mechanisms.several import Several
 from sklearn_ldp.collection import read_reports, write_reports
 from sklearn_ldp.learning import CorrectedRidge, PrivatizedColumns
 from sklearn_ldp.utils._checks import check_exact_epsilon_of

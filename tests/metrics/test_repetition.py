@@ -15,7 +15,7 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp._mechanisms.chain import Chain
+from sklearn_ldp._core.mechanisms.chain import Chain
 from sklearn_ldp.metrics import repeated_collection_risk
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 

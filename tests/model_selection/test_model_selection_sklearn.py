@@ -396,7 +396,7 @@ def test_search_without_scoring_over_values(monkeypatch, seed):
     pipe = Pipeline([("oracle", oracle), ("post", Base())])
     found = GridSearchCV(pipe, {"post": [Base(), NormSub()]}, cv=6).fit(values)
     assert isinstance(found.best_params_["post"], NormSub)
-    monkeypatch.setattr("sklearn_ldp._utils.privacy._given", set())
+    monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
     with pytest.warns(PrivacyWarning, match=r"shuffle=True.*least_epsilon") as warned:
         found = GridSearchCV(oracle, {"epsilon": [0.5, 4.0]}).fit(values)
     assert found.best_params_ == {"epsilon": 4.0}

@@ -121,7 +121,7 @@ def test_more_groups_than_fit_in_memory_at_a_time(monkeypatch, reads):
         oracle.set_params(input="reports")
     whole = estimate_by_group(oracle, X, by)
     monkeypatch.setattr(
-        "sklearn_ldp._mechanisms.counts._MAX_CELLS", 5 * oracle.channel().tally_size
+        "sklearn_ldp._core.mechanisms.counts._MAX_CELLS", 5 * oracle.channel().tally_size
     )
     banded = estimate_by_group(oracle, X, by)
     assert banded.row_names.tolist() == list(range(12))

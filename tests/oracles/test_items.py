@@ -28,8 +28,8 @@ from sklearn_ldp import (
     Trend,
     load_estimate,
 )
-from sklearn_ldp._mechanisms.chain import Chain
-from sklearn_ldp._mechanisms.coins import TWO_64, exp_lower_bound, group_threshold
+from sklearn_ldp._core.mechanisms.chain import Chain
+from sklearn_ldp._core.mechanisms.coins import TWO_64, exp_lower_bound, group_threshold
 from sklearn_ldp.collection import (
     Aggregator,
     RepeatedClient,
@@ -232,7 +232,7 @@ def test_what_is_no_set_is_refused_and_changes_nothing(X, fault):
 
 
 def test_an_item_that_stands_twice_counts_once_and_is_told(monkeypatch):
-    monkeypatch.setattr("sklearn_ldp._utils.privacy._given", set())
+    monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
     client = oracle()
     with pytest.warns(UserWarning, match="an item stands twice"):
         counts = client.fit([["a", "a", "b"]] * 50).support_counts_

@@ -7,9 +7,9 @@ from scipy import stats
 from sklearn.base import clone
 
 from sklearn_ldp import BLH, OLH
-from sklearn_ldp._mechanisms.laws import independent_support
-from sklearn_ldp._numerics.finite_field import FiniteField
-from sklearn_ldp._numerics.transforms import LinearFunctions, scattered
+from sklearn_ldp._core.mechanisms.laws import independent_support
+from sklearn_ldp._core.numerics.finite_field import FiniteField
+from sklearn_ldp._core.numerics.transforms import LinearFunctions, scattered
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import query_matrix
 

@@ -9,8 +9,8 @@ from scipy.stats import binom
 from sklearn.base import clone
 
 from sklearn_ldp import LocalMean
-from sklearn_ldp._mechanisms.coins import TWO_64, exp_lower_bound
-from sklearn_ldp._mechanisms.mean import MeanMechanism, mean_table, solved_table
+from sklearn_ldp._core.mechanisms.coins import TWO_64, exp_lower_bound
+from sklearn_ldp._core.mechanisms.mean import MeanMechanism, mean_table, solved_table
 from sklearn_ldp.collection import Aggregator, aggregate, read_reports, write_reports
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution

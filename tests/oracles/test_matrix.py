@@ -12,8 +12,8 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_ldp import GRR, ExactMLE, MatrixOracle, SubsetSelection
-from sklearn_ldp._mechanisms.coins import exp_lower_bound
-from sklearn_ldp._numerics import strategies
+from sklearn_ldp._core.mechanisms.coins import exp_lower_bound
+from sklearn_ldp._core.numerics import strategies
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.oracles.channels import TWO_64, Coins, MatrixChannel, integer_channel
 from sklearn_ldp.queries import groups, ranges, top_k
@@ -277,7 +277,7 @@ def test_servers_compute_nothing_again(monkeypatch, tmp_path):
     integers = client.channel().integers
     pickled = pickle.dumps(client.fit(np.arange(600) % 6))
     monkeypatch.setattr(strategies, "optimised_channel", None)
-    monkeypatch.setattr("sklearn_ldp._mechanisms.matrix._KEPT", {})
+    monkeypatch.setattr("sklearn_ldp._core.mechanisms.matrix._KEPT", {})
     server = pickle.loads(pickled).partial_fit(np.arange(600) % 6)
     assert server.n_samples_seen_ == 1200
     np.save(tmp_path / "integers.npy", integers)

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from sklearn_ldp import OLH
-from sklearn_ldp._domains.canonical import word_digest
+from sklearn_ldp._core.domains.canonical import word_digest
 from sklearn_ldp.oracles._local_hashing import MixingHash
 
 

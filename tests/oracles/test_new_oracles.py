@@ -19,9 +19,9 @@ from scipy.linalg import hadamard
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, ProjectiveGeometryResponse, SubsetSelection
-from sklearn_ldp._mechanisms.coins import Coins, SeededCoins, best_start, subset_table
-from sklearn_ldp._mechanisms.counts import can_wait
-from sklearn_ldp._numerics.transforms import walsh_hadamard
+from sklearn_ldp._core.mechanisms.coins import Coins, SeededCoins, best_start, subset_table
+from sklearn_ldp._core.mechanisms.counts import can_wait
+from sklearn_ldp._core.numerics.transforms import walsh_hadamard
 
 TWO_64 = 1 << 64
 FIELDS = [2, 3, 4, 5, 7, 8, 9]

@@ -37,9 +37,9 @@ from sklearn_ldp import (
     PrivacyWarning,
     SyntheticSearch,
 )
-from sklearn_ldp._mechanisms import Counts, check_counts, expand
-from sklearn_ldp._mechanisms.mechanism import block_users, chunk_users
-from sklearn_ldp._numerics.finite_field import FiniteField, field_orders_beside, prime_power
+from sklearn_ldp._core.mechanisms import Counts, check_counts, expand
+from sklearn_ldp._core.mechanisms.mechanism import block_users, chunk_users
+from sklearn_ldp._core.numerics.finite_field import FiniteField, field_orders_beside, prime_power
 from sklearn_ldp.learning import LabelDPClassifier, LDPNaiveBayes, PrivatizedColumns
 from sklearn_ldp.metrics import make_frequency_scorer
 from sklearn_ldp.model_selection import simulate_errors
@@ -431,7 +431,7 @@ def test_fit_on_reports_forgets_even_a_learned_domain():
 
 def test_an_estimate_stays_one_whatever_the_output_is_set_to(monkeypatch):
     pipe = make_pipeline(GRR(categories=BROWSERS), BaseCut(), NormSub())
-    monkeypatch.setattr("sklearn_ldp._utils.privacy._given", set())
+    monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
     pipe.set_output().set_output(transform="default")  # nothing to tell
     with pytest.warns(
         UserWarning, match=r"GRR returns estimates, not data frames: .* to_frame\(\)"
@@ -468,7 +468,7 @@ def test_results_do_not_depend_on_chunks_or_threads(oracle, monkeypatch):
     values = np.random.default_rng(0).integers(0, 7, 3 * block_users(channel) + 5)
     oracle = clone(oracle).set_params(categories=7, random_state=0)
     whole = oracle.fit(values).support_counts_
-    monkeypatch.setattr("sklearn_ldp._mechanisms.mechanism._CHUNK_BYTES", 1)
+    monkeypatch.setattr("sklearn_ldp._core.mechanisms.mechanism._CHUNK_BYTES", 1)
     assert chunk_users(channel) == block_users(channel)
     np.testing.assert_array_equal(clone(oracle).fit(values).support_counts_, whole)
     np.testing.assert_array_equal(
@@ -690,7 +690,7 @@ def test_reports_that_do_not_fit_in_memory(monkeypatch):
     def too_many(*args, **kwargs):
         raise MemoryError("Unable to allocate 93.1 GiB for an array with shape (5000000, 20000)")
 
-    monkeypatch.setattr("sklearn_ldp._mechanisms.protocol.privatize", too_many)
+    monkeypatch.setattr("sklearn_ldp._core.mechanisms.protocol.privatize", too_many)
     with pytest.raises(MemoryError, match=r"2 reports of OUE .* in batches, or use OLH"):
         OUE(1.0, categories=3).privatize([0, 1])
 

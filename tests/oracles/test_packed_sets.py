@@ -14,7 +14,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from sklearn_ldp import OUE, SUE, ColumnOracle, SubsetSelection
-from sklearn_ldp._mechanisms.coins import SecureCoins, SeededCoins
+from sklearn_ldp._core.mechanisms.coins import SecureCoins, SeededCoins
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -124,7 +124,7 @@ def test_rows_of_all_rates_have_their_size(rate, starts_exactly, seed, monkeypat
     """
     n, d = 3000, 403
     if starts_exactly:
-        monkeypatch.setattr("sklearn_ldp._mechanisms.coins._MANY_ITEMS", 1)
+        monkeypatch.setattr("sklearn_ldp._core.mechanisms.coins._MANY_ITEMS", 1)
     sizes = np.where(np.arange(n) % 2, round(rate * d), round(rate * d) + 1)
     packed = seeded_coins(seed).packed_subsets(sizes, d, 53)
     bits = np.unpackbits(packed, axis=1)
@@ -334,7 +334,8 @@ def test_a_survey_carries_bits_among_lists(seed):
 @pytest.mark.slow
 def test_many_coins_differ_after_a_fork():
     code = (
-        "import os; from sklearn_ldp._mechanisms.coins import SecureCoins; coins = SecureCoins()\n"
+        "import os; from sklearn_ldp._core.mechanisms.coins import SecureCoins\n"
+        "coins = SecureCoins()\n"
         "coins.bytes(9000); ends = os.pipe(); is_parent = os.fork()\n"
         "own = coins.bytes(9000).tobytes()\n"
         "if is_parent: print(len(set(own)), own != os.read(ends[0], 9000))\n"

@@ -37,8 +37,8 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp._mechanisms.coins import SeededCoins
-from sklearn_ldp._numerics.finite_field import prime_power
+from sklearn_ldp._core.mechanisms.coins import SeededCoins
+from sklearn_ldp._core.numerics.finite_field import prime_power
 
 pytestmark = pytest.mark.slow
 

@@ -15,9 +15,9 @@ from scipy import stats
 from sklearn.base import clone
 
 from sklearn_ldp import Domain, StringOracle
-from sklearn_ldp._mechanisms.coins import SeededCoins, direct_threshold
-from sklearn_ldp._mechanisms.several import Several
-from sklearn_ldp._numerics.finite_field import FiniteField
+from sklearn_ldp._core.mechanisms.coins import SeededCoins, direct_threshold
+from sklearn_ldp._core.mechanisms.several import Several
+from sklearn_ldp._core.numerics.finite_field import FiniteField
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -152,10 +152,10 @@ def test_the_public_code():
     assert set(string.printable.strip() + " äßçñøłœşðþαжє") <= set(words)
     lengths = {letter: len(word) for letter, word in words.items()}
     assert max(lengths[one] for one in "aeinrst") < min(lengths[one] for one in "QXqxäж")
-    text = files("sklearn_ldp._domains").joinpath("data/letters.json").read_text("utf-8")
+    text = files("sklearn_ldp._core.domains").joinpath("data/letters.json").read_text("utf-8")
     assert "Unicode CLDR" in json.loads(text)["source"]
     assert "UNICODE LICENSE V3" in (
-        files("sklearn_ldp._domains").joinpath("data/LICENSE.unicode").read_text("utf-8")
+        files("sklearn_ldp._core.domains").joinpath("data/LICENSE.unicode").read_text("utf-8")
     )
 
 

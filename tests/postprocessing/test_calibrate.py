@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from sklearn_ldp import OLH, OUE, Calibrate, NoiseModel, NormSub, Power, PowerNS
-from sklearn_ldp._numerics import posterior as posteriors
+from sklearn_ldp._core.numerics import posterior as posteriors
 from sklearn_ldp.metrics import frequency_mse
 from sklearn_ldp.postprocessing import (
     calibrate,

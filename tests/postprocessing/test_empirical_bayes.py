@@ -8,8 +8,8 @@ from scipy.stats import norm as normal
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, NPMLE, OLH, EmpiricalBayes, FrequencyEstimate, NoiseModel, NormSub
-from sklearn_ldp._numerics import deconvolution
-from sklearn_ldp._numerics.deconvolution import CountLaw, NormalLaw
+from sklearn_ldp._core.numerics import deconvolution
+from sklearn_ldp._core.numerics.deconvolution import CountLaw, NormalLaw
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.metrics import frequency_mse
 from sklearn_ldp.postprocessing import (

@@ -17,12 +17,12 @@ from sklearn_ldp import (
     HadamardResponse,
     ProjectiveGeometryResponse,
 )
-from sklearn_ldp._hints import Partition, as_partitions
-from sklearn_ldp._noise import variances_after_norm
+from sklearn_ldp._core.noise import variances_after_norm
 from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.postprocessing import norm, norm_sub
 from sklearn_ldp.postprocessing._empirical_bayes import group_priors
+from sklearn_ldp.postprocessing._empirical_bayes.hints import Partition, as_partitions
 from sklearn_ldp.postprocessing._empirical_bayes.totals import (
     shrunken_totals,
     total_variances,

@@ -7,10 +7,10 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 from sklearn_ldp import GRR, OUE, EmpiricalBayes
-from sklearn_ldp._hints import Partition, range_partitions
 from sklearn_ldp.postprocessing import norm_sub
 from sklearn_ldp.postprocessing._empirical_bayes import group_priors as curves
 from sklearn_ldp.postprocessing._empirical_bayes.group_priors import Estimates
+from sklearn_ldp.postprocessing._empirical_bayes.hints import Partition, range_partitions
 from sklearn_ldp.queries import groups, ranges
 
 LOG_2_PI = np.log(2 * np.pi)

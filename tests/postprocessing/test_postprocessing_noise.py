@@ -35,7 +35,7 @@ from sklearn_ldp import (
     PowerNS,
     Smooth,
 )
-from sklearn_ldp._noise import Covariance, Noise, of_columns
+from sklearn_ldp._core.noise import Covariance, Noise, of_columns
 
 F3 = np.array([[0.75, 0.5, -0.125], [0.25, 0.125, 0.375]])
 NAMES = ["red", "green", "blue"]

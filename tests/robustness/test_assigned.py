@@ -179,7 +179,7 @@ def test_parts_depend_on_key_round_oracle_and_token():
 )
 def test_reports_carry_their_parts(oracle, seed_of_oracle, monkeypatch):
     # Chunks of as many users as share a stream of coins, so that there are two of each.
-    monkeypatch.setattr("sklearn_ldp._mechanisms.mechanism._CHUNK_BYTES", 1)
+    monkeypatch.setattr("sklearn_ldp._core.mechanisms.mechanism._CHUNK_BYTES", 1)
     oracle = over(oracle, 40, seed_of_oracle)
     parts = assigned_parts(oracle, range(40_000), KEY)
     values = np.arange(40_000) % 40

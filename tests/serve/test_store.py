@@ -19,7 +19,7 @@ from sklearn_ldp import (
     HadamardResponse,
     SubsetSelection,
 )
-from sklearn_ldp._collection import _report_files
+from sklearn_ldp._core.storage import _report_files
 from sklearn_ldp._serve import slots as slots_module
 from sklearn_ldp._serve import store as store_module
 from sklearn_ldp._serve.slots import Slots

@@ -20,7 +20,7 @@ from sklearn_ldp import (
     NormSub,
     SyntheticSearch,
 )
-from sklearn_ldp._mechanisms.coins import SeededCoins
+from sklearn_ldp._core.mechanisms.coins import SeededCoins
 from sklearn_ldp.collection import Aggregator, RefusedBatchError, read_reports, write_reports
 
 DOMAINS = {"sex": ["F", "M"], "age": 5, "state": 12}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sklearn_ldp import GRR, Domain, LocalMean, MatrixOracle, RangeOracle
-from sklearn_ldp._mechanisms.coins import TWO_64
-from sklearn_ldp._numerics import strategies
+from sklearn_ldp._core.mechanisms.coins import TWO_64
+from sklearn_ldp._core.numerics import strategies
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.inference import quantiles
 from sklearn_ldp.oracles import estimate_by_group
@@ -175,7 +175,7 @@ def test_servers_compute_nothing_again(monkeypatch, tmp_path):
     oracle = RangeOracle(0.93, categories=5).fit(np.arange(500) % 5)
     pickled, of_protocol = pickle.dumps(oracle), pickle.dumps(oracle.protocol())
     monkeypatch.setattr(strategies, "optimised_channel", None)
-    monkeypatch.setattr("sklearn_ldp._mechanisms.matrix._KEPT", {})
+    monkeypatch.setattr("sklearn_ldp._core.mechanisms.matrix._KEPT", {})
     protocol = pickle.loads(of_protocol)
     reports = protocol.privatize([0, 1, 2])
     write_reports(tmp_path / "a.parquet", reports, protocol, batch_id="a")

@@ -9,8 +9,8 @@ import pytest
 from scipy import optimize
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
-from sklearn_ldp._mechanisms.coins import TWO_64, SecureCoins, SeededCoins
-from sklearn_ldp._mechanisms.several import Several, shares_over_2_64, systematic_samples
+from sklearn_ldp._core.mechanisms.coins import TWO_64, SecureCoins, SeededCoins
+from sklearn_ldp._core.mechanisms.several import Several, shares_over_2_64, systematic_samples
 from sklearn_ldp.oracles import minimax_bound
 from sklearn_ldp.surveys._column_oracle import (
     best_n_sampled,

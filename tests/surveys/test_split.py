@@ -8,8 +8,8 @@ import pytest
 from one_bit import one_bit
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, NoiseModel, SubsetSelection
-from sklearn_ldp._mechanisms.coins import TWO_64, SecureCoins
-from sklearn_ldp._mechanisms.several import Several, View, Views, shares_over_2_64
+from sklearn_ldp._core.mechanisms.coins import TWO_64, SecureCoins
+from sklearn_ldp._core.mechanisms.several import Several, View, Views, shares_over_2_64
 from sklearn_ldp.utils._checks import check_exact_epsilon_of
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 

@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 from sklearn_ldp import GRR, OLH, OUE, ColumnOracle, MarginalOracle
-from sklearn_ldp._mechanisms.several import Several
-from sklearn_ldp._utils.files import _temporary as temporary
+from sklearn_ldp._core.mechanisms.several import Several
+from sklearn_ldp._core.support.files import _temporary as temporary
 from sklearn_ldp.collection import SurveyClient
 from sklearn_ldp.robustness import (
     assigned_parts,

@@ -22,7 +22,7 @@ from sklearn_ldp import (
     NormSub,
     SyntheticSearch,
 )
-from sklearn_ldp._collector import planned
+from sklearn_ldp._core.lifecycle import planned
 from sklearn_ldp.collection import Aggregator, aggregate, read_reports, write_reports
 from sklearn_ldp.inference import ranks
 from sklearn_ldp.inspection import (

@@ -21,7 +21,7 @@ from sklearn_ldp import (
     NormSub,
     SubsetSelection,
 )
-from sklearn_ldp._domains import RecordDomain
+from sklearn_ldp._core.domains import RecordDomain
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.surveys import TableSet, compare_methods

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from ..._estimates import FrequencyEstimate
-from ..._hints import Grouping, QueryHints, as_partitions, range_partitions
-from ..._noise import Noise
-from ..._numerics.deconvolution import fit_average, fit_g_model
-from ...queries import Queries, QuerySet
+from ..._core.estimates import FrequencyEstimate
+from ..._core.noise import Noise
+from ..._core.numerics.deconvolution import fit_average, fit_g_model
+from ..._core.queries import Queries, QuerySet
 from .group_priors import FEWEST
+from .hints import Grouping, QueryHints, as_partitions, range_partitions
 from .priors import LearntPrior
 from .top import top_values
 from .totals import GroupTotals, group_totals, grouped

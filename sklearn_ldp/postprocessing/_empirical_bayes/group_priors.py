@@ -1,8 +1,8 @@
 """Priors of groups, and of an order, moved from the learnt one as far as the estimates say.
 
-Everything here is in units of the noise, as in `sklearn_ldp._numerics.deconvolution`. The prior
-of a group is a member of a family: the frequencies of the learnt prior are multiplied by a factor,
-and its weights are tilted along a direction. How much groups differ is learnt from all of them, and
+Everything here is in units of the noise, as in `_core/numerics/deconvolution.py`. The prior of a
+group is a member of a family: the frequencies of the learnt prior are multiplied by a factor, and
+its weights are tilted along a direction. How much groups differ is learnt from all of them, and
 averaged over. The method is unpublished; the tilt belongs to g-modelling, the factor to scale
 families of priors.
 
@@ -23,8 +23,8 @@ from scipy import sparse
 from scipy.fft import dct, idct
 from scipy.special import expit, logsumexp
 
-from ..._hints import Partition
-from ..._numerics.deconvolution import Law, NormalLaw
+from ..._core.numerics.deconvolution import Law, NormalLaw
+from .hints import Partition
 
 # Those of the prior (_EMPTY to FEWEST, _POWERS, _SPREADS, the directions below), and those of
 # hints, totals and the most frequent, were chosen together in November 2026, on the 28 populations

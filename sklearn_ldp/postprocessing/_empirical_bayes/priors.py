@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._estimates import FrequencyEstimate
-from ..._noise import Noise
-from ..._numerics.deconvolution import (
+from ..._core.estimates import FrequencyEstimate
+from ..._core.noise import Noise
+from ..._core.numerics.deconvolution import (
     Sample,
     fit_npmle,
     law_of_counts,
     odds_of_equal,
     posterior_mean,
 )
-from ..._numerics.simplex import norm_sub
+from ..._core.numerics.simplex import norm_sub
 from .._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
 

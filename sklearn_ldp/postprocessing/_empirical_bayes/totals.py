@@ -8,12 +8,12 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, logsumexp
 
-from ..._hints import Partition
-from ..._noise import Noise, variances_after_norm
-from ..._numerics.simplex import norm, norm_sub
-from ..._utils.pandas import import_pandas
-from ..._utils.typing import DataFrame
+from ..._core.noise import Noise, variances_after_norm
+from ..._core.numerics.simplex import norm, norm_sub
+from ..._core.support.pandas import import_pandas
+from ..._core.support.typing import DataFrame
 from .group_priors import FEW_GROUPS, Estimates, GroupFit, fit_curve, fit_groups, log_loss_share
+from .hints import Partition
 from .priors import LearntRow
 
 # Chosen with the constants of `group_priors.py`; _FEW and _CHEAP bound the work.

@@ -1,0 +1,822 @@
+"""The public domain of a collection: from users' values in any container to codes, and back."""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from importlib.resources import files
+from itertools import product, zip_longest
+from numbers import Integral
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..support.docs import inherit_docstrings
+from ..support.state import Uncached
+from ..support.typing import Column, SupportsCategories, Values
+from ._lists import (
+    BinList,
+    CategoryList,
+    UnknownValueError,
+    distinct,
+    lists_of,
+    occurring,
+    one_list,
+    refuse_infinite,
+    refuse_missing,
+    refuse_size,
+)
+from ._strings import NumberCoder, StringCoder, WordCoder, huffman_words, letter_codes
+from .canonical import list_digest, word_digest
+from .values import as_columns, comparable, declared_levels, is_missing, objects, table_columns
+
+
+def codes_on_client(domain: Domain, X: Values, name: str) -> np.ndarray:
+    """Return codes as `Domain.encode` does, with errors that show no value."""
+    # The errors of clients end up in logs, and these are sent to collectors.
+    # Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,).
+    try:
+        return domain.encode(X, name)
+    except UnknownValueError as error:
+        text = error.args[1]
+    raise ValueError(text)
+
+
+# -- domains ---------------------------------------------------------------------------------------
+_MAX_LISTED = 1 << 27  # categories in a list: beyond that, the list alone takes gigabytes
+
+# Users from which on a learned domain is worth a warning, if this many of them are alone.
+_MANY, _NEARLY_EVERY = 200, 0.9
+
+
+class Domain(Uncached):
+    """What users may answer: a public list of categories, known to clients and servers alike.
+
+    A value's code is its position in the list. The domain of several columns is the product of
+    their domains, whose categories are tuples in C order (the last column varies fastest), or any
+    list of tuples. One category of a column may be None or NaN and stand for a missing answer.
+
+    Parameters
+    ----------
+    categories : int, array-like of shape (d,), dtype, or list of arrays
+        An int d stands for ``0 .. d-1``. A `pandas.CategoricalDtype`, anything of that dtype, a
+        polars `Enum` and an Arrow dictionary array stand for the levels that they declare. A list
+        of arrays, one per column as in scikit-learn's encoders, stands for their product. A set
+        is refused, because its order is not the same in every process.
+
+    Attributes
+    ----------
+    categories : ndarray of shape (d,)
+        The categories in their order, read-only; tuples where there are several columns.
+    size : int
+        Number d of categories.
+    names : ndarray of shape (d,)
+        The categories as strings.
+    digest : str
+        SHA-256 of the categories in their order, the same on every machine.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two categories, if one is listed twice, or if they are an
+        unordered collection.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import Domain
+    >>> browsers = Domain(["chrome", "firefox", None])
+    >>> browsers.encode(["firefox", None, "chrome"])
+    array([1, 2, 0], dtype=uint8)
+    >>> both = Domain.product([["F", "M"], range(3)])
+    >>> both.size, both.decode([1, 5]).tolist()
+    (6, [('F', 1), ('M', 2)])
+    """
+
+    #: Whether the list of categories is unknown: True for an open domain only.
+    is_open = False
+    #: Whether a user may have several categories at once, so that shares do not sum to 1.
+    shares_overlap = False
+
+    size: int
+    _factors: Sequence[CategoryList] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_docstrings(cls)
+
+    def __init__(self, categories: Categories) -> None:
+        self._set(lists_of(categories, "Domain"), "Domain")
+
+    def _set(self, factors: list[CategoryList], name: str) -> None:
+        self._factors = factors
+        self.size = math.prod(factor.size for factor in factors)
+        if self.size < 2:
+            refuse_size(self.size, name)
+        self._dtype = np.min_scalar_type(self.size - 1)
+
+    @classmethod
+    def _of_factors(cls, factors: list[CategoryList], name: str) -> Domain:
+        domain = cls.__new__(cls)
+        domain._set(factors, name)
+        return domain
+
+    @classmethod
+    def of(cls, categories: Categories, name: str = "Domain") -> Domain:
+        """Return the domain that a `categories` parameter stands for.
+
+        Parameters
+        ----------
+        categories : Domain, "open", or as for the class
+            A domain is returned as it is; "open" is the domain of all answers.
+        name : str, default="Domain"
+            The class to name in errors.
+
+        Returns
+        -------
+        Domain
+            The domain.
+
+        Raises
+        ------
+        ValueError
+            If the domain is not declared, or for the same reasons as in the class.
+        """
+        if isinstance(categories, Domain):
+            return categories
+        if isinstance(categories, str):
+            if categories == "open":
+                return OpenDomain()
+            raise ValueError(
+                f"{name} does not know its domain yet: declare it in categories=, since clients "
+                'and servers must share it before any report is made (categories="auto" learns it '
+                "from the raw values in fit, which is for simulations)."
+            )
+        return cls._of_factors(lists_of(categories, name), name)
+
+    @classmethod
+    def product(cls, columns: Sequence[Categories]) -> Domain:
+        """Return the domain of all combinations of several columns' categories.
+
+        Parameters
+        ----------
+        columns : sequence
+            The categories of each column, as for the class.
+
+        Returns
+        -------
+        Domain
+            Its categories are tuples in C order: the last column varies fastest.
+        """
+        return cls._of_factors([one_list(column, "Domain") for column in columns], "Domain")
+
+    @classmethod
+    def bins(
+        cls,
+        edges: ArrayLike,
+        *,
+        bounds: tuple[float, float] | None = None,
+        clip: bool = False,
+        labels: Sequence[str] | None = None,
+        missing: bool = False,
+        scale: str = "linear",
+    ) -> Domain:
+        """Return the domain of the bins of a number, whose edges are public.
+
+        Edges that were chosen by looking at the users' values would reveal something of them.
+
+        Parameters
+        ----------
+        edges : int, or array-like of shape (n_bins - 1,)
+            Number of equal bins between the bounds; or inner edges, rising. An edge belongs to the
+            bin above it. Without bounds the first bin has all numbers below the first edge, and the
+            last one all others.
+        bounds : (float, float), default=None
+            The lower end of the first bin and the upper end of the last one, which belongs to it.
+            With them the bins have centres, so that the estimate has a mean and quantiles.
+        clip : bool, default=False
+            Whether a number outside of the bounds counts in the first or the last bin; otherwise it
+            is refused. A client says this for itself: servers need not know it. The oracle's `fit`
+            and `partial_fit` count such rows in ``n_clipped_``, exactly: do not publish it.
+        labels : sequence of n_bins strings, default=None
+            Names of the bins; None makes names of the edges, such as "[18, 40)". Edges under names
+            of their own are a part of what clients and servers must agree on.
+        missing : bool, default=False
+            Whether None is the last category, for users without a number.
+        scale : {"linear", "log"}, default="linear"
+            With a number of bins between bounds above 0: equal bins, or bins whose ends grow by the
+            same factor (with ends rounded to three digits or more), as for amounts of money.
+
+        Returns
+        -------
+        Domain
+            Its categories are the names of the bins. It encodes numbers, and the names as well.
+
+        Raises
+        ------
+        ValueError
+            If the edges are not finite numbers that rise, between bounds that are, too; if there
+            are more than 2**20 equal bins; or if there is not one label for each bin, all different
+            and no numbers.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import Domain
+        >>> ages = Domain.bins([18, 40, 65])
+        >>> ages.categories.tolist()
+        ['< 18', '[18, 40)', '[40, 65)', '>= 65']
+        >>> ages.encode([17.5, 18, 64, 90]).tolist()
+        [0, 1, 2, 3]
+        >>> Domain.bins([18], labels=["minor", "adult"], missing=True).decode([0, 2]).tolist()
+        ['minor', None]
+
+        Equal bins with finite ends, which have a mean and quantiles:
+
+        >>> fifths = Domain.bins(5, bounds=(0, 100), clip=True)
+        >>> fifths.categories.tolist()
+        ['[0, 20)', '[20, 40)', '[40, 60)', '[60, 80)', '[80, 100]']
+        >>> fifths.encode([19.5, 100, 130]).tolist(), fifths.ends.tolist()
+        ([0, 4, 4], [0.0, 20.0, 40.0, 60.0, 80.0, 100.0])
+
+        Bins of money:
+
+        >>> Domain.bins(4, bounds=(100, 1_000_000), clip=True, scale="log").categories.tolist()
+        ['[100, 1,000)', '[1,000, 10,000)', '[10,000, 100,000)', '[100,000, 1,000,000]']
+        """
+        bins = BinList(edges, bounds, clip, labels, missing, scale)
+        return cls._of_factors([bins], "Domain.bins")
+
+    @classmethod
+    def open(cls) -> Domain:
+        """Return the domain of all answers that have a canonical form.
+
+        Returns
+        -------
+        Domain
+            Its codes are 64-bit digests. Mechanisms that hash accept it, on the client only.
+        """
+        return OpenDomain()
+
+    @classmethod
+    def strings(
+        cls,
+        alphabet: str | None = None,
+        max_length: int = 20,
+        *,
+        code: Mapping[str, float] | None = None,
+        max_digits: int | None = None,
+    ) -> StringDomain:
+        """Return the domain of all strings over an alphabet, which nobody lists.
+
+        A client brings strings into Unicode's normal form C. What does not fit is cut off, so users
+        of a longer string are counted with those who share its beginning.
+
+        Parameters
+        ----------
+        alphabet : str, default=None
+            The letters, in the order of their numbers. Without them and without `code`, the code is
+            that of the package: letters, digits and signs of European languages, by how frequent
+            they are in names of countries, languages and currencies in twelve languages in Latin
+            script (Unicode CLDR, under the Unicode License V3).
+        max_length : int, default=20
+            The most letters of a string.
+        code : mapping of str to float, default=None
+            Instead of `alphabet`: how frequent each letter is in **public** texts, with "" for the
+            ends of strings (without it, every ninth letter is one). Frequent letters then take
+            fewer digits.
+        max_digits : int, default=None
+            With `code`, the most digits of a string over the field that an oracle uses. None takes
+            as many as `max_length` letters need on average.
+
+        Returns
+        -------
+        StringDomain
+            Its codes are rows of letters.
+
+        Raises
+        ------
+        ValueError
+            If a letter is listed twice or is not a single character in normal form C, a frequency
+            is not positive, or a length is below 1.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import Domain
+        >>> Domain.strings("abc", max_length=3).encode(["cab", "b"])
+        array([[3, 1, 2],
+               [2, 0, 0]], dtype=int32)
+        """
+        if alphabet is not None and code is not None:
+            raise ValueError("Domain.strings takes an alphabet= or a code=, got both.")
+        if alphabet is not None:
+            return StringDomain(alphabet, max_length, None, max_digits)
+        weights = dict(_frequent_letters() if code is None else code)
+        end = weights.pop("", sum(weights.values()) / 8)
+        return StringDomain("".join(weights), max_length, [end, *weights.values()], max_digits)
+
+    @classmethod
+    def learned(cls, X: Values, name: str) -> Domain:
+        """Return the domain of users' values: the levels that X declares, or the values that occur.
+
+        The latter reveals which values occur, so it is for simulations only.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_columns)
+            Users' values.
+        name : str
+            The class to name in errors.
+
+        Returns
+        -------
+        Domain
+            The domain, sorted unless levels are declared.
+
+        Raises
+        ------
+        ValueError
+            If a value is missing, or if there are fewer than two different values.
+        """
+        given = table_columns(X)
+        levels = [declared_levels(column) for column in ([X] if given is None else given)]
+        columns = as_columns(X, name)
+        for level, column in zip_longest(levels, columns):
+            if level is None:
+                refuse_infinite(column, name)
+        if any(level is not None for level in levels):
+            pairs = zip(levels, columns, strict=True)
+            lists = [occurring(c, name) if x is None else distinct(x, name) for x, c in pairs]
+        else:
+            lists = [occurring(_joined(columns), name)]
+        n, d = len(columns[0]), max(len(array) for array in lists)
+        if n >= _MANY and d > _NEARLY_EVERY * n:
+            warnings.warn(
+                f'{name} with categories="auto" found {d} distinct values among {n} users, so '
+                "nearly every value is a category of its own: no frequency can be estimated. Bin "
+                "continuous values, or declare fewer categories.",
+                UserWarning,
+                stacklevel=4,
+            )
+        if math.prod(len(array) for array in lists) < 2:
+            refuse_size(1, name, f" in {len(columns[0])} sample(s)")
+        return cls._of_factors([CategoryList(array) for array in lists], name)
+
+    # -- what is in it ------------------------------------------------------------------------
+    @cached_property
+    def categories(self) -> np.ndarray:
+        """The categories in their order, of shape (d,), read-only."""
+        if len(self._factors) == 1:
+            return self._factors[0].categories
+        if self.size > _MAX_LISTED:
+            raise ValueError(
+                f"A domain of {self.size:.3g} combinations cannot be listed one by one: join fewer "
+                "columns, or coarser categories."
+            )
+        listed = objects(list(product(*(factor.categories.tolist() for factor in self._factors))))
+        listed.flags.writeable = False
+        return listed
+
+    @property
+    def edges(self) -> np.ndarray | None:
+        """The edges between `bins`, of shape (n_bins - 1,); None for any other domain."""
+        bins = self._bins
+        return None if bins is None else bins.edges
+
+    @property
+    def ends(self) -> np.ndarray | None:
+        """Where bins between bounds begin and end, of shape (n_bins + 1,).
+
+        None for any other domain, and if one category is a missing number.
+        """
+        bins = self._bins
+        return None if bins is None or bins.bounds is None or bins.of_missing >= 0 else bins.ends
+
+    @property
+    def _bins(self) -> BinList | None:
+        only = self._factors[0] if len(self._factors) == 1 else None
+        return only if isinstance(only, BinList) else None
+
+    @property
+    def stand_in(self) -> Any:
+        """What a client with ``missing="report"`` reports in place of an answer without a code.
+
+        None where it is a category, and otherwise the last category; of several columns a tuple.
+        """
+        lists = [factor.listed for factor in self._factors]
+        found = tuple(None if None in listed else listed[-1] for listed in lists)
+        return found if len(found) > 1 else found[0]
+
+    @property
+    def names(self) -> np.ndarray:
+        """The categories as strings, of shape (d,)."""
+        return np.asarray([str(category) for category in self.categories], dtype=object)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the categories in their order, the same on every machine."""
+        edges = [("edges", *one) for one in self._own_edges()]
+        return list_digest([*self.categories.tolist(), *edges])
+
+    def bin_of(self, number: float) -> int | None:
+        """Return the code of the bin that a number is in, in a domain of `bins`.
+
+        Parameters
+        ----------
+        number : float
+            A number.
+
+        Returns
+        -------
+        int or None
+            None if it is NaN, outside of the bounds, or if the domain has no bins.
+        """
+        place = -1 if self._bins is None else int(self._bins.places(np.array([float(number)]))[0])
+        return None if place < 0 or number != number else place
+
+    def n_clipped(self, columns: list[np.ndarray]) -> int | None:
+        """Count the values that `encode_columns` clips.
+
+        Parameters
+        ----------
+        columns : list of ndarray of shape (n_samples,)
+            One array per column.
+
+        Returns
+        -------
+        int or None
+            The number; None if the domain has no ``clip=True``.
+        """
+        pairs = zip(self._factors, columns, strict=False)
+        clipped = [p.n_clipped(x) for p, x in pairs if isinstance(p, BinList) and p.clip]
+        return sum(clipped) if clipped else None
+
+    def _own_edges(self) -> list[list[float]]:
+        """Edges that the names of the bins do not tell."""
+        bins = [
+            factor for factor in self._factors if isinstance(factor, BinList) and factor.own_names
+        ]
+        return [
+            (factor.edges if factor.bounds is None else factor.ends).tolist() for factor in bins
+        ]
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Domain) or not other._factors or self.size != other.size:
+            return False
+        if self._own_edges() != other._own_edges():
+            return False
+        if len(self._factors) == len(other._factors):  # products need not be listed
+            factors = zip(self._factors, other._factors, strict=True)
+            return all(one is factor or one.listed == factor.listed for one, factor in factors)
+        return comparable(self.categories.tolist()) == comparable(other.categories.tolist())
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.size))
+
+    def __repr__(self) -> str:
+        if len(self._factors) == 1:
+            return f"Domain({self._factors[0].shown})"
+        return f"Domain({' x '.join(f'({factor.shown})' for factor in self._factors)})"
+
+    def closed(self) -> Domain:
+        """Return the domain itself, or raise if it has no list of categories.
+
+        Returns
+        -------
+        Domain
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If it is open.
+        """
+        return self
+
+    # -- to codes and back --------------------------------------------------------------------
+    def encode(self, X: Values, name: str = "Domain") -> np.ndarray:
+        """Return the code of each user's value.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_columns)
+            Values in any container.
+        name : str, default="Domain"
+            The class to name in errors.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Codes in ``range(d)``, in the smallest unsigned type that holds them.
+
+        Raises
+        ------
+        ValueError
+            If a value is not a category.
+        """
+        return self.encode_columns(self.columns_of(X, name), name)
+
+    def columns_of(self, X: Values, name: str) -> list[np.ndarray]:
+        """Return the columns of users' values that `encode_columns` takes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_columns)
+            Values in any container.
+        name : str
+            The class to name in errors.
+
+        Returns
+        -------
+        list of ndarray of shape (n_samples,)
+            One array per column.
+        """
+        return as_columns(X, name)
+
+    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+        """Return codes as `encode` does, for columns that `as_columns` returned.
+
+        Parameters
+        ----------
+        columns : list of ndarray of shape (n_samples,)
+            One array per column.
+        name : str
+            The class to name in errors.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Codes.
+        """
+        if len(self._factors) == 1:
+            if len(columns) > 1:
+                self._check_tuples(len(columns), name)
+            values = _joined(columns)
+            return self._factors[0].encode(values, name).astype(self._dtype, copy=False)
+        if len(columns) != len(self._factors):
+            raise ValueError(
+                f"{name} expects the {len(self._factors)} columns that its domain is the product "
+                f"of, got {len(columns)}."
+            )
+        codes = np.zeros(len(columns[0]), dtype=np.int64)
+        for i, (factor, column) in enumerate(zip(self._factors, columns, strict=True), 1):
+            codes = codes * factor.size + factor.encode(column, name, f" in column {i}")
+        return codes.astype(self._dtype)
+
+    def _check_tuples(self, n_columns: int, name: str) -> None:
+        """Raise ValueError if no category is a row of several columns."""
+        if not any(isinstance(category, tuple) for category in self.categories.tolist()):
+            raise ValueError(
+                f"{name} got {n_columns} columns, and its categories are those of a single one: "
+                "pass that column alone, as in X['column'], or estimate each of several columns "
+                "with ColumnOracle(domains={..})."
+            )
+
+    def decode(self, codes: ArrayLike) -> np.ndarray:
+        """Return the category of each code.
+
+        Parameters
+        ----------
+        codes : array-like of int of shape (n,)
+            In ``range(d)``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Their categories.
+        """
+        return self.categories[np.asarray(codes)]
+
+    def word_digests(self) -> np.ndarray:
+        """Return a 64-bit digest of each category, from which hashes of it are computed.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            The digests, uint64.
+        """
+        digests = [word_digest(c) for c in self.categories.tolist()]
+        if len(set(digests)) < len(digests):
+            raise ValueError(
+                "Two of the categories are one text in Unicode's normal form C "
+                "(unicodedata.normalize), and so one answer: leave one of them out."
+            )
+        return np.array(digests, dtype=np.uint64)
+
+
+def ends_of(domain: Any, what: str) -> np.ndarray:
+    """Return where the bins of a domain begin and end."""
+    # Shapes: -> (n_bins + 1,).
+    # domain: the domain of an estimate; None if only the categories are known.
+    ends = getattr(domain, "ends", None)
+    if ends is None:
+        raise ValueError(
+            f"{what} needs an estimate of bins between bounds, such as Domain.bins(edges, "
+            "bounds=(0, 100)), Domain.bins(64, bounds=(0, 100)), or for money Domain.bins(32, "
+            'bounds=(100, 1_000_000), scale="log"): bins without bounds= have open ends, and '
+            "missing=True has no place among them. For other categories take ranges of positions, "
+            "or mean(numbers) with the number of each."
+        )
+    return ends
+
+
+def is_log(ends: np.ndarray | None) -> bool:
+    """Return whether bins are rather equal on a logarithmic axis, and belong on one."""
+    # Chosen by hand: ages in bins of growing width stay on a linear one.
+    if ends is None or ends[0] <= 0:
+        return False
+    spread, of_logs = (x.max() / x.min() for x in (np.diff(ends), np.diff(np.log(ends))))
+    return bool(spread > 10 and of_logs < 3)
+
+
+class UnlistedDomain(Domain):
+    """Base of the domains whose categories nobody lists."""
+
+    _why: str  # says what to do without the list
+    _key: Any  # what equal domains have in common
+
+    @property
+    def categories(self) -> np.ndarray:
+        """Not listed: an error says what to do without them."""
+        raise ValueError(self._why)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._key))
+
+
+class OpenDomain(UnlistedDomain):
+    """All answers that have a canonical form; their codes are 64-bit digests."""
+
+    is_open = True
+    size = 0
+    #: What stands in the place of a list's digest.
+    digest = "open"
+    stand_in = None
+    _key = "open"
+    _why = (
+        "An open domain has no list of categories: it is for clients only. A server must list, in "
+        "categories=, the categories that it counts."
+    )
+
+    def __init__(self) -> None:
+        pass
+
+    def closed(self) -> Domain:
+        raise ValueError(self._why)
+
+    def __repr__(self) -> str:
+        return "Domain.open()"
+
+    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+        values = _joined(columns)
+        refuse_infinite(values, name)
+        return np.array([word_digest(value) for value in values.tolist()], dtype=np.uint64)
+
+
+class StringDomain(UnlistedDomain):
+    """All strings over an alphabet: what `Domain.strings` returns; its size is that of letters."""
+
+    _why = "Nobody lists the strings over an alphabet: use StringOracle."
+    is_stood_in = False  # whether a stand-in takes the place of what has no code
+
+    def __init__(
+        self,
+        alphabet: Any,
+        max_length: int,
+        weights: Sequence[float] | None = None,
+        max_digits: int | None = None,
+        name: str = "Domain.strings",
+    ) -> None:
+        most = max_length if max_digits is None else max_digits
+        for what, length in (("max_length", max_length), ("max_digits", most)):
+            is_whole = isinstance(length, Integral) and not isinstance(length, bool)
+            if not is_whole or not 1 <= int(length) <= _MOST_LETTERS:
+                raise ValueError(
+                    f"{name} needs {what}= from 1 to {_MOST_LETTERS}: the most that is kept of a "
+                    f"string. Got {length!r}."
+                )
+        if max_digits is not None and weights is None:
+            raise ValueError(f"{name} takes max_digits= with code= only; use max_length=.")
+        is_text = isinstance(alphabet, str) and "\0" not in alphabet
+        # Half of a pair of surrogates is no letter, and no file could name it.
+        is_text = is_text and not any("\ud800" <= letter <= "\udfff" for letter in alphabet)
+        is_fine = is_text and 0 < len(alphabet) == len(set(alphabet))
+        if not is_fine or not all(unicodedata.is_normalized("NFC", one) for one in alphabet):
+            raise ValueError(
+                f'{name} needs an alphabet of different letters, such as "0123456789", in '
+                "Unicode's normal form C (unicodedata.normalize), to which clients bring their "
+                f"strings, got {alphabet!r}."
+            )
+        self.alphabet: str = alphabet
+        self.max_length: int = int(max_length)
+        self.max_digits: int | None = max_digits
+        self.size: int = len(alphabet) + 1
+        self._weights = None if weights is None else _whole_weights(weights, self.size, name)
+
+    def coder(self, order: int) -> StringCoder:
+        """Return the map from strings to digits of the field of this order."""
+        length = self.max_length
+        if self._weights is not None:
+            words = huffman_words(self._weights, order)
+            n_words = sum(w * len(word) for w, word in zip(self._weights, words, strict=True))
+            on_average = max(-(-length * n_words // sum(self._weights)), 1)
+            return WordCoder(words, length, self.max_digits or on_average)
+        coder = NumberCoder(self.size - 1, length, order)
+        is_by_letter = self.size <= order and coder.n_digits == length  # nothing would be saved
+        return WordCoder(tuple(zip(range(self.size))), length, length) if is_by_letter else coder
+
+    @property
+    def stand_in(self) -> str:
+        """The last letter of the alphabet, alone."""
+        return self.alphabet[-1]
+
+    def text(self, letters: Sequence[int]) -> str:
+        """Return letters as a text, without an end mark."""
+        return "".join(self.alphabet[letter - 1] for letter in letters if letter)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the alphabet, the lengths and the code, the same on every machine."""
+        return list_digest(["strings", self.alphabet, *map(str, self._key[1:])])
+
+    @property
+    def _key(self) -> tuple:
+        return self.alphabet, self.max_length, self.max_digits, self._weights
+
+    def __repr__(self) -> str:
+        code = "" if self._weights is None else ", with a code"
+        return f"Domain.strings({self.alphabet!r}, {self.max_length}{code})"
+
+    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+        if len(columns) != 1:
+            raise ValueError(f"{name} takes one string per user, got {len(columns)} columns.")
+        strings = columns[0].tolist()
+        for user, value in enumerate(strings):
+            if isinstance(value, str) and value and "\0" not in value:
+                strings[user] = unicodedata.normalize("NFC", value)
+            elif self.is_stood_in:
+                strings[user] = self.stand_in
+            elif is_missing(value):
+                refuse_missing(name, is_listed=False)
+            else:
+                self._refuse("no string, an empty one, or one with a NUL,", name, user)
+        letters = letter_codes(strings, self.alphabet, self.max_length)
+        if self.is_stood_in:
+            unknown = (letters < 0).any(axis=1)
+            letters[unknown] = letter_codes([self.stand_in], self.alphabet, self.max_length)
+        elif letters.min(initial=0) < 0:
+            user, place = (int(i) for i in np.argwhere(letters < 0)[0])
+            letter = f"the letter {strings[user][place]!r}, which is not in its alphabet,"
+            self._refuse(f"{letter} in place {place} of the string", name, user)
+        return letters
+
+    def _refuse(self, what: str, name: str, user: int) -> NoReturn:
+        remedy = f'at position {user}: add its letters to the alphabet, or take missing="report".'
+        raise UnknownValueError(
+            f"{name} got {what} {remedy}",
+            f"{name} got no string, an empty one, or one with a letter that is not in its "
+            f"alphabet, which is not shown because errors of clients are logged, {remedy}",
+        )
+
+
+_MOST_LETTERS = 1 << 10
+
+
+@lru_cache(maxsize=1)
+def _frequent_letters() -> dict[str, int]:
+    """How frequent letters are in public texts: `.ci/letter_code.py` counts them."""
+    text = files(__package__).joinpath("data/letters.json").read_text("utf-8")
+    return dict(json.loads(text)["letters"])
+
+
+def _whole_weights(weights: Sequence[float], size: int, name: str) -> tuple[int, ...]:
+    """Return frequencies as whole numbers, so that all machines agree on their code."""
+    array = np.asarray(weights, dtype=float)
+    if array.shape != (size,) or not np.all(np.isfinite(array) & (array > 0)):
+        raise ValueError(
+            f"{name} needs a positive frequency of each letter in code=, such as "
+            "{'e': 0.12, 't': 0.09, ..}, keyed by single letters."
+        )
+    return tuple(max(round(x / array.max() * 2**32), 1) for x in array.tolist())
+
+
+#: What a domain can be made of; a str is "auto" or "open".
+Categories: TypeAlias = (
+    str | int | np.integer[Any] | Column | Mapping[Any, Any] | SupportsCategories | Domain
+)
+
+
+def _joined(columns: list[np.ndarray]) -> np.ndarray:
+    """Return the single column, or the rows of several columns as tuples."""
+    if len(columns) == 1:
+        return columns[0]
+    return objects(list(zip(*(column.tolist() for column in columns), strict=True)))

@@ -1,0 +1,422 @@
+"""The list of categories of one column: from values to codes, and what a list may be.
+
+Integers never pass through float64, so 2**53 and 2**53 + 1 stay apart.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+from itertools import pairwise
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import InvalidParameterError
+
+from ..support.state import Uncached
+from ..support.text import number_texts
+from .values import (
+    as_vector,
+    comparable,
+    declared_levels,
+    in_one_form,
+    is_missing,
+    objects,
+    sorted_values,
+)
+
+_MOST_NUMBERED = 10**8  # categories 0, 1, ..: they are listed in memory
+_MAX_BINS = 1 << 20  # each has a name, and takes some hundred bytes
+
+
+class CategoryList(Uncached):
+    """A read-only list of distinct categories, and the map from values to their positions."""
+
+    def __init__(self, categories: np.ndarray):
+        self.categories = categories.copy()
+        self.categories.flags.writeable = False
+        self.size = len(categories)
+        self._first: int | None = None
+        if self.size and categories.dtype.kind in "iu":
+            first = int(categories[0])
+            if int(categories[-1]) == first + self.size - 1 and np.all(np.diff(categories) == 1):
+                self._first = first
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Arrays of pickles do not own what they hold, and estimates look for those that do.
+        arrays = {name: x.copy() for name, x in state.items() if isinstance(x, np.ndarray)}
+        vars(self).update(state | arrays)
+        for array in arrays.values():
+            array.flags.writeable = False
+
+    @cached_property
+    def listed(self) -> list:
+        """The categories as a list in which missing ones are None, and so equal."""
+        return comparable(self.categories.tolist())
+
+    @cached_property
+    def _codes(self) -> dict[Any, int]:
+        """The place of each category."""
+        return {category: i for i, category in enumerate(self.listed)}
+
+    @property
+    def shown(self) -> str:
+        """The first categories, for errors and representations."""
+        first = ", ".join(repr(c) for c in self.categories[:3].tolist())
+        return first if self.size <= 3 else f"{first}, ..."
+
+    def encode(self, values: np.ndarray, name: str, where: str = "") -> np.ndarray:
+        """Return the codes of values; raise ValueError if one is not a category."""
+        is_range = self._first is not None and values.dtype.kind in "iu"
+        if not is_range and None not in self._codes:
+            refuse_infinite(values, name)
+        codes = self.places(values)
+        unknown = np.flatnonzero(codes < 0)
+        if unknown.size:
+            types = values.dtype, self.categories.dtype
+            if types[0] != types[1] and types[0].kind == types[1].kind == "f":
+                where += f" (X is {types[0]}, the categories are {types[1]}: give both one dtype)"
+            self._refuse(values[unknown[:1]].tolist()[0], int(unknown[0]), name, where)
+        return codes
+
+    def places(self, values: np.ndarray) -> np.ndarray:
+        """Return the codes of values, int64; -1 for a value that is no category."""
+        if self._first is not None and values.dtype.kind in "iu":
+            # Of consecutive integers, by subtraction.
+            is_one = (values >= self._first) & (values <= self._first + self.size - 1)
+            codes = values.astype(np.int64, copy=False) - self._first
+            return codes if is_one.all() else np.where(is_one, codes, -1)
+        rows, code_of = values.tolist(), self._code_of
+        codes = np.fromiter(map(code_of, rows), np.int64, len(rows))
+        for i in np.flatnonzero(codes < 0):
+            codes[i] = code_of(in_one_form(rows[i]))
+        return codes
+
+    def _code_of(self, value: Any) -> int:
+        try:
+            return self._codes.get(value, -1)
+        except TypeError:  # a list, or anything else that cannot be a category
+            return -1
+
+    def _refuse(self, value, position, name, where):
+        if is_missing(value):
+            refuse_missing(name, where)
+        remedy = (
+            f"{where}; its {self.size} categories are {self.shown}. The domain is public: list "
+            "every category in categories=, one of them for all others."
+        )
+        raise UnknownValueError(
+            f"{name} got the unknown category {value!r}{remedy}",
+            f"{name} got an unknown category at position {position}, which is not shown because "
+            f"errors of clients are logged{remedy}",
+        )
+
+
+class BinList(CategoryList):
+    """The bins between edges; a number's code is that of the bin it is in."""
+
+    # Its parameters, and what it refuses, are those of `Domain.bins`.
+
+    def __init__(
+        self,
+        edges: ArrayLike,
+        bounds: Any = None,
+        clip: bool = False,
+        labels: Sequence[str] | None = None,
+        missing: bool = False,
+        scale: str = "linear",
+    ) -> None:
+        if not isinstance(clip, bool) or (clip and bounds is None):
+            raise ValueError(
+                f"Domain.bins needs clip= to be True or False, and True only with bounds=, got "
+                f"{clip!r} with bounds={bounds!r}."
+            )
+        low, high = (-np.inf, np.inf) if bounds is None else checked_bounds(bounds, "Domain.bins")
+        array = _inner_edges(edges, low, high, scale)
+        ends = np.array([low, *array, high])
+        if np.any(np.diff(ends) <= 0):
+            between = "" if bounds is None else f" between the bounds {low:g} and {high:g}"
+            raise ValueError(f"Domain.bins needs edges that rise{between}, got {edges!r}.")
+        shown = number_texts(ends.tolist())
+        if len(set(shown)) < len(shown):
+            shown = [repr(end) for end in ends.tolist()]
+        names = list(_bin_names(shown, bounds is not None) if labels is None else labels)
+        if labels is not None:
+            _check_labels(labels, len(ends) - 1)
+        super().__init__(distinct(objects([*names, *[None] * missing]), "Domain.bins"))
+        self.of_missing = len(names) if missing else -1
+        # Names that round the edges do not tell them, as labels do not.
+        told = [float(text.replace(",", "")) for text in shown]
+        self.own_names, self.clip = labels is not None or told != ends.tolist(), clip
+        self.edges, self.ends = array, ends
+        self.edges.flags.writeable = self.ends.flags.writeable = False
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The ends of the first and of the last bin; None if they reach to infinity."""
+        return (float(self.ends[0]), float(self.ends[-1])) if np.isfinite(self.ends[0]) else None
+
+    def places(self, values: np.ndarray) -> np.ndarray:
+        try:
+            values = self._numbers(values)
+        except (TypeError, ValueError):  # names of bins, or no numbers
+            return super().places(values)
+        places = np.searchsorted(self.edges, values, side="right")
+        if self.bounds is not None and not self.clip:
+            places = np.where(self._are_outside(values), -1, places)
+        if values.dtype.kind != "f":
+            return places
+        return np.where(np.isnan(values), self.of_missing, places)
+
+    def n_clipped(self, values: np.ndarray) -> int:
+        """Count the values that clipping changes."""
+        try:
+            return int(np.count_nonzero(self._are_outside(self._numbers(values))))
+        except (TypeError, ValueError):  # names of bins
+            return 0
+
+    def _numbers(self, values: np.ndarray) -> np.ndarray:
+        if values.dtype.kind in "biuf":
+            return values
+        if values.dtype.kind not in "OUS":
+            raise TypeError  # such as dates, whose integers depend on their unit
+        return np.array([_as_float("nan" if is_missing(v) else v) for v in values.tolist()])
+
+    def _are_outside(self, numbers: np.ndarray) -> np.ndarray:
+        return (numbers < self.ends[0]) | (numbers > self.ends[-1])
+
+    def _refuse(self, value, position, name, where):
+        low, high = self.ends[0], self.ends[-1]
+        try:
+            is_outside = not is_missing(value) and not low <= _as_float(value) <= high
+        except (TypeError, ValueError):  # no number
+            is_outside = False
+        if is_outside:
+            refuse_outside(value, position, f"{name}{where}", low, high)
+        super()._refuse(value, position, name, where)
+
+
+def _as_float(value: Any) -> float:
+    """Return a number as a float: an integer beyond all floats is infinite, an instant is none."""
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        raise TypeError
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
+
+
+def checked_bounds(bounds: Any, name: str) -> tuple[float, float]:
+    """Return two finite numbers that rise, which the values of a number lie between."""
+    try:
+        is_pair = not isinstance(bounds, str) and np.asarray(bounds).dtype.kind in "iuf"
+        array = np.asarray(bounds, dtype=float) if is_pair else np.empty(0)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if array.shape == (2,) and 0 < array[1] - array[0] < np.inf:
+            return float(array[0]), float(array[1])
+    raise ValueError(
+        f"{name} needs bounds= to be two finite numbers, of which the second is larger, such as "
+        "(0, 100), which are public: bounds that are learnt from users' values would reveal some "
+        f"of them. Got {bounds!r}."
+    )
+
+
+def refuse_outside(value: Any, position: int, name: str, low: float, high: float) -> None:
+    """Raise UnknownValueError for a number outside of the bounds."""
+    bounds = f"its bounds {' and '.join(number_texts([low, high]))}"
+    remedy = "clip it before (numpy.clip, or clip=True of Domain.bins), or give wider bounds"
+    raise UnknownValueError(
+        f"{name} got the number {value!r} at position {position}, outside of {bounds}: {remedy}.",
+        f"{name} got a number outside of {bounds} at position {position}, which is not shown "
+        f"because errors of clients are logged: {remedy}.",
+    )
+
+
+def _inner_edges(edges: Any, low: float, high: float, scale: str) -> np.ndarray:
+    """Return the edges between bins, of shape (n_bins - 1,)."""
+    if scale not in ("linear", "log"):
+        raise ValueError(f'Domain.bins needs scale= to be "linear" or "log", got {scale!r}.')
+    if scale == "log" and not (isinstance(edges, Integral) and low > 0):
+        raise ValueError(
+            'Domain.bins(scale="log") makes a number of bins between bounds above 0, got '
+            f"{edges!r} and the lower bound {low:g}: Domain.bins(32, bounds=(100, 1_000_000), "
+            'scale="log"); with clip=True all that is lower is in the first bin.'
+        )
+    if isinstance(edges, Integral) and not isinstance(edges, bool):
+        n = int(edges)
+        if not np.isfinite(low):
+            raise ValueError(
+                f"Domain.bins needs bounds= for a number of equal bins, got {n} without bounds: "
+                f"Domain.bins({n}, bounds=(0, 100)). An edge stands in a list: Domain.bins([{n}])."
+            )
+        if not 2 <= n <= _MAX_BINS:
+            raise ValueError(f"Domain.bins makes 2 to {_MAX_BINS:,} equal bins, got {n:,}.")
+        if scale == "linear":
+            return low + (high - low) * (np.arange(1, n) / n)
+        # Three digits, or as many as leave the logarithms of the bins equal within a tenth.
+        step = np.log(high / low) / n
+        digits = max(3, int(np.ceil(1 - np.log10(step / 10))))
+        return np.array([float(f"{low * np.exp(step * i):.{digits}g}") for i in range(1, n)])
+    try:
+        array = np.array(edges if np.asarray(edges).dtype.kind not in "mM" else [], dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        array = np.empty(0)
+    if array.ndim != 1 or not array.size or not np.isfinite(array).all():
+        raise ValueError(f"Domain.bins needs a list of finite edges, got {edges!r}.")
+    return array
+
+
+def _bin_names(shown: list[str], is_bounded: bool) -> list[str]:
+    """Return names such as "< 18", "[18, 40)" and ">= 40", or "[40, 100]" of the last bin."""
+    names = [f"[{low}, {high})" for low, high in pairwise(shown)]
+    if is_bounded:
+        return [*names[:-1], f"[{shown[-2]}, {shown[-1]}]"]
+    return [f"< {shown[1]}", *names[1:-1], f">= {shown[-2]}"]
+
+
+def _check_labels(labels: Any, n_bins: int) -> None:
+    """Raise ValueError unless the labels are names of bins that no number can be taken for."""
+    listed = [] if isinstance(labels, str) else list(labels)
+    if len(listed) != n_bins or not all(isinstance(label, str) for label in listed):
+        raise ValueError(
+            f"Domain.bins needs labels= to be {n_bins} strings, one for each bin (a missing "
+            f"number has missing=True), got {labels!r}."
+        )
+    numbers = [label for label in listed if _is_number(label)]
+    if numbers:
+        raise ValueError(
+            f"Domain.bins needs labels= that are no numbers, as numbers are sorted into bins, got "
+            f"{numbers[0]!r}: call it {f'bin {numbers[0]}'!r}."
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+# -- what a list of categories may be --------------------------------------------------------------
+def lists_of(categories: Any, name: str) -> list[CategoryList]:
+    """The list of categories of each column that a specification stands for."""
+    is_list = isinstance(categories, (list, tuple))
+    if is_list and categories and all(_is_column(column) for column in categories):
+        return [one_list(column, name) for column in categories]
+    return [one_list(categories, name)]
+
+
+def _is_column(column: Any) -> bool:
+    """Whether an element of a list holds a column's categories and is not itself a category."""
+    return declared_levels(column) is not None or (hasattr(column, "shape") and np.ndim(column) > 0)
+
+
+def one_list(categories: Any, name: str) -> CategoryList:
+    """The list of categories of one column."""
+    if hasattr(categories, "encode_columns"):  # a Domain
+        factors = categories._factors
+        return factors[0] if len(factors) == 1 else CategoryList(categories.categories)
+    if isinstance(categories, AbstractSet):
+        raise InvalidParameterError(
+            f"{name} needs categories in an order that is the same in every process, but a "
+            f"{type(categories).__name__} has no such order: a client and a server would number "
+            "them differently. Give a list, such as sorted(categories)."
+        )
+    levels = declared_levels(categories)
+    if levels is not None:
+        array = as_vector(levels)
+    elif getattr(categories, "name", None) == "category" and hasattr(categories, "ordered"):
+        raise ValueError(
+            f"{name} got a CategoricalDtype without categories: declare them, as in "
+            "CategoricalDtype(['red', 'green'])."
+        )
+    elif isinstance(categories, Integral) and not isinstance(categories, bool):
+        n = int(categories)
+        if n > _MOST_NUMBERED:
+            raise ValueError(
+                f"{name} takes at most {_MOST_NUMBERED:,} numbered categories, got {n:,}: "
+                "Domain.open() lists none."
+            )
+        array = np.arange(max(n, 0))
+    else:
+        array = as_vector(categories)
+    return CategoryList(distinct(array, name))
+
+
+def distinct(array: np.ndarray, name: str) -> np.ndarray:
+    """Return the categories; raise ValueError if they are not distinct, or fewer than two."""
+    if len(array) >= 2 and array.dtype.kind in "iu":  # quicker, and most large domains are numbers
+        in_order = array if _is_rising(array) else np.sort(array)
+        if _is_rising(in_order):
+            return array
+    items = comparable(array.tolist())
+    try:
+        counted = Counter(items)
+    except TypeError as error:
+        raise ValueError(f"{name} needs hashable categories, got an element of {error}.") from None
+    if len(counted) < len(items):
+        twice = counted.most_common(1)[0][0]
+        raise ValueError(f"{name} needs distinct categories, got {twice!r} more than once.")
+    if len(items) < 2:
+        refuse_size(len(items), name)
+    stripped = Counter(item.strip() for item in items if isinstance(item, str)).most_common(1)
+    if stripped and stripped[0][1] > 1:
+        warnings.warn(
+            f"{name} has {stripped[0][1]} categories that differ in blanks only: all are "
+            f"{stripped[0][0]!r} without. Users of one are not counted with those of another: "
+            "strip the blanks and list each category once.",
+            stacklevel=2,
+        )
+    return array
+
+
+def _is_rising(array: np.ndarray) -> bool:
+    return bool(np.all(array[1:] > array[:-1]))
+
+
+def refuse_size(size: int, name: str, where: str = "") -> None:
+    raise ValueError(
+        f"{name} needs at least 2 categories, got {size}{where}: with a single one there "
+        "is nothing to protect and nothing to learn. Declare the whole domain in categories=."
+    )
+
+
+def occurring(values: np.ndarray, name: str) -> np.ndarray:
+    """The distinct values in order; a missing one is refused."""
+    is_object = values.dtype == object
+    array = as_vector(sorted_values(set(values.tolist()))) if is_object else np.unique(values)
+    if any(is_missing(c) for c in array.tolist()):
+        refuse_missing(name)
+    return array
+
+
+def refuse_missing(name: str, where: str = "", *, is_listed: bool = True) -> None:
+    declared = "declare one (None in a list, missing=True in Domain.bins), or " if is_listed else ""
+    raise ValueError(
+        f"Input X contains NaN (or another missing value){where}, and {name} has no category for "
+        f'it: {declared}let clients report a stand-in (missing="report"); who is left out is seen.'
+    )
+
+
+def refuse_infinite(values: np.ndarray, name: str) -> None:
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError(
+            f"Input X contains NaN or infinity, and {name} has no category for it: declare one for "
+            "missing values (None in a list, missing=True in Domain.bins), or let clients report a "
+            'stand-in (missing="report"); who is left out is seen.'
+        )
+
+
+class UnknownValueError(ValueError):
+    """A user's value is no category: one text shows the value, the other one says where it is."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])

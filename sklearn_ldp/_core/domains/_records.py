@@ -1,0 +1,244 @@
+"""The public domains of several columns that are asked about one by one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..support.typing import Values
+from ._domain import Domain, UnlistedDomain
+from ._lists import UnknownValueError
+from .values import as_columns, column_names, read_once, table_columns
+
+
+class RecordDomain(UnlistedDomain):
+    """What users may answer in each of several columns, by name.
+
+    The code of a user is a row with one code per column. Unlike the product of the columns'
+    domains, it lists no combination of categories.
+
+    Parameters
+    ----------
+    domains : mapping of str to Domain
+        The domain of each column, in their order.
+
+    Attributes
+    ----------
+    columns : dict of str to Domain
+        The domain of each column.
+    size : int
+        Number of categories in all columns together.
+    """
+
+    _why = "Several columns have no common list of categories: ask each of them."
+
+    def __init__(self, domains: Mapping[Any, Domain]) -> None:
+        self.columns: dict[Any, Domain] = dict(domains)
+        self.size = sum(self.sizes)
+
+    @classmethod
+    def declared(cls, domains: Any, name: str) -> RecordDomain:
+        """Return the domains that a `domains` parameter stands for.
+
+        Parameters
+        ----------
+        domains : mapping of str to anything that Domain takes
+            The categories of each column; a pandas Series by column name will do.
+        name : str
+            The class to name in errors.
+
+        Returns
+        -------
+        RecordDomain
+            The domains.
+
+        Raises
+        ------
+        ValueError
+            If it is no such mapping, or one of the domains is not valid.
+        """
+        if isinstance(domains, RecordDomain):
+            return domains
+        if isinstance(domains, str):
+            raise ValueError(
+                f"{name} does not know its columns yet: declare the categories of each in "
+                "domains=, since clients and servers must share them before any report is made "
+                '(domains="auto" learns them from the raw values in fit, which is for simulations).'
+            )
+        if not hasattr(domains, "items") or not len(domains):
+            raise ValueError(
+                f"{name} needs domains= to be a mapping from the names of its columns to their "
+                f"categories, such as {{'sex': ['F', 'M'], 'age': 10}}, got {domains!r}."
+            )
+        of_columns = {}
+        for column, categories in domains.items():
+            where = _where(name, column)
+            with _saying_domains():
+                of_columns[column] = Domain.of(categories, where)
+            if of_columns[column].is_open:
+                raise ValueError(f"{where} needs a list of categories, got {categories!r}.")
+        return cls(of_columns)
+
+    @classmethod
+    def learned_columns(
+        cls, X: Values, name: str, learned: Callable[[Any, str], Domain] = Domain.learned
+    ) -> RecordDomain:
+        """Return the domains of a table's columns: the levels they declare, or the values in them.
+
+        Parameters
+        ----------
+        X : data frame, or array-like of shape (n_samples, n_columns)
+            The table; without names, its columns are numbered.
+        name : str
+            The class to name in errors.
+        learned : callable, default=Domain.learned
+            Makes the domain of a column, from its values and what errors call it.
+
+        Returns
+        -------
+        RecordDomain
+            The domains.
+
+        Raises
+        ------
+        ValueError
+            If a column has fewer than two different values and declares no levels.
+        """
+        X = read_once(X)
+        columns = table_columns(X)
+        if columns is None:
+            columns = array_columns(X, name)
+        names = column_names(X) or list(range(len(columns)))
+        pairs = zip(names, columns, strict=True)
+        with _saying_domains():
+            return cls({key: learned(column, _where(name, key)) for key, column in pairs})
+
+    # -- what is in it ------------------------------------------------------------------------
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of categories of each column."""
+        return tuple(domain.size for domain in self.columns.values())
+
+    @property
+    def names(self) -> np.ndarray:
+        """The columns and their categories as strings, of shape (size,)."""
+        names = (f"{key}_{name}" for key, domain in self.columns.items() for name in domain.names)
+        return np.array(list(names), dtype=object)
+
+    def joint(self, columns: Sequence[int]) -> Domain:
+        """Return the domain of the joint categories of some columns.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Positions of the columns.
+
+        Returns
+        -------
+        Domain
+            That of the column itself if there is only one; otherwise its categories are tuples in C
+            order.
+        """
+        domains = list(self.columns.values())
+        if len(columns) == 1:
+            return domains[columns[0]]
+        factors = [factor for j in columns for factor in domains[j]._factors]
+        return Domain._of_factors(factors, "RecordDomain")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the names of the columns and their categories, the same on every machine."""
+        sha = hashlib.sha256(b"sklearn_ldp columns 1\n")
+        for key, domain in self.columns.items():
+            text = str(key).encode()
+            sha.update(b"%d:%s%s" % (len(text), text, domain.digest.encode()))
+        return sha.hexdigest()
+
+    @property
+    def _key(self) -> tuple[tuple[Any, Domain], ...]:
+        return tuple(self.columns.items())
+
+    def __repr__(self) -> str:
+        return f"RecordDomain({self.columns!r})"
+
+    # -- to codes -----------------------------------------------------------------------------
+    def columns_of(self, X: Values, name: str) -> list[np.ndarray]:
+        X = read_once(X)
+        names = column_names(X)
+        if names is None:
+            columns = array_columns(X, name)
+            if len(columns) != len(self.columns):
+                raise ValueError(
+                    f"X has {len(columns)} features, but {name} is expecting {len(self.columns)} "
+                    f"features as input: the columns {_listed(self.columns)}, in this order. Pass "
+                    "these alone, or leave the others to a ColumnTransformer."
+                )
+            return columns
+        missing = [key for key in self.columns if key not in names]
+        extra = [key for key in names if key not in self.columns]
+        twice = [key for key in self.columns if names.count(key) > 1]
+        if missing:
+            what = f"{name} misses the column {missing[0]!r} of its domains in X"
+            # A table that was read without a header has the first user's values in its place.
+            raise UnknownValueError(f"{what}, which has the columns {_listed(names)}.", f"{what}.")
+        if extra or twice:
+            remedy = (
+                f"pass the columns of the domains alone, as in X[{list(self.columns)!r}], or leave "
+                "the others to a ColumnTransformer."
+            )
+            texts = [f"the column {one!r} twice" for one in twice[:1] * 2]
+            if extra:
+                texts = [f"the column {extra[0]!r}, which has no domain", "a column of no domain"]
+            raise UnknownValueError(*(f"{name} got {text}: {remedy}" for text in texts))
+        columns = as_columns(X, name)
+        return [columns[names.index(key)] for key in self.columns]
+
+    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+        pairs = zip(self.columns.items(), columns, strict=True)
+        with _saying_domains():
+            codes = [
+                domain.encode_columns([column], _where(name, key))
+                for (key, domain), column in pairs
+            ]
+        return np.column_stack(codes)
+
+    def n_clipped(self, columns: list[np.ndarray]) -> int | None:
+        pairs = zip(self.columns.values(), columns, strict=True)
+        clipped = [domain.n_clipped([column]) for domain, column in pairs]
+        return None if set(clipped) == {None} else sum(n or 0 for n in clipped)
+
+
+def array_columns(X: Any, name: str) -> list[np.ndarray]:
+    """Return the columns of an array, which must have two dimensions."""
+    # Shapes: X (n_samples, n_columns) -> (n_samples,).
+    columns = as_columns(X, name)
+    is_list: Any = isinstance(X, (list, tuple))
+    if not (np.ndim(X[0]) if is_list else np.asarray(X).ndim == 2):
+        raise ValueError(
+            f"{name} expects a data frame, or an array of shape (n_samples, n_columns), got a "
+            f"single column of {len(columns[0])} values. Reshape your data to one row per user."
+        )
+    return columns
+
+
+@contextmanager
+def _saying_domains() -> Iterator[None]:
+    """Name the parameter of a column's error as it is called where there are several columns."""
+    try:
+        yield
+    except ValueError as error:
+        texts = (str(text).replace("categories=", "domains=") for text in error.args)
+        raise type(error)(*texts) from None
+
+
+def _where(name: str, column: Any) -> str:
+    return f"{name}, in the column {column!r},"
+
+
+def _listed(names: Any) -> str:
+    listed = [repr(name) for name in names]
+    return ", ".join(listed if len(listed) <= 10 else [*listed[:9], "..."])

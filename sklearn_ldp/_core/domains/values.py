@@ -1,0 +1,363 @@
+"""Users' values from any container: as one array or one per column, with their levels and labels.
+
+No element is converted: tuples stay whole, and 1 and "1" stay different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from enum import Enum
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from ..support.typing import Column, Values
+
+
+# -- one column ------------------------------------------------------------------------------------
+def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
+    """Return a 1-D array of unconverted values: tuples stay whole, 1 and "1" stay different."""
+    # Shapes: values (n,) -> (n,).
+    # Returns: of dtype object unless all values are of one type that NumPy knows.
+    if isinstance(values, (list, tuple, range, dict)):
+        values = list(values)
+        if any(isinstance(v, (tuple, list)) for v in values) or not is_uniform(values):
+            return objects([tuple(v) if isinstance(v, list) else v for v in values])
+    array = exact_array(values)
+    if array.ndim == 2:
+        return objects([tuple(row) for row in array.tolist()])
+    if array.ndim != 1:
+        raise ValueError(
+            f"Expected a list of categories or values, got an array of shape {array.shape}."
+        )
+    return array
+
+
+def is_uniform(values: Sequence[Any]) -> bool:
+    """Return whether NumPy finds one dtype for all values without converting any."""
+    # It does not for 1 and "1", for 1 and True, or for 1 and 1.5; nor for text or bytes that
+    # end with NUL, which NumPy would cut off.
+    types = {type(v) for v in values}
+    if types and types <= {list, tuple, np.ndarray}:
+        values = [u for v in values for u in v]
+        types = {type(u) for u in values}
+    if types not in ({str}, {bytes}):
+        return len(types) <= 1
+    nul: Any = "\0" if types == {str} else b"\0"
+    # Joining them is ten times as quick as looking at each.
+    return nul not in nul[:0].join(values) or not any(value.endswith(nul) for value in values)
+
+
+def exact_array(values: Any) -> np.ndarray:
+    """Return any container as an array, of objects if NumPy's text would cut off a final NUL."""
+    if has_time_zone(values):  # which NumPy would drop
+        return objects(values.to_list() if hasattr(values, "to_list") else values.to_pylist())
+    array = np.asarray(values)
+    if array.dtype.kind in "mM" and int in set(map(type, array.tolist())):
+        # Finer than microseconds, or beyond the year 9999: not numbers, which have no unit.
+        rough = array.astype(f"{array.dtype.kind}8[us]")
+        is_exact = np.all((rough.astype(array.dtype) == array) | np.isnat(array))
+        if is_exact and int not in set(map(type, rough.tolist())):
+            return rough
+        return objects([plain_instant(value) for value in array])
+    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        listed = values.to_list() if hasattr(values, "to_list") else list(values)
+        if not is_uniform(listed):
+            return objects(listed)
+    return array
+
+
+def has_time_zone(column: Any) -> bool:
+    """Return whether a column of Arrow or polars holds instants of a time zone."""
+    kind = getattr(column, "type", None), getattr(column, "dtype", None)
+    return bool(getattr(kind[0], "tz", None) or getattr(kind[1], "time_zone", None))
+
+
+def plain_instant(value: Any) -> Any:
+    """Return a date or a duration of NumPy or pandas as Python's, unless that is too coarse."""
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        rough = value.astype(f"{value.dtype.kind}8[us]")
+        items = value.item(), rough.item()
+        return next((x for x in items if type(x) is not int and rough == value), value)
+    if hasattr(value, "to_pydatetime") and not value.nanosecond:
+        return value.to_pydatetime()
+    if hasattr(value, "to_pytimedelta") and not value.nanoseconds:
+        return value.to_pytimedelta()
+    if hasattr(value, "asm8") and getattr(value, "tz", None) is None:
+        return value.asm8  # of pandas, with nanoseconds
+    return value
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a value is a missing one: None, NaN, pandas' NA or NaT."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(value, tuple):
+        return any(is_missing(part) for part in value)
+    return isinstance(value, (float, np.floating)) and value != value
+
+
+def in_one_form(value: Any) -> Any:
+    """Return what equals a value in other forms: of nothing, of an instant, of an enumeration."""
+    if isinstance(value, tuple):
+        return tuple(in_one_form(part) for part in value)
+    if is_missing(value):
+        return None  # NaN does not equal itself
+    if isinstance(value, Enum) and not isinstance(value, (int, float, str, bytes)):
+        return Enum, type(value).__name__, value.name  # as its class may be made twice
+    value = plain_instant(value)
+    is_day = isinstance(value, date) and not isinstance(value, datetime)
+    return datetime(value.year, value.month, value.day) if is_day else value
+
+
+def comparable(values: list) -> list:
+    """Return values in which missing ones, and other forms of the same value, are equal."""
+    if {type(value) for value in values} <= {int, str, bytes, bool}:
+        return values
+    return [in_one_form(value) for value in values]
+
+
+def sorted_values(values: Iterable[Any]) -> list:
+    """Return sorted values; if they cannot be compared, sort by type name and `repr`."""
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=lambda v: (type(v).__name__, repr(v)))
+
+
+def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]:
+    """Return the distinct labels in order, and the index of each label among them."""
+    # Shapes: labels (n,) -> (n,).
+    shape = np.asarray(labels).shape
+    if len(shape) != 1 or shape[0] == 0:
+        raise ValueError(f"{name} needs one label {each}, got an array of shape {shape}.")
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuU":  # none of them is missing
+        distinct, codes = np.unique(labels, return_inverse=True)
+        return distinct.tolist(), codes
+    items = as_vector(labels).tolist()
+    if any(is_missing(label) for label in items):
+        raise ValueError(
+            f"{name} got a missing label (None or NaN); give items without a label a group of "
+            "their own."
+        )
+    names = sorted_values(set(items))
+    place = {label: i for i, label in enumerate(names)}
+    return names, np.array([place[label] for label in items])
+
+
+def objects(items: list) -> np.ndarray:
+    """Return a 1-D array of objects, in which tuples and lists stay whole."""
+    # Shapes: -> (n,).
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
+
+
+# -- columns ---------------------------------------------------------------------------------------
+def as_columns(X: Values, name: str) -> list[np.ndarray]:
+    """Split users' values into columns, each with a dtype of its own."""
+    # Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,).
+    if isinstance(X, np.ndarray) and getattr(X, "configuration", None) is not None:
+        remedy = 'use input="reports" or aggregate, or pass np.asarray(reports)'
+        raise ValueError(f"{name} expects users' values, got reports: {remedy}.")
+    columns = table_columns(X)
+    if columns is None:
+        refuse_unread(X, name)
+        array = _as_array(X)
+        if array.dtype.kind == "c":
+            raise ValueError(f"Complex data not supported by {name}.")
+        if array.ndim not in (1, 2):
+            advice = "" if array.ndim else " A single value stands in a list, too."
+            raise ValueError(
+                f"{name} expects X of shape (n_samples,) or (n_samples, n_columns), found array "
+                f"with dim {array.ndim} and shape {array.shape}.{advice}"
+            )
+        columns = [array] if array.ndim == 1 else list(array.T)
+    columns = [as_vector(column) for column in columns]
+    n_samples = len(columns[0]) if columns else 0
+    if n_samples == 0 or not columns:
+        what = "sample(s)" if columns else "feature(s)"
+        raise ValueError(
+            f"Found array with 0 {what} (shape=({n_samples}, {len(columns)})) while a minimum of 1 "
+            f"is required by {name}."
+        )
+    return columns
+
+
+def read_once(X: Values) -> Values:
+    """Return X, or a table of what it streams, which may be streamed only once."""
+    # Returns: an Arrow table if X only streams Arrow columns, as a DuckDB relation or a reader
+    # of record batches does; otherwise X itself.
+    is_held = any(hasattr(X, name) for name in ("iloc", "get_columns", "itercolumns", "__array__"))
+    if is_held or not hasattr(X, "__arrow_c_stream__"):
+        return X
+    import pyarrow as pa
+
+    return pa.table(X)
+
+
+def table_columns(X: Any) -> list | None:
+    """Return the columns of a data frame or table unchanged; None for anything else."""
+    X = read_once(X)
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return [X.iloc[:, i] for i in range(X.shape[1])]
+    if hasattr(X, "get_columns"):
+        return list(X.get_columns())
+    if hasattr(X, "column_names") and hasattr(X, "itercolumns"):
+        return list(X.itercolumns())
+    return None
+
+
+def column_names(X: Any) -> list | None:
+    """Return the names of the columns of a data frame or table; None for anything else."""
+    X = read_once(X)
+    if table_columns(X) is None:
+        return None
+    return list(X.column_names if hasattr(X, "column_names") else X.columns)
+
+
+def refuse_unread(X: Any, name: str) -> None:
+    """Raise ValueError for what has still to be read before there are values."""
+    if hasattr(X, "collect") and hasattr(X, "collect_schema"):
+        raise ValueError(
+            f"{name} got a lazy data frame ({type(X).__name__}), which holds no values yet: pass "
+            "X.collect(), of the columns that are asked for."
+        )
+    if isinstance(X, Iterator):
+        raise ValueError(
+            f"{name} got a {type(X).__name__}, which can be read only once: pass list(X), or add "
+            "users piece by piece with partial_fit."
+        )
+    if hasattr(X, "toarray"):
+        raise TypeError(f"Sparse data is not for {name}: pass a dense array, X.toarray().")
+
+
+def _as_array(X):
+    """An array in which elements of a list that differ in type stay different."""
+    if np.ma.is_masked(X):
+        return np.where(np.ma.getmaskarray(X), None, X.data)
+    if not isinstance(X, (list, tuple)):
+        return exact_array(X)
+    try:
+        return np.asarray(X) if is_uniform(X) else np.asarray(X, dtype=object)
+    except ValueError:
+        raise ValueError("X has rows of several lengths; each row is one user.") from None
+
+
+# -- levels that a container declares --------------------------------------------------------------
+def declares_levels(X: Any) -> bool:
+    """Whether each column of some values declares its levels, so that none is learnt."""
+    columns = table_columns(X)
+    return all(declared_levels(one) is not None for one in ([X] if columns is None else columns))
+
+
+def declared_levels(column: object) -> np.ndarray | None:
+    """Return the levels that a column or a dtype declares, in their order."""
+    # Shapes: -> (n_levels,).
+    # Returns: the levels; None if the object declares none.
+    dtype = getattr(column, "dtype", column)
+    if hasattr(dtype, "categories") and hasattr(dtype, "ordered"):  # pandas' CategoricalDtype
+        return None if dtype.categories is None else np.asarray(dtype.categories)
+    if type(dtype).__name__ == "Enum" and hasattr(dtype, "categories"):  # polars' Enum
+        return np.array(list(dtype.categories), dtype=object)
+    if hasattr(column, "dictionary") and hasattr(column, "indices"):  # Arrow's DictionaryArray
+        return objects(column.dictionary.to_pylist())
+    if hasattr(column, "chunks") and hasattr(column, "unify_dictionaries"):  # Arrow's ChunkedArray
+        chunks = column.unify_dictionaries().chunks
+        return declared_levels(chunks[0]) if chunks and hasattr(chunks[0], "dictionary") else None
+    return None
+
+
+# -- labels: values that say which category each of them is of -------------------------------------
+def own_categories(values: Any) -> list | None:
+    """Return the categories that values are labelled with."""
+    # Returns: none if the values have no labels; the default index 0, 1, 2, .. of pandas counts
+    # as none.
+    if isinstance(values, Mapping):
+        return list(values)
+    if not hasattr(values, "iloc"):
+        return None
+    index = values.columns if hasattr(values, "columns") else values.index
+    is_default = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+    return None if is_default else index.tolist()
+
+
+def places_among(wanted: list, labels: list) -> tuple[np.ndarray, list]:
+    """Return where values are in a list of labels."""
+    # Shapes: -> (n_found,).
+    place = {label: i for i, label in enumerate(labels)}
+    missing = [value for value in wanted if value not in place]
+    places = [place[value] for value in wanted if value in place]
+    return np.array(places, dtype=np.int64), missing
+
+
+def is_row_index(key: Any) -> bool:
+    """Whether an index selects rows; otherwise it is the name of a column."""
+    if isinstance(key, (tuple, str, bytes, bool, np.bool_)):
+        return False
+    return isinstance(key, (Integral, slice)) or key is Ellipsis or np.ndim(key) > 0
+
+
+def places_of(wanted: list, categories: np.ndarray, name: str) -> np.ndarray:
+    """Return where categories are, by their names."""
+    # Shapes: categories (d,) -> (n_wanted,).
+    # wanted: the categories to look for; None and NaN are the one that stands for a missing
+    # answer.
+    known = categories.tolist()
+    places, missing = places_among(comparable(wanted), comparable(known))
+    if missing:
+        shown = ", ".join(map(repr, known[:5])) + ", ..." * (len(known) > 5)
+        raise ValueError(
+            f"{name} has no category {missing[0]!r}; its {len(known):,} categories are {shown}."
+        )
+    return places
+
+
+def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
+    """Return where each category is among labels."""
+    # Shapes: categories (d,) -> (d,).
+    # categories: the order to bring the values into.
+    wanted, labels = comparable(categories.tolist()), comparable(labels)
+    known = set(wanted)
+    order, missing = places_among(wanted, labels)
+    extra = [label for label in labels if label not in known]
+    if missing or extra or len(order) < len(labels):
+        if missing:
+            problem = f"has no label for the category {missing[0]!r}"
+        elif extra:
+            problem = f"has the label {extra[0]!r}, which is not a category"
+        else:
+            problem = "has a label more than once"
+        raise ValueError(
+            f"{what} is labelled by category (by its index or its keys), but {problem}. Label each "
+            "of the categories once, or drop the labels and keep the order of the categories: "
+            "labels.reindex(categories).to_numpy()."
+        )
+    return order
+
+
+def in_order(values: Any, categories: np.ndarray, what: str) -> Any:
+    """Return values in the order of the categories, or as they are if they have no labels."""
+    # Shapes: values (d,), categories (d,) -> (d,).
+    # categories: the order to bring the values into.
+    labels = own_categories(values)
+    if labels is None:
+        return values
+    plain = list(values.values()) if isinstance(values, Mapping) else values.to_numpy()
+    return np.asarray(plain)[order_of(labels, categories, what)]
+
+
+def as_distribution(frequencies: Any, categories: np.ndarray, name: str) -> np.ndarray:
+    """Return a distribution over categories, in their order."""
+    # Shapes: frequencies (d,), categories (d,) -> (d,).
+    # categories: the order to bring them into.
+    d, what = len(categories), "The array of frequencies"
+    array = np.asarray(in_order(frequencies, categories, what), dtype=np.float64)
+    if array.shape != (d,) or not np.all(array >= 0) or abs(array.sum() - 1) >= 1e-6:
+        raise ValueError(
+            f"The frequencies given to {name} must have shape ({d},), be >= 0 and sum to 1, got "
+            f"shape {array.shape} and the sum {array.sum():g}; divide counts by their sum."
+        )
+    return array

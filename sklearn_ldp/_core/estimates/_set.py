@@ -1,0 +1,289 @@
+"""Several estimates of the same users, by name: what collections of several columns return."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..report_page import Kept
+from ..statements import EstimateDifference, quartiles, several
+from ..support.pandas import import_pandas
+from ..support.text import printable
+from ..support.typing import DataFrame
+from ._estimate import FrequencyEstimate
+
+
+class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
+    """Estimates by name, in an order: to a FrequencyEstimate what a data frame is to a column.
+
+    It is a read-only mapping: ``estimates["age"]`` is the estimate of that part, and `keys`,
+    `values`, `items` and `len` work as for a dict. Post-processors and searches take a set and
+    return a set, part by part. A part that nobody was asked about has an estimate without rows,
+    which says "no users", and stays as it is.
+
+    Parameters
+    ----------
+    parts : mapping of names to FrequencyEstimate
+        The estimates in their order. Names are strings, or tuples of strings for tables of several
+        columns.
+
+    Raises
+    ------
+    ValueError
+        If there is no part.
+    TypeError
+        If a part is not a FrequencyEstimate.
+
+    See Also
+    --------
+    ColumnOracle : Collects several columns, and returns such a set.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import EstimateSet, FrequencyEstimate
+    >>> sex = FrequencyEstimate([[0.6, 0.4]], ["F", "M"])
+    >>> estimates = EstimateSet({"sex": sex, "smokes": FrequencyEstimate([[0.9, 0.1]], [0, 1])})
+    >>> estimates["smokes"].top(1)
+    [(0, 0.9)]
+    >>> estimates
+    EstimateSet of 2 parts
+      sex     F 0.6, M 0.4
+      smokes  0 0.9, 1 0.1
+    """
+
+    def __init__(self, parts: Mapping[Any, FrequencyEstimate]) -> None:
+        if not isinstance(parts, Mapping) or not parts:
+            raise ValueError(
+                "EstimateSet needs a mapping of at least one name to an estimate, such as "
+                f"{{'age': estimate}}, got {parts!r}."
+            )
+        for name, part in parts.items():
+            if not isinstance(part, FrequencyEstimate):
+                raise TypeError(
+                    f"EstimateSet needs a FrequencyEstimate for each name, got "
+                    f"{type(part).__name__} for {name!r}."
+                )
+        self._parts = dict(parts)
+
+    # -- as a mapping -------------------------------------------------------------------------
+    @property
+    def names(self) -> list[Any]:
+        """The names of the parts, in their order."""
+        return list(self._parts)
+
+    @property
+    def feature_names(self) -> np.ndarray:
+        """Names of all categories of all parts, such as "age_3", part by part."""
+        names = [f"{_joined(name)}_{c}" for name, part in self.items() for c in part.categories]
+        return np.array(names, dtype=object)
+
+    def __getitem__(self, name: Hashable) -> FrequencyEstimate:
+        try:
+            return self._parts[name]
+        except KeyError:
+            known = ", ".join(map(repr, self._parts))
+            raise KeyError(f"This EstimateSet has no part {name!r}; it has {known}.") from None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    if not TYPE_CHECKING:  # editors are to find what a set does not have
+
+        def __getattr__(self, name):
+            # What an estimate has, a set may be asked for by mistake: say what to do.
+            if name.startswith("_") or name not in dir(self[self.names[0]]):
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+            raise AttributeError(
+                f"A set of estimates has no {name!r}, but each of its parts has: take one, as in "
+                f"estimates[{self.names[0]!r}].{name}, or loop over estimates.items()."
+            )
+
+    def __sub__(self, other: EstimateSet) -> dict[Any, EstimateDifference]:
+        """Return the differences to another set, of other users, by the names of the parts."""
+        # Parts that have no users in one of the sets are left out.
+        if not isinstance(other, EstimateSet):
+            return NotImplemented
+        if self.names != other.names:
+            raise ValueError(
+                f"Sets of estimates that are compared must have the same parts, got {self.names} "
+                f"and {other.names}."
+            )
+        return {
+            name: part - other[name]
+            for name, part in self.items()
+            if len(part) and len(other[name])
+        }
+
+    # Two sets are the same only if they are one: estimates are not compared by their values.
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def map(self, function: Callable[[FrequencyEstimate], FrequencyEstimate]) -> EstimateSet:
+        """Return the set with a function applied to each part that has users.
+
+        Parameters
+        ----------
+        function : callable
+            Takes an estimate and returns one, such as ``NormSub().fit_transform``.
+
+        Returns
+        -------
+        EstimateSet
+            A new set, of the same names.
+        """
+        return self.with_parts(
+            {name: function(part) if len(part) else part for name, part in self.items()}
+        )
+
+    def with_parts(self, parts: Mapping[Any, FrequencyEstimate]) -> EstimateSet:
+        """Return a set like this one, of other estimates.
+
+        Parameters
+        ----------
+        parts : mapping of names to FrequencyEstimate
+            The estimates.
+
+        Returns
+        -------
+        EstimateSet
+            A set of the same class; what is known of the collection as a whole stays.
+        """
+        return EstimateSet(parts)
+
+    def of_shards(self, shards: Mapping[Any, np.ndarray]) -> EstimateSet:
+        """Return the raw estimates from some of the shards of each part's reports.
+
+        Parameters
+        ----------
+        shards : mapping of names to ndarray of int
+            Indices of shards that hold reports; a part that is not named stays as it is.
+
+        Returns
+        -------
+        EstimateSet
+            The same as from a collection of these reports alone.
+
+        Raises
+        ------
+        ValueError
+            If the reports were not kept apart.
+        """
+        made = {name: self[name].of_shards(of_part) for name, of_part in shards.items()}
+        return self.with_parts({**self, **made})
+
+    # -- showing ------------------------------------------------------------------------------
+    def to_frame(self) -> DataFrame:
+        """Return the estimates as a pandas DataFrame, with one column per part and category.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per estimate. Its columns have two levels, the names of the parts and the
+            categories, so that ``frame["age"]`` is the frame of that part; NaN where a part has
+            no users.
+        """
+        pd = import_pandas("EstimateSet.to_frame")
+        longest = max(self.values(), key=len)
+        blocks = []
+        for name, part in self.items():
+            if len(part) not in (0, len(longest)):
+                raise ValueError(
+                    f"EstimateSet.to_frame needs as many estimates in each part, got {len(part)} "
+                    f"in {name!r} and {len(longest)} in another one: use to_frame of each part."
+                )
+            blocks.append(
+                part.values if len(part) else np.full((len(longest), part.shape[1]), np.nan)
+            )
+        labels = [(name, c) for name, part in self.items() for c in part.categories.tolist()]
+        # By levels and codes: the other ways would take the tuples of tables apart.
+        levels = [list(dict.fromkeys(level)) for level in zip(*labels, strict=True)]
+        places = [{label: i for i, label in enumerate(level)} for level in levels]
+        columns = pd.MultiIndex(
+            [pd.Index(level, tupleize_cols=False) for level in levels],
+            [[place[label[i]] for label in labels] for i, place in enumerate(places)],
+            names=["part", "category"],
+        )
+        return pd.DataFrame(np.hstack(blocks), index=longest.row_names, columns=columns)
+
+    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
+        parts = [
+            {**one.describe(level), "name": _joined(name)} for name, one in self.items() if len(one)
+        ]
+        return several(parts, self._heading(), question)
+
+    describe.__doc__ = Kept.describe.__doc__
+
+    def plot(self, **kwargs: Any) -> dict[Any, Any]:
+        """Plot the estimate of each part that has users, in axes of its own (needs matplotlib).
+
+        Parameters
+        ----------
+        **kwargs : dict
+            Passed on to :meth:`sklearn_ldp.inspection.FrequencyDisplay.from_estimate`.
+
+        Returns
+        -------
+        dict of FrequencyDisplay
+            The displays by name, with the axes in `ax_`; all are in one figure.
+        """
+        import matplotlib.pyplot as plt
+
+        nonempty = {name: part for name, part in self.items() if len(part)}
+        if not nonempty:
+            raise ValueError("EstimateSet.plot has nothing to draw: no part has users.")
+        n_columns = min(len(nonempty), 3)
+        n_rows = -(-len(nonempty) // n_columns)
+        figure, axes = plt.subplots(
+            n_rows,
+            n_columns,
+            squeeze=False,
+            layout="constrained",
+            figsize=(5 * n_columns, 4 * n_rows),
+        )
+        for ax in axes.flat[len(nonempty) :]:
+            figure.delaxes(ax)
+        displays = {}
+        for (name, part), ax in zip(nonempty.items(), axes.flat, strict=False):
+            displays[name] = part.plot(ax=ax, **kwargs)
+            ax.set_title(str(name))
+        return displays
+
+    def _heading(self) -> str:
+        return f"EstimateSet of {len(self)} part{'s' * (len(self) != 1)}"
+
+    def __repr__(self) -> str:
+        shown = {printable(name): printable(_summary(part)) for name, part in self.items()}
+        width = max(map(len, shown))
+        lines = [f"  {name:<{width}}  {summary}" for name, summary in shown.items()]
+        return "\n".join([self._heading(), *lines])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(str(name))}</td><td>{part.shape[1]:,}</td>"
+            f"<td>{html.escape(_summary(part))}</td></tr>"
+            for name, part in self.items()
+        )
+        head = "<tr><th>part</th><th>categories</th><th>largest frequencies, or quartiles</th></tr>"
+        return f"<table><caption>{self._heading()}</caption>{head}{rows}</table>"
+
+
+def _joined(name: Any) -> str:
+    """The name of a part in one word."""
+    return "_".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+def _summary(part: FrequencyEstimate) -> str:
+    """The largest frequencies of a part in one line, or the quartiles of a number."""
+    if len(part) != 1:
+        return f"{len(part):,} estimates" if len(part) else "no users"
+    shown = [f"{' '.join(name.split())} {float(x):.3g}" for name, x in part._shown(3)[2]]
+    return quartiles(part) or ", ".join(shown + ["..."] * (part.shape[1] > len(shown)))

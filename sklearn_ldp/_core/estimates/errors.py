@@ -1,0 +1,595 @@
+"""Errors of estimates, by the truth or by the reports of other users, and what they are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from numbers import Integral
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..domains.values import in_order
+from ..noise import Noise
+from ..queries import Queries, as_query_set, query_matrix
+from ..support.typing import Frequencies, Metric
+from ._estimate import FrequencyEstimate
+from ._set import EstimateSet
+
+METRICS = ("mse", "mae")
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class _Metric(Protocol[_P, _T]):
+    """A metric of one estimate, which also takes a set of them."""
+
+    @overload
+    def __call__(
+        self,
+        frequencies: Frequencies,
+        estimate: FrequencyEstimate | ArrayLike,
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> _T: ...
+    @overload
+    def __call__(
+        self,
+        frequencies: Mapping[Any, Frequencies],
+        estimate: EstimateSet,
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> dict[Any, _T]: ...
+
+
+def for_each_estimate(
+    function: Callable[Concatenate[Frequencies, FrequencyEstimate | ArrayLike, _P], _T],
+) -> _Metric[_P, _T]:
+    """Let a metric of one estimate also take a set of them, and return its results by name."""
+
+    @wraps(function)
+    def metric(frequencies: Any, estimate: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(estimate, EstimateSet):
+            return function(frequencies, estimate, *args, **kwargs)
+        asked = {name: one for name, one in estimate.items() if len(one)}
+        if not isinstance(frequencies, Mapping) or any(name not in frequencies for name in asked):
+            raise ValueError(
+                "A set of estimates is compared with the truth of each part, by name: pass a "
+                f"mapping with the keys {', '.join(map(repr, asked))}."
+            )
+        return {
+            name: function(frequencies[name], one, *args, **kwargs) for name, one in asked.items()
+        }
+
+    return cast("_Metric[_P, _T]", metric)
+
+
+@for_each_estimate
+def query_errors(
+    frequencies: Frequencies,
+    estimate: FrequencyEstimate | ArrayLike,
+    *,
+    queries: Queries | None = None,
+    metric: Metric = "mse",
+) -> np.ndarray:
+    """Return the error of each estimate, averaged over the queries.
+
+    Parameters
+    ----------
+    frequencies : array-like of shape (d,), or mapping of these
+        True frequencies, in the order of the estimate's categories; by name for a set.
+    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
+        The estimate to judge; its answers are clipped if a PostPos made it. Parts of a set that
+        have no users are left out.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+    metric : {"mse", "mae"} or callable, default="mse"
+        Mean squared or mean absolute error of the answers, or a function of the true and the
+        estimated answers of one estimate, each of shape (n_queries,), such as those of
+        :mod:`sklearn.metrics`.
+
+    Returns
+    -------
+    ndarray of shape (n_estimates,), or dict of these
+        One error per row of the estimate; by name for a set.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of categories differ, or the metric is not known.
+
+    Examples
+    --------
+    >>> from sklearn_ldp.metrics import query_errors
+    >>> from sklearn_ldp.queries import groups
+    >>> query_errors([0.5, 0.25, 0.25], [[0.5, 0.5, 0.0]], queries=groups([0, 1, 1]))
+    array([0.])
+    """
+    if metric not in METRICS and not callable(metric):
+        raise ValueError(
+            f"Argument metric must be one of {METRICS}, or a function, got {metric!r}."
+        )
+    truth, estimate = as_truth_and_estimate(frequencies, estimate)
+    query_set = as_query_set(queries).aligned(estimate.categories, estimate.domain)
+    if metric == "mse" and not estimate.clip_answers:
+        errors = query_set.expected_squared_error(estimate.values - truth)
+        if errors is not None:
+            return errors
+    matrix = query_set.matrix(len(truth), truth)
+    expected, answers = matrix @ truth, estimate.answer(matrix)
+    if callable(metric):
+        return np.array([float(metric(expected, row)) for row in answers])
+    errors = answers - expected
+    return np.mean(errors**2 if metric == "mse" else np.abs(errors), axis=1)
+
+
+def as_truth_and_estimate(
+    frequencies: Frequencies, estimate: FrequencyEstimate | ArrayLike
+) -> tuple[np.ndarray, FrequencyEstimate]:
+    """Return true frequencies as an array, and what is judged as an estimate."""
+    # Shapes: frequencies (d,), estimate (n_estimates, d) -> (d,).
+    if isinstance(estimate, FrequencyEstimate):
+        what = "The array of true frequencies"
+        frequencies = in_order(frequencies, estimate.categories, what)
+    else:
+        values = np.atleast_2d(np.asarray(estimate, dtype=np.float64))
+        estimate = FrequencyEstimate(values, np.arange(values.shape[-1]))
+    truth = np.asarray(frequencies, dtype=np.float64)
+    if truth.shape != (estimate.shape[1],):
+        raise ValueError(
+            f"The true frequencies must have shape ({estimate.shape[1]},), one for each category "
+            f"of the estimate, got {truth.shape}."
+        )
+    if not np.all(np.isfinite(truth)):
+        raise ValueError("The true frequencies must be finite, got NaN or infinity.")
+    return truth, estimate
+
+
+@for_each_estimate
+def frequency_mse(
+    frequencies: Frequencies,
+    estimate: FrequencyEstimate | ArrayLike,
+    *,
+    queries: Queries | None = None,
+) -> float:
+    """Return the mean squared error of an estimate, over its rows and over the queries.
+
+    Parameters
+    ----------
+    frequencies : array-like of shape (d,), or mapping of these
+        True frequencies, in the order of the estimate's categories; by name for a set.
+    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
+        The estimate to judge; its answers are clipped if a PostPos made it. Parts of a set that
+        have no users are left out.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category. For
+        random sets the mean is over all sets of their size, in closed form.
+
+    Returns
+    -------
+    float, or dict of float
+        The error (2020 paper, section V-A); by name for a set.
+
+    See Also
+    --------
+    query_errors : The error of each row.
+
+    Examples
+    --------
+    >>> from sklearn_ldp.metrics import frequency_mse
+    >>> frequency_mse([0.5, 0.5], [[0.75, 0.25]])
+    0.0625
+    """
+    return float(np.mean(query_errors(frequencies, estimate, queries=queries, metric="mse")))
+
+
+@for_each_estimate
+def frequency_mae(
+    frequencies: Frequencies,
+    estimate: FrequencyEstimate | ArrayLike,
+    *,
+    queries: Queries | None = None,
+) -> float:
+    """Return the mean absolute error of an estimate, over its rows and over the queries.
+
+    Parameters
+    ----------
+    frequencies : array-like of shape (d,), or mapping of these
+        True frequencies, in the order of the estimate's categories; by name for a set.
+    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
+        The estimate to judge; its answers are clipped if a PostPos made it. Parts of a set that
+        have no users are left out.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category. Random
+        sets are drawn, because there is no closed form.
+
+    Returns
+    -------
+    float, or dict of float
+        The error; by name for a set.
+
+    See Also
+    --------
+    query_errors : The error of each row.
+
+    Examples
+    --------
+    >>> from sklearn_ldp.metrics import frequency_mae
+    >>> frequency_mae([0.5, 0.5], [[0.75, 0.25]])
+    0.25
+    """
+    return float(np.mean(query_errors(frequencies, estimate, queries=queries, metric="mae")))
+
+
+class BiasVariance(NamedTuple):
+    """Bias and variance of answers over many estimates, each an ndarray of shape (n_queries,).
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n_queries,)
+        Mean answers.
+    bias : ndarray of shape (n_queries,)
+        Mean answers minus true answers.
+    variance : ndarray of shape (n_queries,)
+        Unbiased sample variances of the answers.
+    bias_error, variance_error : ndarray of shape (n_queries,)
+        Standard errors of the bias and of the variance.
+    """
+
+    mean: np.ndarray
+    bias: np.ndarray
+    variance: np.ndarray
+    bias_error: np.ndarray
+    variance_error: np.ndarray
+
+
+@for_each_estimate
+def bias_variance(
+    frequencies: Frequencies,
+    estimate: FrequencyEstimate | ArrayLike,
+    *,
+    queries: Queries | None = None,
+) -> BiasVariance:
+    """Measure the bias and variance of each category, or query, over the rows of an estimate.
+
+    The mean squared error is ``bias**2 + variance``. The sum of the biases is
+    ``result.bias.sum()``; for counts instead of frequencies it is n times that (2020 paper,
+    Figure 2).
+
+    Parameters
+    ----------
+    frequencies : array-like of shape (d,), or mapping of these
+        True frequencies, in the order of the estimate's categories; by name for a set.
+    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
+        At least 2 independent estimates of them; answers are clipped if a PostPos made them.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category. For
+        the sum of the biases of a set of categories, with its standard error, query that set.
+
+    Returns
+    -------
+    BiasVariance, or dict of these
+        Arrays with one entry per query; by name for a set.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of categories differ, or there are fewer than 2 estimates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import OUE, BasePos
+    >>> from sklearn_ldp.metrics import bias_variance
+    >>> counts = np.array([8000, 2000, 0, 0])
+    >>> raw = OUE(epsilon=1.0, random_state=0).simulate(counts, n_repeats=1000)
+    >>> result = bias_variance(counts / 10_000, BasePos().fit_transform(raw))
+    >>> bool(result.bias.sum() > 0.01)
+    True
+    """
+    truth, estimate = as_truth_and_estimate(frequencies, estimate)
+    n = len(estimate)
+    if n < 2:
+        raise ValueError(f"bias_variance needs at least 2 estimates (rows), got {n}.")
+    query_set = as_query_set(queries).aligned(estimate.categories, estimate.domain)
+    matrix = query_set.matrix(len(truth), truth)
+    answers = estimate.answer(matrix)
+    mean, variance = answers.mean(axis=0), answers.var(axis=0, ddof=1)
+    # Var(s**2) = (m4 - (n - 3) / (n - 1) s**4) / n, where m4 is the sample's fourth moment.
+    fourth = np.mean((answers - mean) ** 4, axis=0)
+    of_variance = np.maximum(fourth - (n - 3) / (n - 1) * variance**2, 0) / n
+    return BiasVariance(
+        mean, mean - matrix @ truth, variance, np.sqrt(variance / n), np.sqrt(of_variance)
+    )
+
+
+class HeavyHitterScores(NamedTuple):
+    """How well estimates find the frequent categories, each an ndarray of shape (n_estimates,).
+
+    Parameters
+    ----------
+    precision : ndarray of shape (n_estimates,)
+        Share of frequent categories among those that were found.
+    recall : ndarray of shape (n_estimates,)
+        Share of the frequent categories that are found.
+    f_score : ndarray of shape (n_estimates,)
+        Harmonic mean of precision and recall.
+    """
+
+    precision: np.ndarray
+    recall: np.ndarray
+    f_score: np.ndarray
+
+
+@for_each_estimate
+def heavy_hitter_scores(
+    frequencies: Frequencies,
+    estimate: FrequencyEstimate | ArrayLike,
+    *,
+    threshold: float | None = None,
+    k: int | None = None,
+    zero_division: float = 0.0,
+) -> HeavyHitterScores:
+    """Return precision, recall and F-score of the categories that an estimate finds frequent.
+
+    Parameters
+    ----------
+    frequencies : array-like of shape (d,), or mapping of these
+        True frequencies, in the order of the estimate's categories; by name for a set.
+    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
+        The estimate to judge.
+    threshold : float, default=None
+        A category is a heavy hitter if its frequency is at least this, in the truth and in the
+        estimate.
+    k : int, default=None
+        The k most frequent categories are the heavy hitters, in the truth and in the estimate; if
+        several are equal, the first ones are taken. All three scores are then the same. Give
+        either `threshold` or `k`.
+    zero_division : float, default=0.0
+        The precision if nothing is found, the recall if nothing is frequent, and the F-score if
+        both; as in scikit-learn, 0.0, 1.0 or NaN. If only one of the two is empty, the F-score
+        is 0.
+
+    Returns
+    -------
+    HeavyHitterScores, or dict of these
+        Arrays with one entry per row of the estimate; by name for a set.
+
+    Raises
+    ------
+    ValueError
+        Unless exactly one of `threshold` and `k` is given and the numbers of categories agree.
+
+    Examples
+    --------
+    >>> from sklearn_ldp.metrics import heavy_hitter_scores
+    >>> heavy_hitter_scores([0.5, 0.3, 0.2], [[0.6, 0.1, 0.3]], threshold=0.3)
+    HeavyHitterScores(precision=array([0.5]), recall=array([0.5]), f_score=array([0.5]))
+    """
+    truth, estimate = as_truth_and_estimate(frequencies, estimate)
+    if (threshold is None) == (k is None):
+        raise ValueError(
+            "heavy_hitter_scores needs either a threshold, a frequency, or k, a number of "
+            f"categories; got threshold={threshold!r} and k={k!r}."
+        )
+    if k is None:
+        is_true, is_found = truth >= threshold, estimate.values >= threshold
+    else:
+        is_integer = isinstance(k, Integral) and not isinstance(k, bool)
+        if not (is_integer and 1 <= k <= len(truth)):
+            raise ValueError(f"Argument k must be an integer in [1, {len(truth)}], got {k!r}.")
+        is_true, is_found = _largest(truth[None], k)[0], _largest(estimate.values, k)
+    hits = np.count_nonzero(is_found & is_true, axis=1)
+    n_true, n_found = np.count_nonzero(is_true), np.count_nonzero(is_found, axis=1)
+
+    def share(some, whole):
+        safe = np.where(whole == 0, 1, whole)
+        return np.where(whole == 0, zero_division, some / safe)
+
+    return HeavyHitterScores(
+        share(hits, n_found),
+        share(hits, np.full_like(hits, n_true)),
+        share(2 * hits, n_true + n_found),
+    )
+
+
+def _largest(values: np.ndarray, k: int) -> np.ndarray:
+    """Return whether each value is among the k largest of its row."""
+    order = np.argsort(-values, axis=1, kind="stable")[:, :k]
+    result = np.zeros(values.shape, dtype=bool)
+    np.put_along_axis(result, order, True, axis=1)
+    return result
+
+
+@overload
+def equivalent_n_samples(
+    noise: Noise | FrequencyEstimate | None,
+    mse: float | np.number[Any],
+    n_categories: int | None = None,
+) -> float: ...
+@overload
+def equivalent_n_samples(
+    noise: Noise | FrequencyEstimate | None, mse: ArrayLike, n_categories: int | None = None
+) -> np.ndarray: ...
+def equivalent_n_samples(
+    noise: Noise | FrequencyEstimate | None, mse: ArrayLike, n_categories: int | None = None
+) -> float | np.ndarray:
+    """Return the number of users n' whose raw estimate would have this mean squared error.
+
+    A post-processor that reaches an error with n users is worth ``n' / n`` times as many users
+    (2020 paper, section V-C):
+
+    .. math:: n' = \\frac{1}{\\mathrm{MSE}} \\left( \\frac{q (1 - q)}{(p - q)^2}
+              + \\frac{1 - p - q}{d (p - q)} \\right).
+
+    Parameters
+    ----------
+    noise : NoiseModel or FrequencyEstimate
+        The noise of the oracle; the number of users in it does not matter.
+    mse : float or array-like
+        Mean squared errors over the full domain, such as :func:`query_errors` returns.
+    n_categories : int, default=None
+        Size d of the domain; it is not needed with an estimate.
+
+    Returns
+    -------
+    float or ndarray of the shape of `mse`
+        The numbers of users; infinity for an error of 0.
+
+    Raises
+    ------
+    ValueError
+        If the noise or the domain is not known, or an error is negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import OUE, NormSub
+    >>> from sklearn_ldp.metrics import equivalent_n_samples, frequency_mse
+    >>> counts = np.repeat([5000, 0], [2, 98])
+    >>> raw = OUE(epsilon=1.0, random_state=0).simulate(counts, n_repeats=100)
+    >>> mse = frequency_mse(counts / 10_000, NormSub().fit_transform(raw))
+    >>> bool(equivalent_n_samples(raw, mse) > 50_000)
+    True
+    """
+    if isinstance(noise, FrequencyEstimate):
+        n_categories = noise.shape[1] if n_categories is None else n_categories
+        noise = noise.noise
+    if noise is None or n_categories is None:
+        raise ValueError(
+            "equivalent_n_samples needs a noise model and the number of categories; give an "
+            "estimate that has a noise model, or NoiseModel(p, q, n_samples) and n_categories."
+        )
+    mse = np.asarray(mse, dtype=np.float64)
+    if not np.all(mse >= 0):
+        raise ValueError(f"Argument mse must be >= 0, got {mse}.")
+    # The sum of the variances does not depend on the frequencies, so take uniform ones.
+    variance = noise.variance(np.full(n_categories, 1 / n_categories))
+    of_one_user = float(np.ravel(np.mean(variance, axis=-1) * noise.n_samples)[0])
+    with np.errstate(divide="ignore"):
+        n_samples = of_one_user / mse
+    return n_samples if n_samples.ndim else float(n_samples)
+
+
+# -- without the truth -----------------------------------------------------------------------------
+@overload
+def held_out_score(
+    estimate: FrequencyEstimate | ArrayLike,
+    held_out: FrequencyEstimate,
+    *,
+    queries: Queries | None = None,
+) -> float: ...
+@overload
+def held_out_score(
+    estimate: EstimateSet, held_out: EstimateSet, *, queries: Queries | None = None
+) -> dict[Any, float]: ...
+def held_out_score(
+    estimate: FrequencyEstimate | EstimateSet | ArrayLike,
+    held_out: FrequencyEstimate | EstimateSet,
+    *,
+    queries: Queries | None = None,
+) -> float | dict[Any, float]:
+    """Return an unbiased estimate of minus the mean squared error, without the truth.
+
+    The squared distance to the raw estimate of other users is, in expectation, the squared error
+    with respect to their frequencies plus the variance of that raw estimate. This variance is
+    subtracted. It is linear in the frequencies, so the same raw estimate gives it without bias.
+    The score is unbiased, but not precise: if there are few held-out users, it may be above 0.
+
+    Privacy: no cost, because both estimates are made from reports.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
+        The estimate to judge; it must be independent of the held-out reports.
+    held_out : FrequencyEstimate of shape (1, d), or EstimateSet
+        The raw estimate of an oracle, made from reports that were not used for `estimate`; a set of
+        the same parts if `estimate` is one.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        ``top_k`` depends on the truth and is refused.
+
+    Returns
+    -------
+    float, or dict of float
+        Minus the error, averaged over the rows of `estimate`; greater is better. By name for a set;
+        parts without users are left out.
+
+    Raises
+    ------
+    ValueError
+        If the held-out estimate is not raw, has several rows, or has no noise model.
+
+    See Also
+    --------
+    make_held_out_scorer : The same score for GridSearchCV and similar tools.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import OUE, NormSub
+    >>> from sklearn_ldp.metrics import held_out_score
+    >>> oracle = OUE(epsilon=1.0, random_state=np.random.default_rng(0))
+    >>> counts = np.repeat([5000, 0], [2, 98])
+    >>> ours, theirs = oracle.simulate(counts), oracle.simulate(counts)
+    >>> held_out_score(NormSub().fit_transform(ours), theirs) > held_out_score(ours, theirs)
+    True
+    """
+    if isinstance(held_out, EstimateSet) or isinstance(estimate, EstimateSet):
+        return _of_parts(estimate, held_out, queries)
+    if not (isinstance(held_out, FrequencyEstimate) and held_out.is_raw and len(held_out) == 1):
+        raise ValueError(
+            "held_out_score compares with one raw estimate of held-out reports, got "
+            f"{held_out!r}: pass oracle.estimate_ of an oracle that has read these reports."
+        )
+    if held_out.noise is None:
+        raise ValueError(
+            "held_out_score needs the noise of the held-out estimate for its variance: pass "
+            "oracle.estimate_ itself, or FrequencyEstimate(..., noise=oracle.noise_)."
+        )
+    query_set = as_query_set(queries).aligned(held_out.categories, held_out.domain)
+    if query_set.depends_on_truth:
+        raise ValueError(
+            f"held_out_score cannot ask {query_set!r}, which depends on the truth: choose the "
+            "categories without the held-out reports and pass their query_matrix."
+        )
+    if not np.array_equal(
+        getattr(estimate, "categories", held_out.categories), held_out.categories
+    ):
+        raise ValueError(
+            "held_out_score compares estimates over one domain, in one order, got other categories "
+            "in the held-out one: declare them in the oracle. Of two collections of strings each "
+            "finds its own: ask one estimate for the strings of the other."
+        )
+    truth, estimate = as_truth_and_estimate(held_out.values[0], estimate)
+    if estimate.clip_answers:
+        # Clipped answers have no closed form, so the error and its variance need the same sets.
+        query_set = query_matrix(query_set.matrix(len(truth)))
+    errors = query_errors(truth, estimate, queries=query_set, metric="mse")
+    variance = query_set.mean_variance(held_out.noise.of_rows(0), truth)
+    return float(variance - errors.mean())
+
+
+def _of_parts(estimate: Any, held_out: Any, queries: Queries | None) -> dict[Any, float]:
+    given = (estimate, held_out)
+    first, second = (one.names if isinstance(one, EstimateSet) else repr(one) for one in given)
+    if first != second:
+        raise ValueError(
+            "held_out_score compares a set of estimates with another one of the same parts, got "
+            f"{first} and {second}."
+        )
+    return {
+        name: held_out_score(part, held_out[name], queries=queries)
+        for name, part in estimate.items()
+        if len(part) and len(held_out[name])
+    }
+
+
+def mean_of_parts(results: Any, weights: Mapping[Any, float]) -> float:
+    """The mean of numbers; of a set, of the means of its parts, of which those left out count 1."""
+    if not isinstance(results, Mapping):
+        return float(np.mean(results))
+    means = [float(np.mean(numbers)) for numbers in results.values()]
+    return float(np.average(means, weights=[weights.get(name, 1.0) for name in results]))

@@ -1,0 +1,799 @@
+"""The base of all oracles and surveys: the life of a collection, whatever its estimate is of."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from abc import ABCMeta, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import validate_data
+
+from ..domains import Domain
+from ..domains.values import declares_levels, read_once
+from ..estimates.errors import held_out_score, mean_of_parts, query_errors
+from ..mechanisms import Counts, Protocol, Reports
+from ..mechanisms.coins import CoinStreams
+from ..mechanisms.mechanism import Mechanism
+from ..noise import Noise
+from ..support.docs import Documented
+from ..support.privacy import (
+    PrivacyWarning,
+    refuse_memory,
+    warn_of_epsilon,
+    warn_of_learned,
+    warn_of_output,
+    warn_once,
+)
+from ..support.random import RandomState
+from ..support.typing import Values
+from ._collected import OF_ONE_PARTY, Collected, lost_weights
+from ._kept import KeptProtocol, lock_of
+
+_OF_SEARCH = (
+    " Shuffle the users of a search (cv=KFold(shuffle=True)), as sorted ones differ, and choose "
+    "epsilon by refit=least_epsilon(): no score knows what privacy costs, so the largest wins."
+)
+_OF_NOISE = (
+    " In a search the noise of these reports may decide: let the values judge, as y "
+    "(search.fit(X, X))."
+)
+# Beside the oracles, so that neither copies nor pickles of one take it along.
+_KEPT: WeakKeyDictionary[BaseCollector[Any], KeptProtocol] = WeakKeyDictionary()
+_ONE_ROW = "an estimate has one row per collection, not one per user"
+_Estimate = TypeVar("_Estimate")
+_Collector = TypeVar("_Collector", bound="BaseCollector[Any]")
+
+
+class Budget(Interval):
+    """The constraint of scikit-learn for a privacy budget: a number > 0, and not True."""
+
+    def __init__(self) -> None:
+        super().__init__(Real, 0, None, closed="neither")
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return not isinstance(val, bool) and super().is_satisfied_by(val)
+
+
+class BaseCollector(  # type: ignore[call-arg]
+    Documented,
+    TransformerMixin,
+    BaseEstimator,
+    Generic[_Estimate],
+    metaclass=ABCMeta,
+    auto_wrap_output_keys=None,
+):
+    """Base of all estimators that collect users' values: clients, servers, and both in `fit`.
+
+    A subclass says which parameter declares the domain, what mechanism there is over a domain, and
+    what estimate is made of the counts.
+    """
+
+    _parameter_constraints: dict = {
+        "epsilon": [Budget()],
+        "input": [StrOptions({"values", "reports"})],
+        "n_shards": [Interval(Integral, 1, None, closed="left")],
+        "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
+        "n_jobs": [None, Integral],
+    }
+
+    epsilon: float
+    input: str
+    n_shards: int
+    random_state: RandomState
+    n_jobs: int | None
+    _state: Collected | None = None
+    _is_searched = False  # whether epsilon was set, as a search does
+    n_clipped_: int
+
+    #: The parameter that declares the domain; its value "auto" learns the domain from the values.
+    _domain_parameter: str
+
+    #: Whether `_estimate_of` makes a row for each group, for `estimate_by_group`.
+    _estimates_groups = True
+
+    #: Checks of scikit-learn's that it cannot pass, and why.
+    _expected_failed_checks = {
+        "check_fit1d": "the usual input is one value per user, which is 1D",
+        "check_fit_idempotent": "the rows to transform are not categories of the fitted rows",
+        "check_methods_sample_order_invariance": _ONE_ROW,
+        "check_methods_subset_invariance": _ONE_ROW,
+        "check_sample_weight_equivalence_on_dense_data": (
+            "a row of weight 0 is a category that nobody has, a missing row is not a category"
+        ),
+        "check_transformer_data_not_an_array": _ONE_ROW,
+        "check_transformer_general": _ONE_ROW,
+    }
+
+    @abstractmethod
+    def _domain_of(self, declared: Any) -> Domain:
+        """Return the domain that the parameter `_domain_parameter` stands for."""
+
+    @abstractmethod
+    def _learned_domain(self, X: Values) -> Domain:
+        """Return the domain of users' values, where none is declared."""
+
+    @abstractmethod
+    def _make_mechanism(self, domain: Any) -> Mechanism:
+        """Return the mechanism over a domain, from the (valid) parameters.
+
+        This is the only hook of an oracle or a survey: fitting, planning, audits, searches and
+        tests all use it.
+        """
+
+    @abstractmethod
+    def _estimate_of(self, state: Collected) -> _Estimate:
+        """Return the raw estimate of what was collected."""
+
+    def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
+        """What to expect of each estimate of a protocol, by name, for planning."""
+        raise NotImplementedError
+
+    def _weights_by_name(self, domain: Any) -> Mapping[Any, float]:
+        """How much the errors of estimates count; those left out count 1."""
+        return {}
+
+    def _takes_open_domain(self) -> bool:
+        """Return whether the mechanism takes values that are on no list (``categories="open"``)."""
+        return False
+
+    # -- what client and server agree on ------------------------------------------------------
+    def protocol(self, collection_round: str = "") -> Protocol:
+        """Return what a client and a server of a collection must agree on.
+
+        Parameters
+        ----------
+        collection_round : str, default=""
+            Name of the collection.
+
+        Returns
+        -------
+        Protocol
+            The mechanism, the domain and the round, built from the current parameters.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not valid, or the domain is not known.
+        """
+        kept = _KEPT.get(self)
+        if kept is not None and kept.is_of(vars(self)):
+            protocol = kept.protocol
+        else:
+            protocol = self._protocol_over(self._domain())
+            if not self._is_auto() and (kept := KeptProtocol.of(vars(self), protocol)):
+                _KEPT[self] = kept
+        return protocol.protocol(collection_round) if collection_round else protocol
+
+    # -- client side --------------------------------------------------------------------------
+    def privatize(self, X: Values, *, parts: ArrayLike | None = None) -> Reports:
+        """Randomise users' values into reports, as each client does; no fit is needed.
+
+        Privacy: each call spends epsilon of every user in `X`; randomising the same users' values
+        twice spends it twice. Only ``random_state=None`` protects anybody. With an int every call
+        draws the same coins, which is for simulations.
+
+        The reports know their protocol (:class:`~sklearn_ldp.collection.Reports`), as a file of
+        them does (:func:`~sklearn_ldp.collection.write_reports`), and servers refuse those of
+        another one. Where only their numbers are sent or stored, send
+        ``oracle.protocol().configuration`` with them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_columns)
+            One value per user.
+        parts : array-like of int of shape (n_samples,), default=None
+            The public part of each report (its hash function), where the collector assigns it: what
+            :func:`~sklearn_ldp.robustness.assigned_parts` returns. None lets each client draw its
+            own.
+
+        Returns
+        -------
+        Reports whose first axis is the users
+            The reports: an ndarray that knows the protocol.
+
+        Raises
+        ------
+        ValueError
+            If a value is not a category, the domain is not known, or a part does not exist.
+        TypeError
+            If parts are given to an oracle whose reports have none.
+        """
+        protocol = self.protocol()
+        warn_of_epsilon(self._name, self.epsilon, self.random_state)
+        if self.random_state is not None:
+            warnings.warn(
+                f"{self._name}.privatize draws predictable reports, which protect nobody, because "
+                "it has a random_state: leave it out where users are real.",
+                PrivacyWarning,
+                stacklevel=2,
+            )
+        return protocol.privatize(X, self.random_state, parts)
+
+    # -- server side --------------------------------------------------------------------------
+    def fit(self, X: Values, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Collect once: randomise the users' values (or read their reports) and add them up.
+
+        Privacy: spends epsilon of every user in `X` when it holds values; nothing when it holds
+        reports. What was collected before is forgotten.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_columns)
+            One value per user, where several columns form one joint category; or, with
+            ``input="reports"``, one report per user.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The number of users of each row, as non-negative integers, so that a histogram can be
+            fitted.
+
+        Returns
+        -------
+        self : object
+            The fitted oracle.
+
+        Raises
+        ------
+        ValueError
+            If `X` or `sample_weight` is malformed; the oracle then stays unchanged.
+        """
+        return self._collect(read_once(X), sample_weight, is_new=True)
+
+    def partial_fit(
+        self, X: Values, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Add more users to the collection.
+
+        Privacy: the same as for `fit`; the users should be new ones. With a seed, adding values in
+        pieces gives the same result as adding them all at once.
+
+        Several threads may call `partial_fit`, :meth:`aggregate` and :meth:`merge` of one oracle at
+        the same time: each user counts once. A `fit` that ends meanwhile wins whole: it forgets
+        those whom calls that had begun before add. Processes need oracles of their own, and
+        `merge`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_columns)
+            As for `fit`.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As for `fit`.
+
+        Returns
+        -------
+        self : object
+            The oracle with the users added.
+
+        Raises
+        ------
+        ValueError
+            As for `fit`; the oracle then stays unchanged.
+        """
+        return self._collect(read_once(X), sample_weight, is_new=False)
+
+    def aggregate(self, reports: ArrayLike) -> Self:
+        """Add a batch of reports to the collection, which costs no privacy.
+
+        Reports that know their protocol are refused if it is another one. Of plain arrays the
+        number of categories that the reports support is tested, at an error rate of 1e-9. So OUE,
+        SUE, OLH, BLH, HadamardResponse and ProjectiveGeometryResponse recognise another epsilon,
+        once there are enough reports. They refuse the batch if the difference is larger than 15 %
+        of fake users can make it, and otherwise warn once. Other oracles, such as GRR, cannot:
+        their reports of any epsilon support as many categories; and none recognises another order
+        of the categories. An array has no name, so one that was added before is not recognised
+        either: use files and an :class:`~sklearn_ldp.collection.Aggregator`, which counts each
+        batch once.
+
+        Parameters
+        ----------
+        reports : array-like whose first axis is the users
+            Reports as `privatize` returns them.
+
+        Returns
+        -------
+        self : object
+            The oracle with the reports added.
+
+        Raises
+        ------
+        ValueError
+            If a report cannot come from this oracle, or the reports are of another protocol; the
+            whole batch is then refused.
+        """
+        return self._add(
+            self._continued, lambda state: state.with_reports(reports, None, self.n_jobs)
+        )
+
+    def merge(self, other: BaseCollector[Any]) -> Self:
+        """Add what another server of the same collection has aggregated.
+
+        Parameters
+        ----------
+        other : oracle
+            An oracle of the same class, epsilon, domain and protocol; it is not changed.
+
+        Returns
+        -------
+        self : object
+            The oracle with the other's reports added.
+
+        Raises
+        ------
+        ValueError
+            If the two are configured differently; the oracle then stays unchanged.
+        """
+        if other is self:
+            raise ValueError(
+                f"{self._name}.merge got this very {self._name}: its reports would count twice, "
+                "and the noise would seem smaller than it is. Merge another server's."
+            )
+        if not isinstance(other, BaseCollector):
+            raise TypeError(
+                f"{self._name}.merge needs another {self._name}, got {type(other).__name__}."
+            )
+        theirs = other._fitted("reports to merge")
+        return self._add(self._continued, lambda state: state.merged(theirs))
+
+    def fit_transform(
+        self, X: Values, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> _Estimate:
+        """Collect once and return the estimate, the same release that `frequencies_` holds.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_columns)
+            As for `fit`.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As for `fit`.
+
+        Returns
+        -------
+        estimate
+            The raw estimate.
+
+        Raises
+        ------
+        ValueError
+            As for `fit`; also if ``Pipeline(memory=...)``, or another `joblib.Memory`, would write
+            the values of real users to a disk: those that are randomised without a seed.
+        """
+        if self.input == "values" and self.random_state is None:
+            refuse_memory(self._name)
+        warn_of_output(self)
+        return self.fit(X, y, sample_weight=sample_weight).estimate_
+
+    def transform(self, X: Values, sample_weight: ArrayLike | None = None) -> _Estimate:
+        """Collect anew from other users and return their estimate, without changing the fitted one.
+
+        Privacy: with values, a new collection that spends epsilon of every user in `X`, and a
+        :class:`~sklearn_ldp.PrivacyWarning` says so: users who were in `fit` as well have spent
+        it twice. With ``input="reports"`` it is free.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_columns)
+            As for `fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As for `fit`.
+
+        Returns
+        -------
+        estimate
+            The raw estimate of these users.
+        """
+        self._fitted("estimate to transform like")
+        warn_of_output(self)
+        return self._estimate_of(self._other_users(X, sample_weight, "estimate to transform like"))
+
+    def score(self, X: Values, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return minus the squared error of the estimate, judged by other users.
+
+        It is what searches and cross-validations of scikit-learn take if they are given no
+        ``scoring``. Larger is better.
+
+        =======================  ==================================================================
+        oracle and call          what judges
+        =======================  ==================================================================
+        reads values             the frequencies of X itself: a simulation, without the noise of
+                                 reports; not private
+        reads reports            the reports in X: unbiased and free, but with their noise, so that
+                                 a score may be above 0 (`held_out_score` of the metrics)
+        reads reports, with y    the frequencies of y, the values behind the reports; not private
+        =======================  ==================================================================
+
+        Privacy: over values, and with y, the score is a function of the raw values. A search fits
+        every candidate anew, to users who spend epsilon each time, which is for simulations.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_columns)
+            Other users than those in `fit`, as for `fit`.
+        y : array-like of shape (n_samples,) or data frame, default=None
+            The values of these users, if X holds their reports; otherwise ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As for `fit`.
+
+        Returns
+        -------
+        float
+            Minus the mean squared error over all categories; of a survey, the mean of those of its
+            columns, weighted by its `weights`.
+
+        See Also
+        --------
+        sklearn_ldp.metrics.make_frequency_scorer : Takes queries, and other metrics.
+        """
+        state = self._fitted("estimate to score")
+        if self.input == "values":
+            y = X = read_once(X)
+            columns = state.protocol.domain.columns_of(X, self._name)
+            self._check_features(X, len(columns), reset=False)
+            if self._is_searched:
+                text = (
+                    f"{self._name} is scored by users' raw values in a search, a simulation: they "
+                    f"spend epsilon for every candidate and every fold.{_OF_SEARCH}"
+                )
+                warn_once(text, PrivacyWarning, f"{self._name} searched by values")
+        if y is None or not hasattr(self, "true_frequencies"):
+            others = self._other_users(X, sample_weight, "estimate to score")
+            return self._score(self.estimate_, self._estimate_of(others))
+        if text := lost_weights(state, sample_weight):
+            warnings.warn(text, UserWarning, stacklevel=2)
+        truth: Any = self.true_frequencies(read_once(y), sample_weight)
+        estimate: Any = self.estimate_
+        return -mean_of_parts(query_errors(truth, estimate), column_weights(self))
+
+    def _score(self, estimate: Any, held_out: Any) -> float:
+        """Minus the mean squared error of an estimate, by one of other users."""
+        return mean_of_parts(held_out_score(estimate, held_out), column_weights(self))
+
+    def _other_users(self, X: Values, sample_weight: ArrayLike | None, needs: str) -> Collected:
+        """Collect from other users than those in `fit`, without changing what is fitted."""
+        self._fitted(needs)
+        state = self._continued(self._state)
+        if text := lost_weights(state, sample_weight):
+            warnings.warn(text, UserWarning, stacklevel=3)
+        state = state.emptied()
+        if self.input == "reports":
+            return state.with_reports(X, sample_weight, self.n_jobs)
+        X = read_once(X)
+        columns = state.protocol.domain.columns_of(X, self._name)
+        self._check_features(X, len(columns), reset=False)
+        codes = state.protocol.domain.encode_columns(columns, self._name)
+        text = (
+            f"{self._name} randomises its users' values anew in transform and score, which costs "
+            f"each of them epsilon={self.epsilon:g} (again, if they were in fit as well). For the "
+            "estimate that fit has made use estimate_ (of a Pipeline pipe[-1].estimate_); to add "
+            f"users use partial_fit.{(_OF_NOISE + _OF_SEARCH) * self._is_searched}"
+        )
+        if self.random_state is None:
+            warnings.warn(text, PrivacyWarning, stacklevel=3)
+        elif self._is_searched:  # a simulation
+            warn_once(text, PrivacyWarning, f"{self._name} anew, searched")
+        return state.with_values(codes, sample_weight, self.n_jobs)
+
+    # -- what is known after fit --------------------------------------------------------------
+    @property
+    def n_samples_seen_(self) -> int:
+        """Number of reports that have been added up."""
+        return self._fitted("n_samples_seen_").counts.n_samples
+
+    @property
+    def estimate_(self) -> _Estimate:
+        """The raw estimate."""
+        return self._estimate_of(self._fitted("estimate_"))
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Tell once that an oracle returns an estimate, which knows its categories and its noise.
+
+        Pipelines call this on each of their steps, but a data frame would lose the noise that the
+        next step needs. ``estimate.to_frame()`` returns a data frame.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, default=None
+            A container gets the warning, and no effect.
+
+        Returns
+        -------
+        self : object
+            The oracle, unchanged.
+        """
+        warn_of_output(self, transform)
+        return self
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, but not what reports that are already there were made with.
+
+        So a search over epsilon is for values, as a simulation: for an oracle that reads reports,
+        the clients have chosen epsilon, and all that makes up the protocol but the domain. Make
+        another oracle for other reports. Nothing refuses a search over whole oracles on plain
+        arrays, which all of them can read: give it reports that know their protocol.
+
+        Parameters
+        ----------
+        **params : dict
+            The parameters.
+
+        Returns
+        -------
+        self : object
+            The oracle.
+
+        Raises
+        ------
+        ValueError
+            If a parameter does not exist, or the oracle reads reports, and the parameter is one of
+            their protocol.
+        """
+        reads = repr(self.input) == repr(params.get("input", "reports")) == "'reports'"
+        given = self.get_params() if reads else {}
+        free = (*OF_ONE_PARTY, "n_shards", self._domain_parameter)
+        for name, value in params.items():
+            if name in given and name not in free and repr(value) != repr(given[name]):
+                what = f"{self._name} reads reports, which were made with {name}={given[name]!r}"
+                remedy = 'with input="values", a simulation, or make another oracle'
+                raise ValueError(f"{what}, not {value!r}: search over {name} {remedy}.")
+        self._is_searched = self._is_searched or "epsilon" in params
+        return super().set_params(**params)
+
+    def get_metadata_routing(self) -> Any:
+        """Return what scikit-learn's metadata routing hands on: weights that `fit` asks for.
+
+        `transform` asks for them where `fit` does, as a Pipeline calls both.
+
+        Returns
+        -------
+        MetadataRequest
+            The requests of all methods.
+        """
+        requests = super().get_metadata_routing()
+        weights = requests.fit.requests.get("sample_weight")
+        if requests.transform.requests.get("sample_weight") is None and weights is not None:
+            requests.transform.add_request(param="sample_weight", alias=weights)
+        return requests
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._state is not None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    # -- the parameters, and what was collected with them -------------------------------------
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def _is_auto(self) -> bool:
+        declared = getattr(self, self._domain_parameter)
+        return isinstance(declared, str) and declared == "auto"
+
+    def _fitted(self, attribute: str) -> Collected:
+        if self._state is None:
+            raise NotFittedError(
+                f"This {self._name} instance is not fitted yet and has no {attribute}: call fit on "
+                "users' values, or aggregate on their reports, first."
+            )
+        return self._state
+
+    def _check_parameters(self) -> None:
+        self._validate_params()
+        if not self.epsilon <= sys.float_info.max:
+            raise ValueError(
+                f"The 'epsilon' parameter of {self._name} must be a finite number > 0. Got "
+                f"{self.epsilon!r} instead."
+            )
+
+    def _domain(self) -> Domain:
+        """Return the domain that is declared, or that "auto" has learnt."""
+        state, declared = self._state, getattr(self, self._domain_parameter)
+        if state is not None and (
+            self._is_auto() or declared is state.parameters[self._domain_parameter]
+        ):
+            return state.protocol.domain
+        return self._domain_of(declared)
+
+    def _protocol_over(self, domain: Domain, collection_round: str = "") -> Protocol:
+        self._check_parameters()
+        if domain.is_open and not self._takes_open_domain():
+            raise ValueError(
+                f"{self._name} numbers the categories, so it needs a list of them. For values that "
+                'are on no list use OLH(categories="open", hash_family="mixing").'
+            )
+        return Protocol(
+            self._informative_mechanism(domain),
+            domain,
+            self.epsilon,
+            self._name,
+            collection_round,
+            self.n_shards,
+            self.n_jobs,
+        )
+
+    def _informative_mechanism(self, domain: Any) -> Mechanism:
+        """Return the mechanism over a domain; raise ValueError if its reports say nothing."""
+        mechanism = self._make_mechanism(domain)
+        if not mechanism.is_informative:
+            raise ValueError(
+                f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
+                f"carry information at a resolution of 2**-64. Got {self.epsilon!r}."
+            )
+        return mechanism
+
+    def _started(self, X: Any = None) -> Collected:
+        """Return an empty collection with the current parameters."""
+        self._check_parameters()
+        learns = self._is_auto() and self.input == "values" and X is not None
+        domain = self._learned_domain(X) if learns else self._domain()
+        is_learned = learns and not declares_levels(X)
+        if is_learned:
+            warn_of_learned(self._name, "the domain", self._domain_parameter, self.random_state)
+        if self.input == "values" and X is not None:
+            warn_of_epsilon(self._name, self.epsilon, self.random_state)
+        protocol = self._protocol_over(domain.closed())
+        streams = CoinStreams(self.random_state)
+        return Collected(
+            protocol,
+            protocol.empty,
+            streams,
+            self.get_params(deep=False),
+            is_learned=is_learned,
+        )
+
+    def _continued(self, state: Collected | None) -> Collected:
+        """Return the collection to add to, which must agree with the current parameters."""
+        if state is None:
+            return self._started()
+        parameters = self.get_params(deep=False)
+        if all(parameters[name] is value for name, value in state.parameters.items()):
+            return state
+        if state.protocol.difference(self.protocol()):
+            raise ValueError(
+                f"The parameters of this {self._name} have changed since it was fitted: reports of "
+                "two protocols do not add up. Call fit, or use a new oracle (sklearn.base.clone)."
+            )
+        return state
+
+    def _collect(self, X: Any, sample_weight: ArrayLike | None, *, is_new: bool) -> Self:
+        """Add rows to a collection: first all checks, then the work, then the new state."""
+        if self.input == "reports":
+            return self._add(
+                lambda before: self._started() if is_new else self._continued(before),
+                lambda state: state.with_reports(X, sample_weight, self.n_jobs),
+                is_new=is_new,
+            )
+        columns: list[Any] = []
+
+        def begin(before: Collected | None) -> Collected:
+            return self._started(X) if is_new or before is None else self._continued(before)
+
+        def work(state: Collected) -> Collected:
+            columns[:] = state.protocol.domain.columns_of(X, self._name)
+            if not is_new and hasattr(self, "n_features_in_"):
+                self._check_features(X, len(columns), reset=False)
+            codes = state.protocol.domain.encode_columns(columns, self._name)
+            return state.with_values(codes, sample_weight, self.n_jobs)
+
+        def note(done: Collected, is_first: bool) -> None:
+            if is_first or not hasattr(self, "n_features_in_"):
+                self._check_features(X, len(columns), reset=True)
+            clipped = done.protocol.domain.n_clipped(columns)
+            if clipped is not None:
+                self.n_clipped_ = clipped + (0 if is_first else getattr(self, "n_clipped_", 0))
+
+        return self._add(begin, work, note, is_new=is_new)
+
+    def _add(
+        self,
+        begin: Callable[[Collected | None], Collected],
+        work: Callable[[Collected], Collected],
+        note: Callable[[Collected, bool], None] = lambda done, is_first: None,
+        *,
+        is_new: bool = False,
+    ) -> Self:
+        """Work on a collection, and join what that adds to the newest one under a lock.
+
+        The coins of a seed have places: then nobody else may work meanwhile.
+        """
+        # Those of a seed that is no longer a parameter as well: its collection goes on with them.
+        is_seeded = self.random_state is not None or not getattr(
+            getattr(self._state, "streams", None), "is_secure", True
+        )
+        draws_in_order = is_seeded and self.input == "values"
+        with lock_of(self) if draws_in_order else nullcontext():
+            while True:
+                before = self._state
+                state = begin(before)
+                done = work(state)
+                with lock_of(self):
+                    newest = self._state
+                    if not is_new and newest is not before:
+                        assert newest is not None  # nothing makes a collector unfitted
+                        is_other = before is None or newest.streams is not before.streams
+                        if is_other and newest.is_of_fit:
+                            return self  # a later fit has forgotten this collection
+                        if is_other:  # others have begun the collection: add to theirs
+                            continue
+                        done = newest.with_additions(state, done)
+                    note(done, is_new or before is None)
+                    self._state = replace(done, is_of_fit=True) if is_new else done
+                    return self
+
+    def _check_features(self, X: Any, n_features: int, *, reset: bool) -> None:
+        """Record or check the number and the names of the columns, as scikit-learn does."""
+        if reset:
+            self.n_features_in_ = n_features
+        elif n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {n_features} features, but {self._name} is expecting "
+                f"{self.n_features_in_} features as input. Reshape your data to one row per user."
+            )
+        validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)
+
+
+# -- what other rooms ask of an oracle or a survey ------------------------------------------------
+class PlannedEstimate(NamedTuple):
+    """What to expect of one of the estimates, before any data."""
+
+    domain: Domain
+    oracle: Any  # that of its question, unfitted; None if there is none
+    noise: Noise  # of a collection of one user: the variances of n users are n times smaller
+    weight: float  # how much its errors count
+
+
+def planned(collector: BaseCollector[Any]) -> dict[Any, PlannedEstimate]:
+    """What to expect of each estimate, by its name; the only one of an oracle is called None."""
+    return collector._planned_by(collector.protocol())
+
+
+def state_of(collector: BaseCollector[Any], attribute: str) -> Collected:
+    """What was collected; NotFittedError says that there is no such attribute without it."""
+    return collector._fitted(attribute)
+
+
+def has_learned_domain(collector: BaseCollector[Any]) -> bool:
+    """Whether the domain is "auto"."""
+    return collector._is_auto()
+
+
+def column_weights(collector: BaseCollector[Any]) -> Mapping[Any, float]:
+    """How much the errors of each estimate of a fitted survey count; those left out count 1."""
+    return collector._weights_by_name(collector._fitted("weights").protocol.domain)
+
+
+def fit_columns(
+    survey: _Collector, columns: list[np.ndarray], sample_weight: ArrayLike | None, name: str
+) -> _Collector:
+    """Fit a survey to columns in the order of its domains; errors speak of the class `name`."""
+    warn_of_epsilon(name, survey.epsilon, survey.random_state)
+    state = survey._started()
+    state = replace(state, protocol=replace(state.protocol, name=name))
+    codes = state.protocol.domain.encode_columns(columns, name)
+    survey._state = state.with_values(codes, sample_weight, survey.n_jobs)
+    return survey
+
+
+def with_counts(collector: _Collector, counts: Counts) -> _Collector:
+    """A fitted oracle or survey like this one that holds these counts."""
+    fitted = clone(collector)
+    fitted._state = fitted._started().emptied(counts)
+    return fitted

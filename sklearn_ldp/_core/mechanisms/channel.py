@@ -1,0 +1,696 @@
+"""Pure mechanisms for frequencies: each report supports a set of categories."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..noise import CategoryLaw, Covariance, Covariances, Noise, support_law
+from ..numerics.simplex import norm_sub
+from .coins import TWO_64, Coins
+from .covariances import channel_covariance
+from .laws import (
+    JointSupport,
+    ReportLaw,
+    choice_entropy,
+    independent_sizes,
+    independent_support,
+)
+from .mechanism import Mechanism, NumberReports
+
+_TESTED_CELLS = 1 << 20  # reports times categories by which plain reports are tested: some 10 ms
+
+
+class LinearMechanism(Mechanism):
+    """Base of all mechanisms for frequencies, whose estimate is a linear function of the counts."""
+
+    # Variances and covariances are those of one user; the noise of n users has them n times
+    # smaller. Without p and q, as :class:`Channel` has them, a subclass gives `null_variance`,
+    # `slope`, `variances` and `covariance`; the forms that a covariance takes are derived in
+    # `sklearn_ldp._core.noise.Covariance`, and `Noise` of the same room does the rest.
+
+    #: Size d of the domain.
+    n_categories: int
+    #: Whether the estimate is exactly unbiased. It is False for a mechanism whose q assumes an
+    #: ideal hash; the epsilon of such a mechanism is exact nevertheless.
+    has_exact_support = True
+    #: How much the variance of a category falls with the square of its frequency.
+    curvature = 0.0
+
+    @property
+    def half_count(self) -> float:
+        """Half of what a report adds to an estimate of one user; 0 if it is not known."""
+        return 0.0
+
+    @property
+    @abstractmethod
+    def null_variance(self) -> float:
+        """Variance of a typical category that nobody has, for one user; others are as frequent."""
+
+    @property
+    @abstractmethod
+    def slope(self) -> float:
+        """Growth of that variance with the frequency of the category, for one user."""
+
+    @abstractmethod
+    def estimate_decoded(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
+        """Return unbiased frequencies and their noise, from tallies that are already decoded.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (m, any)
+            As `decode` returns them: the support counts of a pure mechanism.
+        sizes : ndarray of shape (m,)
+            Number of reports of each collection.
+
+        Returns
+        -------
+        (ndarray of shape (m, n_categories), Noise)
+            The frequencies, one row per collection, and their noise.
+        """
+
+    @abstractmethod
+    def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw decoded tallies from their joint law, given the true counts.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_categories,)
+            True number of users of each category.
+        n_repeats : int
+            Number of collections.
+        rng : Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n_repeats, any)
+            int64, as `decode` returns them.
+        """
+
+    def simulate_tallies(
+        self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator
+    ) -> np.ndarray | None:
+        """Draw the number of reports of each kind, if a tally counts these (`report_law`).
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_categories,)
+            True number of users of each category.
+        n_repeats : int
+            Number of collections.
+        rng : Generator
+            Source of randomness; `simulate` makes the same draws, and decodes them.
+
+        Returns
+        -------
+        ndarray of shape (n_repeats, tally_size) or None
+            int64; None if only supports can be drawn.
+        """
+        return None
+
+    def noise(self, n_samples: ArrayLike) -> Noise:
+        """Return the noise of estimates from a given number of users.
+
+        Parameters
+        ----------
+        n_samples : int or array-like of shape (n_estimates,)
+            Number of users.
+
+        Returns
+        -------
+        Noise
+            The noise, which knows all covariances.
+        """
+        return Noise.of(self, n_samples)
+
+    def frequencies_behind(self, values: np.ndarray) -> np.ndarray:
+        """Return a distribution at which to take the covariances of a raw estimate.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_categories,)
+            The raw estimate.
+
+        Returns
+        -------
+        ndarray of shape (n_categories,)
+            By default, the nearest distribution.
+        """
+        return norm_sub(values)
+
+    @property
+    def has_exact_covariance(self) -> bool:
+        """Whether covariances are exact, and not a mean over drawn reports."""
+        return True
+
+    @abstractmethod
+    def variances(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the variance of each category's raw estimate, for one user (2020 paper, Eq. 5).
+
+        Parameters
+        ----------
+        frequencies : ndarray of shape (..., n_categories)
+            True frequencies.
+
+        Returns
+        -------
+        ndarray of the same shape
+            n times the variances.
+        """
+
+    def total_variance(self, frequencies: ArrayLike | None = None) -> float:
+        """Return the sum of the variances of all categories, times the number of users.
+
+        Parameters
+        ----------
+        frequencies : array-like of shape (n_categories,), default=None
+            True frequencies; None means the uniform distribution.
+
+        Returns
+        -------
+        float
+            n times the total variance; infinite if reports carry no information.
+        """
+        if not self.is_informative:
+            return math.inf
+        if frequencies is None:
+            frequencies = np.full(self.n_categories, 1 / self.n_categories)
+        return float(self.variances(np.asarray(frequencies, dtype=np.float64)).sum())
+
+    @abstractmethod
+    def covariance(self, frequencies: np.ndarray) -> Covariance | Covariances:
+        """Return the covariance of linear answers to the raw estimate, for one user.
+
+        It is linear in the frequencies (which sum to 1), so that unbiased estimates of the
+        frequencies give unbiased estimates of the variances.
+
+        Parameters
+        ----------
+        frequencies : ndarray of shape (n_categories,)
+            Frequencies among the users.
+
+        Returns
+        -------
+        Covariance or Covariances
+            An operator: ``variances(rows)``, ``matrix(rows)`` and ``product(vector)``.
+        """
+
+    @property
+    def report_law(self) -> ReportLaw | None:
+        """The law of the kinds of reports that a tally counts; None if it counts something else."""
+        return None
+
+
+class Channel(LinearMechanism):
+    """Base of all pure mechanisms over ``d = n_categories`` codes.
+
+    Every report supports a set of categories: the user's own one with probability `p`, a given
+    other one with probability `q`. Subclasses set these exactly and implement the abstract methods;
+    the estimate, its noise and all planning follow.
+
+    A channel also owns what is known about its reports beyond p and q: `joint_support`,
+    `largest_support`, `support_sizes`, `law_of_reports`, `public_part`. All of
+    these are optional. Without them covariances are estimated from 2**14 drawn reports
+    (`has_exact_covariance` is then False), and tests of reports compare with drawn reports.
+
+    Parameters
+    ----------
+    n_categories : int
+        Size d of the domain.
+    p, q : Fraction
+        Support probabilities.
+    """
+
+    #: Whether each report has two likelihoods, of which that of the categories that it supports is
+    #: exp(epsilon) times the other: see :func:`~sklearn_ldp.metrics.shuffled_epsilon`.
+    has_two_likelihoods = False
+
+    def __init__(self, n_categories: int, p: Fraction, q: Fraction):
+        self.n_categories = n_categories
+        self.p = p
+        self.q = q
+
+    def __hash__(self) -> int:
+        # Plans of surveys look for equal ones among thousands, many with the same fields.
+        return hash((super().__hash__(), self.n_categories))
+
+    def _identity(self):
+        return *super()._identity(), self.n_categories, self.p, self.q
+
+    @property
+    def is_informative(self) -> bool:
+        """Whether a report supports the user's own category more often than another one."""
+        return self.q < self.p
+
+    @property
+    def own_support(self) -> Fraction:
+        """Probability that `supports` holds of a report and the user's own category."""
+        return self.p
+
+    # -- what a report supports ---------------------------------------------------------------
+    @abstractmethod
+    def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Tell which of the categories each report supports.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n_reports,) or (n_reports, width)
+            Integer reports.
+        codes : ndarray of shape (n_codes,)
+            Categories.
+
+        Returns
+        -------
+        ndarray of shape (n_reports, n_codes)
+            Booleans.
+        """
+
+    @abstractmethod
+    def count_support(self, reports: np.ndarray) -> np.ndarray:
+        """Count the reports that support each category.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports.
+
+        Returns
+        -------
+        ndarray of shape (n_categories,)
+            int64.
+        """
+
+    def tally(self, reports: np.ndarray) -> np.ndarray:
+        """Count reports into a tally: by default, the support of each category.
+
+        A channel with few kinds of reports may count these instead, which is faster and loses
+        nothing; it then overrides `decode` and `tally_size` as well.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports.
+
+        Returns
+        -------
+        ndarray of shape (tally_size,)
+            int64.
+        """
+        return self.count_support(reports)
+
+    @property
+    def tally_size(self) -> int:
+        """Number of counts in a tally."""
+        return self.n_categories
+
+    def report_entropy(self, order: int = 1) -> float:
+        """Return the bits of randomness in a report, at least, whatever the value.
+
+        Parameters
+        ----------
+        order : {1, 2}, default=1
+            1 is Shannon's entropy, 2 the collision entropy, see :class:`Mechanism`.
+
+        Returns
+        -------
+        float
+            By default that of a single bit, whether the report supports the user's own category.
+        """
+        return choice_entropy(self.p, 1, 1, order)
+
+    def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
+        """Refuse sums that are not those of this many reports.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (m, tally_size)
+            Sums of what `tally` returned, int64.
+        sizes : ndarray of shape (m,)
+            Number of reports in each of them, int64.
+
+        Raises
+        ------
+        ValueError
+            As for any mechanism; and if a count exceeds the number of reports, because a report
+            counts at most once for a category or a kind of reports.
+        """
+        largest = tallies.max(axis=1, initial=0)
+        if np.any(largest > sizes):
+            raise ValueError(
+                f"one of its counts is {largest.max()}, expected at most the number of reports"
+            )
+        super().check_tallies(tallies, sizes)
+
+    def decode(self, tallies: np.ndarray) -> np.ndarray:
+        """Turn tallies into support counts.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (m, tally_size)
+            Sums of what `tally` returned.
+
+        Returns
+        -------
+        ndarray of shape (m, n_categories)
+            The support counts, of the same type.
+        """
+        return tallies
+
+    @abstractmethod
+    def decode_operations(self, n_samples: int) -> int:
+        """Return the order of the number of operations from reports to support counts.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of reports.
+
+        Returns
+        -------
+        int
+            A number to compare oracles by.
+        """
+
+    def unlikely_total(self, reports: np.ndarray, rate: float) -> tuple[str, float]:
+        # Whatever the value is, a report supports p + (d - 1) q categories on average. Bernstein's
+        # inequality bounds how far the sum over reports is from that, for any number of them.
+        sizes, variance, reach = self._sizes(reports)
+        expected = float(self.p + (self.n_categories - 1) * self.q)
+        off = abs(np.sum(sizes - expected))
+        if off**2 <= 2 * math.log(2 / rate) * (len(sizes) * variance + off * reach / 3):
+            return "", 0.0
+        share = off / len(sizes) / max(expected, self.largest_support - expected)
+        text = f"reports that support {expected:.4g} categories on average, not {sizes.mean():.4g}"
+        return text, float(share)
+
+    def _sizes(self, reports: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Return the numbers of categories that reports support; none if these tell nothing."""
+        # With them, for any value, the largest variance, and the largest distance from the
+        # mean, of the independent summands that the total is made of.
+        kinds, sizes, *bounds = self._law_of_sizes
+        own_sizes = sizes if not len(sizes) else sizes[reports if kinds is None else kinds(reports)]
+        return own_sizes, *bounds
+
+    @cached_property
+    def _law_of_sizes(self) -> Any:
+        """What tells the kind of a report, and for each kind the number of supported categories."""
+        law, d = self.law_of_reports, self.n_categories
+        if law is None or self.own_support != self.p:  # signed supports have another mean
+            return None, np.empty(0), 0.0, 0.0
+        sizes = np.rint(law.spread(np.ones(d)))
+        off = sizes - float(self.p + (d - 1) * self.q)
+        return law.kinds, sizes, float(law.likelihoods(off**2).max()), float(np.abs(off).max())
+
+    # -- estimates and their noise ------------------------------------------------------------
+    def estimate_decoded(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
+        noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
+        return noise.debias(tallies), noise
+
+    @property
+    def _of_categories(self) -> CategoryLaw:
+        return support_law(float(self.p), float(self.q))
+
+    @property
+    def null_variance(self) -> float:
+        return self._of_categories.null_variance
+
+    @property
+    def slope(self) -> float:
+        return self._of_categories.slope
+
+    @property
+    def half_count(self) -> float:
+        return self._of_categories.half_count
+
+    def variances(self, frequencies: np.ndarray) -> np.ndarray:
+        return self.null_variance + frequencies * self.slope
+
+    def covariance(self, frequencies: np.ndarray) -> Covariance:
+        return channel_covariance(self, frequencies)
+
+    @property
+    def has_exact_covariance(self) -> bool:
+        return self.joint_support is not None or self.law_of_reports is not None
+
+    # -- what else is known about the reports -------------------------------------------------
+    @property
+    def joint_support(self) -> JointSupport | None:
+        """Probability that a report supports two given categories, or None if it is not known.
+
+        A channel can give it if it depends only on whether the user has one of the two.
+        """
+        return None
+
+    @property
+    def least_other_support(self) -> Fraction:
+        """The least probability that a report supports a given other category, or a lower bound."""
+        return self.q if self.has_exact_support else Fraction(0)
+
+    @property
+    def largest_support(self) -> int:
+        """The most categories that one report supports; an upper bound where it is not known."""
+        return self.n_categories
+
+    def weight(self, n_targets: int, supported: float) -> float:
+        """Return what a report adds to the number of users n times the sum of some estimates.
+
+        Parameters
+        ----------
+        n_targets : int
+            Number of categories in the sum.
+        supported : float
+            Number of them that the report supports.
+
+        Returns
+        -------
+        float
+            Less than 0 if it supports fewer than an average report.
+        """
+        return float((supported - n_targets * self.q) / (self.p - self.q))
+
+    def largest_weight(self, n_targets: int) -> float:
+        """Return the most that a report can add to n times the sum of some estimates.
+
+        Parameters
+        ----------
+        n_targets : int
+            Number of categories in the sum, of which the worst choice is assumed.
+
+        Returns
+        -------
+        float
+            The `weight` of such a report, or a bound.
+        """
+        return self.weight(n_targets, min(n_targets, self.largest_support))
+
+    @property
+    def support_sizes(self) -> np.ndarray | None:
+        """Probability that a report supports 0 .. d categories: shape (n_categories + 1,).
+
+        None where it depends on the user's value, or is not known.
+        """
+        return None
+
+    @property
+    def law_of_reports(self) -> ReportLaw | None:
+        """The law of all kinds of reports if these are few enough to be listed, otherwise None."""
+        return self.report_law
+
+    def log_base(self, reports: np.ndarray) -> np.ndarray | None:
+        """Return the logarithm of c(y) for each report y, whose likelihood is c(y) or E c(y).
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports.
+
+        Returns
+        -------
+        ndarray of shape (n,) or None
+            None if c is the same for all reports. The sum of c over all reports is 1.
+        """
+        return None
+
+    def contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
+        """Return what each kind of report adds to n times a linear answer.
+
+        Parameters
+        ----------
+        law : ReportLaw
+            The law of the reports, `law_of_reports`.
+        weights : ndarray of shape (..., n_categories)
+            The query, or several.
+
+        Returns
+        -------
+        ndarray of shape (..., n_kinds)
+            The answer of the raw estimate of one report, for each kind.
+        """
+        p, q = float(self.p), float(self.q)
+        return (law.spread_each(weights) - q * weights.sum(axis=-1, keepdims=True)) / (p - q)
+
+    def gathered_contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
+        """Return the transpose of `contributions`, as a linear map, times a vector.
+
+        Parameters
+        ----------
+        law : ReportLaw
+            The law of the reports, `law_of_reports`.
+        weights : ndarray of shape (n_kinds,)
+            One weight per kind of report.
+
+        Returns
+        -------
+        ndarray of shape (n_categories,)
+            For each category, the weighted sum of what reports of all kinds add to n times its
+            estimate.
+        """
+        p, q = float(self.p), float(self.q)
+        return (law.gather(weights) - q * weights.sum()) / (p - q)
+
+
+class IndependentChannel(Channel):
+    """Base of channels whose reports support each category independently of the others."""
+
+    @property
+    def joint_support(self):
+        return JointSupport(float(self.p) * float(self.q), float(self.q) ** 2)
+
+    @property
+    def support_sizes(self):
+        return independent_sizes(self.p, self.q, self.n_categories)
+
+    def _sizes(self, reports):
+        # Each category is a summand of its own, which is at most 1 away from its mean.
+        d, p, q = self.n_categories, float(self.p), float(self.q)
+        supported = self.supports(reports[: max(_TESTED_CELLS // d, 1)], np.arange(d))
+        return np.count_nonzero(supported, axis=1), p * (1 - p) + (d - 1) * q * (1 - q), 1.0
+
+    def simulate(self, counts, n_repeats, rng):
+        return independent_support(self.p, self.q, counts, n_repeats, rng)
+
+
+class IndexChannel(NumberReports, Channel):
+    """Base of channels whose report is one number, with a set of numbers for each category."""
+
+    # With probability `threshold / 2**64` the number is uniform in the set of the user's
+    # category, otherwise uniform among all others. A tally counts each number. Subclasses say
+    # which numbers the sets have (`_inside`, `_outside`), and how counts become supports
+    # (`decode`, `_spread`, `_gather`).
+    # n_categories: size d of the domain.
+    # p, q: support probabilities.
+    # threshold: probability of a number from the set, over 2**64.
+    # n_reports, n_inside: number of numbers in all, and in the set of a category.
+
+    has_two_likelihoods = True
+    has_exact_covariance = True
+
+    def __init__(
+        self,
+        n_categories: int,
+        p: Fraction,
+        q: Fraction,
+        threshold: int,
+        n_reports: int,
+        n_inside: int,
+    ) -> None:
+        super().__init__(n_categories, p, q)
+        self.threshold, self.n_reports, self.n_inside = threshold, n_reports, n_inside
+        # Probabilities of the set, and of as many other numbers.
+        self.inside = Fraction(threshold, TWO_64)
+        self.against = (1 - self.inside) * n_inside / (n_reports - n_inside)
+
+    @abstractmethod
+    def _inside(self, codes: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """The index-th number in the set of each category."""
+
+    @abstractmethod
+    def _outside(self, codes: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """The index-th number that is not in the set of each category."""
+
+    @abstractmethod
+    def _spread(self, weights: np.ndarray) -> np.ndarray:
+        """For each number, the sum of the weights of the categories whose sets have it."""
+
+    @abstractmethod
+    def _gather(self, weights: np.ndarray) -> np.ndarray:
+        """For each category, the sum of the weights of the numbers in its set."""
+
+    def report_entropy(self, order=1):
+        return choice_entropy(self.inside, self.n_inside, self.n_reports - self.n_inside, order)
+
+    @property
+    def report_law(self):
+        inside = self.inside / self.n_inside
+        outside = (1 - self.inside) / (self.n_reports - self.n_inside)
+        return ReportLaw(float(inside), float(outside), self._spread, self._gather, takes_rows=True)
+
+    def privatize(self, codes, coins):
+        is_inside = coins.bernoulli(self.threshold, len(codes))
+        reports = np.empty(len(codes), dtype=np.int64)
+        inside, outside = np.flatnonzero(is_inside), np.flatnonzero(~is_inside)
+        index = coins.integers(self.n_inside, inside.size)
+        reports[inside] = self._inside(codes[inside], index)
+        index = coins.integers(self.n_reports - self.n_inside, outside.size)
+        reports[outside] = self._outside(codes[outside], index)
+        return reports
+
+    def count_support(self, reports):
+        return self.decode(self.tally(reports)[None])[0]
+
+    def simulate(self, counts, n_repeats, rng):
+        return self.decode(self.simulate_tallies(counts, n_repeats, rng))
+
+    def simulate_tallies(self, counts, n_repeats, rng):
+        # A user either ignores their category and draws any number, or draws one from its set.
+        share, n_inside = float(self.inside - self.against), self.n_inside
+        uniform, inside = (np.full(n, 1 / n) for n in (self.n_reports, n_inside))
+        numbers = np.empty((n_repeats, self.n_reports), dtype=np.int64)
+        for total in numbers:
+            structured = rng.binomial(counts, share)
+            total[:] = rng.multinomial(counts.sum() - structured.sum(), uniform)
+            # A frequent category costs as much as its set, a rare one as much as its users.
+            is_frequent = structured > n_inside
+            codes = np.repeat(np.arange(len(counts)), np.where(is_frequent, 0, structured))
+            index = rng.integers(n_inside, size=len(codes))
+            total += np.bincount(self._inside(codes, index), minlength=self.n_reports)
+            for code in np.flatnonzero(is_frequent):
+                whole_set = self._inside(np.full(n_inside, code), np.arange(n_inside))
+                np.add.at(total, whole_set, rng.multinomial(structured[code], inside))
+        return numbers
+
+
+def randomised_response(
+    values: np.ndarray, n_values: int, threshold: int, coins: Coins
+) -> np.ndarray:
+    """Keep each value with probability ``threshold / 2**64``, otherwise draw a uniform other one.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Integers in ``range(n_values)``.
+    n_values : int
+        Number of possible values.
+    threshold : int
+        As returned by :func:`direct_threshold`.
+    coins : Coins
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        int64.
+    """
+    result = values.astype(np.int64)
+    moved = np.flatnonzero(~coins.bernoulli(threshold, len(values)))
+    # As much is drawn of a client who keeps their value, so that no clock tells whether they do.
+    other = coins.integers(n_values - 1, max(moved.size, coins.n_least))[: moved.size]
+    result[moved] = other + (other >= result[moved])
+    return result

@@ -1,0 +1,462 @@
+"""Sums of reports: exact integers by group of users and by shard, added chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
+
+from ..noise import Noise
+from ..support.state import Uncached
+from .coins import CoinStreams
+from .laws import ReportLaw
+from .mechanism import Mechanism, chunk_users, privatize, rows_by_group
+
+#: The most users whose number a float holds exactly, as estimates, metrics and files need it.
+MAX_USERS = 2**53
+
+
+def check_counts(counts: ArrayLike, what: str, instead: str = "") -> np.ndarray:
+    """Return numbers of users as int64 of shape (n,).
+
+    Parameters
+    ----------
+    counts : array-like of shape (n,)
+        Non-negative integers (in any numeric dtype), not all zero, and at most 2**53 in total.
+    what : str
+        What error messages call them.
+    instead : str, default=""
+        What there is for whoever wants parts of users.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The counts.
+
+    Raises
+    ------
+    ValueError
+        If they are anything else.
+    """
+    array = np.asarray(counts)
+    if array.ndim != 1 or array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{what} must be a 1D array of numbers of users, got an array of dtype {array.dtype} "
+            f"and shape {array.shape}."
+        )
+    if array.dtype.kind == "f":
+        odd = ~np.isfinite(array) | (array != np.floor(array))
+        if odd.any():
+            raise ValueError(
+                f"{what} must be whole numbers of users, got {array[np.argmax(odd)]}; a user "
+                f"cannot count in part.{instead}"
+            )
+    if array.size and array.min() < 0:
+        raise ValueError(f"{what} must not be negative, got {array.min()}.")
+    if array.size and int(array.max()) > MAX_USERS // array.size:
+        check_total(sum(map(int, array.tolist())), what)  # Python's integers do not overflow
+    array = array.astype(np.int64)
+    if array.sum() == 0:
+        raise ValueError(f"{what} are all zero: there is no user.")
+    return array
+
+
+def check_total(n_users: int, what: str) -> None:
+    """Raise ValueError if there are more users than a float can count.
+
+    Parameters
+    ----------
+    n_users : int
+        Number of users.
+    what : str
+        What the error message calls the numbers that add up to it.
+    """
+    if n_users > MAX_USERS:
+        raise ValueError(
+            f"{what} must add up to at most 2**53 users, so that all sums are exact, got "
+            f"{n_users:,}. Are these numbers of users, and not ids or hashes?"
+        )
+
+
+def expand(ends: np.ndarray | None, start: int, stop: int) -> slice | np.ndarray:
+    """Return the rows of the users in ``range(start, stop)``."""
+    # The users of row i end before ``ends[i]``; None means one user per row.
+    if ends is None:
+        return slice(start, stop)
+    low, high = np.searchsorted(ends, [start, stop - 1], side="right")
+    inside = np.diff(np.clip(ends[low : high + 1], start, stop), prepend=start)
+    return np.repeat(np.arange(low, high + 1), inside)
+
+
+@dataclass(frozen=True, eq=False)
+class Users:
+    """Rows that stand for one or several users each, and what makes reports of them."""
+
+    mechanism: Any
+    rows: np.ndarray  # codes, one for each row, or checked reports
+    streams: CoinStreams | None  # of the coins that make reports of codes; None if they are made
+    first: int  # position of the first user among those of the collection
+    ends: np.ndarray | None = None  # as for `expand`
+    slots_of_rows: np.ndarray | None = None  # group or shard of each row
+
+    def reports(self, start: int, stop: int) -> np.ndarray:
+        """Return the reports of some users."""
+        rows = self.rows[expand(self.ends, start, stop)]
+        if self.streams is None:
+            return rows
+        return privatize(self.mechanism, rows, self.first + start, self.streams, for_sums=True)
+
+    def slots(self, start: int, stop: int) -> np.ndarray:
+        """Return the slots of some users."""
+        assert self.slots_of_rows is not None
+        return self.slots_of_rows[expand(self.ends, start, stop)]
+
+
+class Waiting(NamedTuple):
+    """Checked reports of small batches, which are quicker to tally together.
+
+    Immutable, so that counts that share it do not see each other's additions. Its blocks shrink at
+    least by half from one to the next, so that each report is copied only a few times.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism of the reports.
+    blocks : tuple of (ndarray of shape (n,), ndarray of shape (n,) or (n, width))
+        The slot of each report (see `Counts.added`), and the reports.
+    n_bytes : int
+        Memory that the blocks take.
+    """
+
+    mechanism: Any
+    blocks: tuple[tuple[np.ndarray, np.ndarray], ...]
+    n_bytes: int
+
+    def with_blocks(self, more: Waiting) -> Waiting:
+        """Return the reports of both."""
+        blocks = [*self.blocks]
+        for block in more.blocks:
+            while blocks and len(blocks[-1][0]) < 2 * len(block[0]):
+                block = _joined([blocks.pop(), block])
+            blocks.append(block)
+        return Waiting(self.mechanism, tuple(blocks), self.n_bytes + more.n_bytes)
+
+    def tallied(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield slots, each with the tally of reports of it."""
+        slots, reports = _joined(self.blocks)
+        size = chunk_users(self.mechanism)
+        for start in range(0, len(slots), size):
+            chunk = reports[start : start + size]
+            for slot, rows in rows_by_group(slots[start : start + size]):
+                yield slot, self.mechanism.tally(chunk[rows])
+
+
+def can_wait(reports: np.ndarray) -> bool:
+    """Whether reports stay what they are when they are joined with others of their mechanism."""
+    # Booleans may be another form of reports, and NumPy makes floats of uint64 beside int64.
+    return reports.dtype.kind in "iu" and reports.dtype != np.uint64
+
+
+def _joined(blocks: Any) -> tuple[np.ndarray, np.ndarray]:
+    slots, reports = zip(*blocks, strict=True)
+    return np.concatenate(slots), np.concatenate(reports)
+
+
+_MAX_CELLS = 1 << 23  # 64 MiB of counts: beyond that, shards are not kept apart
+# Reports wait if they take at most this much memory, or an eighth of what the tallies take; and all
+# of them together may take this much, or that eighth.
+_SMALL_BYTES, _WAITING_BYTES = 1 << 12, 1 << 18
+_KEPT_BYTES = (1 << 24) - (1 << 12)
+
+
+class Counts:
+    """Sums of a mechanism's reports, for each group of users and each shard.
+
+    Immutable: `added` and ``+`` return new ones. A shard is one of the disjoint sets of a group's
+    reports that are kept apart so that one can be compared with the others.
+
+    What small batches add waits as reports until there is enough of it, or until the tallies are
+    read: so a batch costs what it holds, and not what all tallies hold.
+
+    Parameters
+    ----------
+    tallies : ndarray of shape (n_groups, n_shards, tally_size)
+        Sums of the reports' tallies, int64.
+    sizes : ndarray of shape (n_groups, n_shards)
+        Number of reports, int64.
+    """
+
+    def __init__(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
+        self.sizes: np.ndarray = sizes
+        self.tally_size: int = tallies.shape[-1]
+        self._settled: np.ndarray | None = tallies  # None stands for zeros
+        self._waiting: Waiting | None = None
+
+    @classmethod
+    def empty(cls, mechanism: Mechanism, n_shards: int = 1, n_groups: int = 1) -> Counts:
+        """Return the counts of no reports."""
+        sizes = np.zeros((n_groups, n_shards), dtype=np.int64)
+        return cls._of(mechanism.tally_size, sizes, None, None)
+
+    @classmethod
+    def _of(
+        cls, tally_size: int, sizes: np.ndarray, settled: np.ndarray | None, waiting: Waiting | None
+    ) -> Counts:
+        counts = cls.__new__(cls)
+        counts.sizes, counts.tally_size = sizes, tally_size
+        counts._settled, counts._waiting = settled, waiting
+        if waiting is not None and waiting.n_bytes > max(_WAITING_BYTES, counts._small_bytes):
+            return cls(counts.tallies, sizes)
+        return counts
+
+    @staticmethod
+    def most(mechanism: Mechanism, n_slots: int) -> int:
+        """Return how many slots (groups or shards), at most n_slots, are kept apart in memory."""
+        return max(min(n_slots, _MAX_CELLS // mechanism.tally_size), 1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the tallies: (n_groups, n_shards, tally_size)."""
+        return (*self.sizes.shape, self.tally_size)
+
+    @property
+    def n_shards(self) -> int:
+        """Number of shards of each group."""
+        return self.sizes.shape[1]
+
+    @property
+    def n_samples(self) -> int:
+        """Number of reports."""
+        return int(self.sizes.sum())
+
+    @cached_property
+    def tallies(self) -> np.ndarray:
+        """Sums of the reports' tallies, int64 of shape (n_groups, n_shards, tally_size)."""
+        if self._waiting is None and self._settled is not None:
+            return self._settled
+        tallies = np.zeros(self.shape, dtype=np.int64)
+        if self._settled is not None:
+            tallies += self._settled
+        if self._waiting is not None:
+            flat = tallies.reshape(self.sizes.size, -1)
+            for part, tally in self._waiting.tallied():
+                flat[part] += tally
+        return tallies
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The same whatever waits, so that reading it does not change a hash.
+        return {"tallies": self.tallies, "sizes": self.sizes}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Counts.__init__(self, state["tallies"], state["sizes"])
+
+    def __add__(self, other: Counts) -> Counts:
+        (settled, waiting), (theirs, more) = self._held(), other._held()
+        if theirs is not None:  # copied, as it may be the array of a caller's Tally
+            settled = theirs.copy() if settled is None else settled + theirs
+        if more is not None:
+            waiting = more if waiting is None else waiting.with_blocks(more)
+        return self._of(self.tally_size, self.sizes + other.sizes, settled, waiting)
+
+    def since(self, before: Counts, n_others: int) -> Counts:
+        """Return what was added since, dealt out to the shards after the reports of others.
+
+        Parameters
+        ----------
+        before : Counts
+            These counts as they were.
+        n_others : int
+            Number of reports that others have added meanwhile.
+        """
+        tallies, sizes = self.tallies - before.tallies, self.sizes - before.sizes
+        return Counts(np.roll(tallies, n_others, axis=1), np.roll(sizes, n_others, axis=1))
+
+    def _held(self) -> tuple[np.ndarray | None, Waiting | None]:
+        """The settled tallies and what waits; nothing does once the tallies have been read."""
+        if "tallies" in self.__dict__:
+            return self.tallies, None
+        return self._settled, self._waiting
+
+    @property
+    def _small_bytes(self) -> int:
+        """The size of reports that are quicker to keep than to tally."""
+        return self.sizes.size * self.tally_size
+
+    def of_shards(self, shards: slice | Sequence[int] | np.ndarray) -> Counts:
+        """Return the counts of some shards of each group."""
+        return Counts(self.tallies[:, shards], self.sizes[:, shards])
+
+    @cached_property
+    def by_group(self) -> tuple[np.ndarray, np.ndarray]:
+        """Tallies (n_groups, tally_size) and sizes (n_groups,), summed over the shards."""
+        return self.tallies.sum(axis=1), self.sizes.sum(axis=1)
+
+    def added(
+        self,
+        mechanism: Mechanism,
+        n: int,
+        make_reports: Callable[[int, int], np.ndarray],
+        n_jobs: int | None = None,
+        slots_of: Callable[[int, int], np.ndarray] | None = None,
+        first_shard: int = 0,
+    ) -> Counts:
+        """Return the counts with n reports added.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            The mechanism of the reports.
+        n : int
+            Number of reports.
+        make_reports : callable
+            ``make_reports(start, stop)`` returns ``reports[start:stop]``.
+        n_jobs : int or None, default=None
+            Number of threads; the result does not depend on it.
+        slots_of : callable, default=None
+            ``slots_of(start, stop)`` returns the slot of each of these reports,
+            ``group * n_shards + shard``; None deals the reports of a single group out to its
+            shards in turn, by their position.
+        first_shard : int, default=0
+            The shard of the very first report, if reports are dealt out.
+        """
+        first, n_slots = self.n_samples + first_shard, self.sizes.size
+        if 0 < n <= chunk_users(mechanism):
+            reports = make_reports(0, n)
+            if reports.nbytes <= max(_SMALL_BYTES, self._small_bytes) and can_wait(reports):
+                slots = (first + np.arange(n)) % n_slots if slots_of is None else slots_of(0, n)
+                return self._with_waiting(mechanism, slots, reports)
+
+            def make_reports(_start, _stop):
+                return reports
+
+        def rows_of_slots(start, stop):
+            if slots_of is not None and n_slots > 1:
+                return rows_by_group(slots_of(start, stop))
+            offsets = range(min(n_slots, stop - start))
+            return (((first + start + i) % n_slots, slice(i, None, n_slots)) for i in offsets)
+
+        def work(start, stop):
+            reports = make_reports(start, stop)
+            return [
+                (slot, len(own), mechanism.tally(own))
+                for slot, rows in rows_of_slots(start, stop)
+                if len(own := reports[rows])
+            ]
+
+        tallies, sizes = self.tallies.copy(), self.sizes.copy()
+        flat, flat_sizes = tallies.reshape(n_slots, -1), sizes.reshape(n_slots)
+        for counted in _worked(work, n, chunk_users(mechanism), n_jobs):
+            for slot, size, tally in counted:
+                flat_sizes[slot] += size
+                flat[slot] += tally
+        return Counts(tallies, sizes)
+
+    def _with_waiting(self, mechanism: Mechanism, slots: np.ndarray, reports: np.ndarray) -> Counts:
+        sizes = np.bincount(slots, minlength=self.sizes.size).reshape(self.sizes.shape)
+        block = slots, reports.copy()  # they may be the caller's
+        waiting = Waiting(mechanism, (block,), slots.nbytes + reports.nbytes)
+        return self + self._of(self.tally_size, sizes, None, waiting)
+
+
+def _worked(work: Callable, n: int, size: int, n_jobs: int | None) -> Iterable:
+    """Yield the results of work on spans of users; a single span needs no threads."""
+    spans = [(start, min(start + size, n)) for start in range(0, n, size)]
+    if len(spans) == 1:
+        return [work(*spans[0])]
+    # glibc keeps freed memory up to twice the largest block that was freed (32 MiB at most). This
+    # one is never touched; without it, each span would wait for thousands of new pages.
+    np.empty(_KEPT_BYTES, dtype=np.uint8)
+    parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator_unordered")
+    return parallel(delayed(work)(*span) for span in spans)
+
+
+@dataclass(frozen=True, eq=False)
+class Shards(Uncached):
+    """Disjoint sets of one collection's reports, each of which suffices for an estimate.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism of the reports.
+    of : Counts
+        The counts, of a group for each row of the estimate; several rows are not divided.
+    n_users : int, default=None
+        Number of users of whom a random part made these reports, if the estimate is of all.
+    """
+
+    mechanism: Any
+    of: Counts
+    n_users: int | None = None
+
+    @property
+    def tallies(self) -> np.ndarray:
+        """Sum of the tallies of each shard, of shape (n_shards, tally_size)."""
+        return self.of.tallies[0]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of reports in each shard, of shape (n_shards,)."""
+        return self.of.sizes[0]
+
+    @property
+    def law(self) -> ReportLaw | None:
+        """The law of the reports if a tally counts them by kind, otherwise None."""
+        return self.mechanism.report_law
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Support counts of each shard, int64 of shape (n_shards, d), decoded on first use."""
+        return self.mechanism.decode(self.tallies)
+
+    def of_rows(self, rows: Any) -> Shards:
+        """Return what belongs to some of the rows of the estimate.
+
+        Parameters
+        ----------
+        rows : slice, list or ndarray
+            The rows.
+
+        Returns
+        -------
+        Shards
+            Of these rows alone.
+        """
+        return replace(self, of=Counts(self.of.tallies[rows], self.of.sizes[rows]))
+
+    def some(self, shards: np.ndarray) -> Shards:
+        """Return some of the shards.
+
+        Parameters
+        ----------
+        shards : ndarray of int
+            Indices of the shards.
+
+        Returns
+        -------
+        Shards
+            These alone.
+        """
+        return replace(self, of=self.of.of_shards(shards))
+
+    def estimate(self, shards: np.ndarray) -> tuple[np.ndarray, Noise]:
+        """Return the frequencies estimated from some of the shards, and their noise.
+
+        Parameters
+        ----------
+        shards : ndarray of int
+            Indices of the shards.
+
+        Returns
+        -------
+        (ndarray of shape (1, d), Noise)
+            The same as for a collection of these shards alone.
+        """
+        decoded = self.counts[shards].sum(axis=0, keepdims=True)
+        sizes = self.sizes[shards].sum(keepdims=True)
+        values, noise = self.mechanism.estimate_decoded(decoded, sizes)
+        return values, noise if self.n_users is None else noise.of_sample(self.n_users)

@@ -1,0 +1,90 @@
+"""Covariances of raw estimates, for one user: of what is known of a channel, and of drawn reports.
+
+The formulas are derived in `sklearn_ldp._core.noise.Covariance`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..noise import Covariance, Factors, of_columns
+from .coins import SeededCoins
+
+_N_DRAWS = 1 << 14  # reports drawn where there is no formula
+_CELLS = 1 << 21  # numbers worked on at a time
+
+
+def channel_covariance(channel: Any, frequencies: np.ndarray) -> Covariance:
+    """Return the covariance of a channel's estimates, by its joint support, its law, or drawn."""
+    # Shapes: frequencies (d,).
+    if not channel.has_exact_covariance:
+        return _DrawnCovariance(channel, frequencies)
+    return Covariance(channel, frequencies, lambda f: _factors(channel, f))
+
+
+def _factors(channel: Any, f: np.ndarray) -> Factors:
+    joint, p, q = channel.joint_support, float(channel.p), float(channel.q)
+    if joint is None:
+        law = channel.law_of_reports
+        return (
+            -f,
+            lambda rows: channel.contributions(
+                law, rows.toarray() if sparse.issparse(rows) else rows
+            ),
+            lambda weights: channel.gathered_contributions(law, weights),
+            law.probabilities(f),
+        )
+    alpha, beta = joint.other - q * q, joint.own - joint.other - q * (p - q)
+    weights = np.array([[alpha, beta], [beta, 0.0]]) / (p - q) ** 2
+    diagonal = channel.variances(f) - (alpha + 2 * beta * f) / (p - q) ** 2
+    return of_columns(diagonal, np.column_stack([np.ones_like(f), f]), weights)
+
+
+class _DrawnCovariance(Covariance):
+    """A mean over 2**14 drawn reports, which are the same each time."""
+
+    # The variance of a single category is exact nevertheless.
+
+    def __init__(self, channel: Any, frequencies: np.ndarray) -> None:
+        super().__init__(channel, frequencies, _refuse_pairs)
+        rng = np.random.default_rng(0)
+        size = np.abs(frequencies).sum()  # raw estimates may be negative
+        self._codes = rng.choice(channel.n_categories, _N_DRAWS, p=np.abs(frequencies) / size)
+        self._reports = channel.privatize(self._codes, SeededCoins(rng))
+        gain = float(channel.p) - float(channel.q)
+        self._weights = np.sign(frequencies[self._codes]) * (size / gain**2 / _N_DRAWS)
+
+    def _sums(self, rows: Any) -> np.ndarray:
+        each = (self._residuals(rows[[i]])[:, 0] for i in range(rows.shape[0]))
+        return np.array([self._weights @ residual**2 for residual in each])
+
+    def matrix(self, rows: Any) -> np.ndarray:
+        residuals = self._residuals(rows)
+        result = (residuals.T * self._weights) @ residuals
+        np.fill_diagonal(result, self.variances(rows))
+        return result
+
+    def _residuals(self, rows: Any) -> np.ndarray:
+        """Each report's answer to each query, less its expectation given the user's value."""
+        rows, channel = sparse.csr_array(rows), self.law
+        p, q, categories = float(channel.p), float(channel.q), np.unique(rows.indices)
+        weights = rows[:, categories].toarray().T
+        height = max(1, _CELLS // max(len(categories), 1))
+        answers = np.concatenate(
+            [
+                channel.supports(self._reports[start : start + height], categories) @ weights
+                for start in range(0, _N_DRAWS, height)
+            ]
+        )
+        return answers - q * weights.sum(axis=0) - (p - q) * rows.toarray()[:, self._codes].T
+
+
+def _refuse_pairs(frequencies: np.ndarray) -> Factors:
+    raise ValueError(
+        "The covariances of all pairs of categories are not known for this mechanism, which lists "
+        "neither its joint support nor its reports. Ask for some answers (covariance), or choose "
+        "another oracle."
+    )

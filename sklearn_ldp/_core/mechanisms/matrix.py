@@ -1,0 +1,301 @@
+"""Any small channel: a matrix of probabilities, whose reports are its outputs."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..noise import Covariance, Factors, Noise, of_columns
+from ..numerics.strategies import decoding_matrix
+from .channel import LinearMechanism
+from .coins import TWO_64, Coins, exp_lower_bound
+from .laws import ReportLaw
+from .mechanism import NumberReports
+
+_NONE_NEAR = "no integers over 2**64 that keep epsilon are near this channel: take epsilon up to 40"
+_KEPT: dict[bytes, MatrixChannel] = {}  # channels that took long to make, in this process
+_MOST_KEPT = 32
+
+
+class MatrixChannel(NumberReports, LinearMechanism):
+    """Report output y with the probability ``integers[y, x] / 2**64``, where x is the user's code.
+
+    A report supports no set of categories, and there are no p and q. A tally counts the outputs;
+    the estimate is their least-squares decoding, and its noise is exact.
+
+    Parameters
+    ----------
+    integers : ndarray of shape (m, n_categories)
+        Positive integers below 2**64 whose columns add up to 2**64, uint64. They are what clients
+        and servers must have in common; :func:`integer_channel` makes them from probabilities.
+    """
+
+    _key: bytes | None = None  # under which the channel is kept
+
+    def __init__(self, integers: np.ndarray) -> None:
+        self.integers = np.ascontiguousarray(integers, dtype="<u8")
+        self.integers.setflags(write=False)
+        self.n_reports, self.n_categories = self.integers.shape
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self._key is not None:  # what was computed elsewhere is not computed again here
+            _keep(self._key, self)
+
+    # -- what two parties must agree on -------------------------------------------------------
+    @property
+    def configuration(self) -> dict[str, Any]:
+        return {"n_reports": self.n_reports, "channel_sha256": self._digest}
+
+    @cached_property
+    def _digest(self) -> str:
+        return hashlib.sha256(self.integers.tobytes()).hexdigest()
+
+    @property
+    def is_informative(self) -> bool:
+        return self._decoding is not None
+
+    def report_entropy(self, order: int = 1) -> float:
+        chances = self.probabilities
+        if order == 1:
+            return float(-np.sum(chances * np.log2(chances), axis=0).max())
+        return float(-np.log2(np.sum(chances**2, axis=0).max()))
+
+    @cached_property
+    def probabilities(self) -> np.ndarray:
+        """The probability of each output given each code, of shape (m, n_categories)."""
+        return self.integers / float(TWO_64)
+
+    # -- reports ------------------------------------------------------------------------------
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        """Where the share of each output of each code ends, but for the last output's."""
+        return np.cumsum(self.integers[:-1], axis=0, dtype=np.uint64).T.copy()
+
+    def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
+        return coins.choices(self._ends, codes)
+
+    def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
+        tallies = np.zeros((n_repeats, self.n_reports), dtype=np.int64)
+        laws = self.probabilities / self.probabilities.sum(axis=0)
+        for code in np.flatnonzero(counts):
+            tallies += rng.multinomial(counts[code], laws[:, code], size=n_repeats)
+        return tallies
+
+    simulate_tallies = simulate
+
+    def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Tell under which categories a report is likelier than on average, for an audit.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,)
+            Reports.
+        codes : ndarray of shape (n_codes,)
+            Categories.
+
+        Returns
+        -------
+        ndarray of shape (n, n_codes)
+            Booleans.
+        """
+        chances = self.probabilities
+        is_likelier = chances[:, codes] > chances.mean(axis=1, keepdims=True)
+        return is_likelier[reports]
+
+    @property
+    def report_law(self) -> ReportLaw:
+        """The law of the outputs, by two products with the matrix."""
+        chances = self.probabilities
+        return ReportLaw(
+            1.0, 0.0, lambda f: chances @ f, lambda weights: chances.T @ weights, matrix=chances
+        )
+
+    def decode_operations(self, n_samples: int) -> int:
+        return n_samples + self.integers.size
+
+    # -- estimates and their noise ------------------------------------------------------------
+    @cached_property
+    def _decoding(self) -> np.ndarray | None:
+        try:
+            return decoding_matrix(self.probabilities)
+        except np.linalg.LinAlgError:
+            return None
+
+    @property
+    def decoding(self) -> np.ndarray:
+        """The left inverse of the matrix by which outputs are decoded: shape (n_categories, m)."""
+        if self._decoding is None:
+            raise ValueError("The outputs of this channel do not tell all categories apart.")
+        return self._decoding
+
+    def estimate_decoded(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
+        noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
+        shares = tallies / np.reshape(sizes, (-1, 1))
+        # One product for each row, so that its digits do not depend on the others.
+        return np.stack([self.decoding @ share for share in shares]), noise
+
+    def largest_weight(self, n_targets: int) -> float:
+        """Return the most that a report can add to n times the sum of some estimates.
+
+        Parameters
+        ----------
+        n_targets : int
+            Number of categories in the sum, of which the worst choice is assumed.
+
+        Returns
+        -------
+        float
+            The largest sum of this many entries of a column of the decoding.
+        """
+        return float(np.sort(self.decoding, axis=0)[-n_targets:].sum(axis=0).max())
+
+    @cached_property
+    def _of_pairs(self) -> np.ndarray:
+        """n times the variance of each category's estimate, if all users have a given category."""
+        return self.decoding**2 @ self.probabilities - np.eye(self.n_categories)
+
+    @property
+    def null_variance(self) -> float:
+        d = self.n_categories
+        return float(self._of_pairs.sum() / d - np.trace(self._of_pairs) / d) / (d - 1)
+
+    @property
+    def slope(self) -> float:
+        return float(np.trace(self._of_pairs) / self.n_categories - self.null_variance)
+
+    def variances(self, frequencies: np.ndarray) -> np.ndarray:
+        return frequencies @ self._of_pairs.T
+
+    def frequencies_behind(self, values: np.ndarray) -> np.ndarray:
+        # A distribution that makes the outputs likely, by ten steps of the EM algorithm: every
+        # category's variance depends on all frequencies, and where the raw estimate is very noisy,
+        # the nearest distribution has a few users in a few categories that the noise chose.
+        law, frequencies = self.report_law, np.full(len(values), 1 / len(values))
+        outputs = np.maximum(law.probabilities(values), 0)
+        for _ in range(10):
+            likely = np.maximum(law.probabilities(frequencies), np.finfo(float).tiny)
+            frequencies = frequencies * law.likelihoods(outputs / likely)
+        return frequencies / frequencies.sum()
+
+    def covariance(self, frequencies: np.ndarray) -> Covariance:
+        return Covariance(self, frequencies, self._factors)
+
+    def _factors(self, f: np.ndarray) -> Factors:
+        # Of output y, `decoding[:, y]` is what a report adds to n times the estimates.
+        return of_columns(-f, self.decoding, self.probabilities @ f)
+
+
+def kept_channel(key: bytes, integers: Callable[[], np.ndarray]) -> MatrixChannel:
+    """The channel of a key, computed once in a process, and never where a pickle brought it."""
+    if key not in _KEPT:
+        channel = MatrixChannel(integers())
+        channel._key = key
+        _keep(key, channel)
+    return _KEPT[key]
+
+
+def _keep(key: bytes, channel: MatrixChannel) -> None:
+    while len(_KEPT) >= _MOST_KEPT:
+        _KEPT.pop(next(iter(_KEPT)))
+    _KEPT[key] = channel
+
+
+def integer_channel(probabilities: np.ndarray, epsilon: float) -> np.ndarray:
+    """Round a channel to integers over 2**64 that keep epsilon exactly.
+
+    The least entry of a row is rounded down, and no other one may exceed exp(epsilon) times it.
+    What a column then lacks (or has too much) is added to entries that have room, first of all to
+    those at neither bound.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (m, d)
+        Probability of each output given each input; columns sum to 1.
+    epsilon : float
+        Privacy budget, which the rows keep: up to 1e-9 of a ratio, for their own rounding errors.
+
+    Returns
+    -------
+    ndarray of shape (m, d)
+        Positive integers, uint64, whose columns sum to 2**64.
+
+    Raises
+    ------
+    ValueError
+        If it is no channel, its own epsilon is larger, or no such integers are within .01: near
+        ``epsilon=44`` an output that is certain and one that hardly occurs need a finer unit.
+    """
+    _refuse_none(probabilities, 1, 1e-9, epsilon)
+    bound = exp_lower_bound(epsilon)
+    low = [max(int(x * TWO_64), 1) for x in probabilities.min(axis=1).tolist()]
+    high = [min(math.floor(bound * x), TWO_64 - 1) for x in low]
+    result = np.empty(probabilities.shape, dtype=np.uint64)
+    for place, column in enumerate(probabilities.T.tolist()):
+        entries = [
+            min(max(int(x * TWO_64), least), most)
+            for x, least, most in zip(column, low, high, strict=True)
+        ]
+        result[:, place] = _with_sum(entries, low, high)
+    if np.abs(result / TWO_64 - probabilities).max() > 0.01:
+        raise ValueError(_NONE_NEAR)
+    return result
+
+
+def _with_sum(entries: list[int], low: list[int], high: list[int]) -> list[int]:
+    """Change entries, between their bounds, so that they add up to 2**64."""
+    lacking = TWO_64 - sum(entries)
+    ends = high if lacking > 0 else low
+    rooms = [end - x for end, x in zip(ends, entries, strict=True)]
+    # Those at a bound come last, as they may be what uses the budget up.
+    is_bound = [x in ends for x, *ends in zip(entries, low, high, strict=True)]
+    for place in sorted(range(len(rooms)), key=lambda i: (is_bound[i], -abs(rooms[i]))):
+        change = min(lacking, rooms[place], key=abs)
+        entries[place] += change
+        lacking -= change
+        if not lacking:
+            return entries
+    raise ValueError(_NONE_NEAR)
+
+
+def check_channel(array: ArrayLike, n_categories: int, epsilon: float) -> np.ndarray:
+    """Return the integers of a channel that somebody gives, or say why it is none."""
+    # Shapes: array (m, n_categories) -> (m, n_categories).
+    # array: probabilities, or integers over 2**64.
+    given = np.asarray(array)
+    if given.ndim != 2 or given.shape[1] != n_categories or len(given) < 2:
+        raise ValueError(f"expected an array of shape (m, {n_categories}), got {given.shape}")
+    if given.dtype.kind not in "iuf" and not all(isinstance(x, int) for x in given.flat):
+        raise ValueError(f"expected numbers, got an array of dtype {given.dtype}")
+    if given.dtype.kind == "f":
+        return integer_channel(given, epsilon)
+    _refuse_none(given.astype(object), TWO_64, 0, epsilon)
+    return given.astype(np.uint64)
+
+
+def _refuse_none(law: np.ndarray, unit: int, slack: float, epsilon: float) -> None:
+    """Say why probabilities, or integers over 2**64, are no channel at epsilon, if they are not."""
+    if not np.all((law > 0) & (law <= unit)):
+        what = "probabilities above 0" if unit == 1 else "integers from 1 to 2**64 - 1"
+        raise ValueError(f"expected {what}, got values from {law.min()} to {law.max()}")
+    sums = law.sum(axis=0)
+    far = np.flatnonzero(np.abs(sums - unit) > slack)
+    if far.size:
+        what = "1" if unit == 1 else "2**64"
+        raise ValueError(f"column {far[0]} sums to {sums[far[0]]}, expected {what}")
+    bound = exp_lower_bound(epsilon) * (1 + Fraction(slack))
+    ends = zip(law.min(axis=1).tolist(), law.max(axis=1).tolist(), strict=True)
+    ratio, row = max((Fraction(y) / Fraction(x), row) for row, (x, y) in enumerate(ends))
+    if ratio > bound:
+        lowest = math.log(ratio.numerator) - math.log(ratio.denominator)
+        raise ValueError(
+            f"the channel has an epsilon of {lowest:.10g}, more than {epsilon:g}: that is how far "
+            f"two probabilities of output {row} are from each other"
+        )

@@ -1,0 +1,616 @@
+"""The mechanism of a collection: what a client does with a code, and a server with a report.
+
+A mechanism knows neither scikit-learn nor what the values are called. It is immutable once built,
+so that clients, servers and threads can share it, and its probabilities are the rationals over
+2**64 that its coins realise, so that its epsilon can be proved by enumeration.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..support.docs import inherit_docstrings
+from ..support.state import Uncached
+from .coins import Coins, CoinStreams
+
+
+def check_hash_reports(reports: np.ndarray, n_functions: int, hash_range: int) -> np.ndarray:
+    """Return reports of a hash function and a hash value as int64, or raise ValueError."""
+    is_pair = reports.ndim == 2 and reports.shape[1] == 2
+    expect(
+        is_pair and are_below(reports[:, 0], n_functions) and are_below(reports[:, 1], hash_range),
+        f"an array of shape (n, 2) of integers, the first in [0, {n_functions - 1}], the second "
+        f"in [0, {hash_range - 1}]",
+        reports,
+    )
+    return reports.astype(np.int64, copy=False)
+
+
+def are_below(reports: np.ndarray, n_values: int) -> bool:
+    """Return whether all numbers of some reports are in ``range(n_values)``."""
+    if reports.dtype == np.uint8 and n_values >= 256:
+        return True
+    return not reports.size or 0 <= int(reports.min()) <= int(reports.max()) < n_values
+
+
+def bits_for(n_values: int) -> int:
+    """Count the bits that are needed to tell values apart.
+
+    Parameters
+    ----------
+    n_values : int
+        Number of possible values.
+
+    Returns
+    -------
+    int
+        The binary logarithm of `n_values`, rounded up.
+    """
+    return (n_values - 1).bit_length()
+
+
+def check_indices(reports: np.ndarray, n_values: int) -> np.ndarray:
+    """Return reports that are one integer below `n_values` each, or raise ValueError."""
+    expect(
+        reports.ndim == 1 and are_below(reports, n_values),
+        f"an array of shape (n,) of integers in [0, {n_values - 1}]",
+        reports,
+    )
+    # The bincount of older versions of NumPy takes no unsigned integers of 64 bits.
+    return reports.astype(np.int64) if reports.dtype == np.uint64 else reports
+
+
+def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
+    """Raise ValueError, saying what was expected and what came, unless a condition holds.
+
+    Parameters
+    ----------
+    condition : bool
+        Whether reports are as expected.
+    expectation : str
+        What was expected; it follows the word "expected" in the message.
+    reports : ndarray
+        The reports that came.
+
+    Raises
+    ------
+    ValueError
+        Unless the condition holds.
+    """
+    if not condition:
+        came = f"an array of dtype {reports.dtype} and shape {reports.shape}"
+        if reports.size and reports.dtype.kind in "iuf":
+            came += f" with values from {reports.min()} to {reports.max()}"
+        raise ValueError(f"expected {expectation}, got {came}")
+
+
+def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]]:
+    """Yield each group that occurs, with the indices of its reports."""
+    # Shapes: groups (n,).
+    # Returns: the groups in their order, with rising indices; a slice, which copies nothing, if
+    # there is only one group.
+    if not groups.size:
+        return
+    first, last = int(groups.min()), int(groups.max())
+    if first == last:
+        yield first, slice(None)
+        return
+    # Integers of 16 bits are sorted by their digits, in linear time.
+    is_small = first >= 0 and last < 1 << 16
+    order = np.argsort(groups.astype(np.uint16) if is_small else groups, kind="stable")
+    present, begin = np.unique(groups[order], return_index=True)
+    yield from zip(present.tolist(), np.split(order, begin[1:]), strict=True)
+
+
+def counted_by_group(
+    codes: np.ndarray, groups: np.ndarray, n_codes: int
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield each group that occurs, with how often it has each code."""
+    # Shapes: codes (n,), groups (n,) -> (n_codes,).
+    if not groups.size:
+        return
+    first, n_groups = int(groups.min()), int(np.ptp(groups)) + 1
+    counts = np.bincount((groups - first) * n_codes + codes, minlength=n_groups * n_codes)
+    by_group = counts.astype(np.int64, copy=False).reshape(n_groups, n_codes)
+    present = np.flatnonzero(by_group.any(axis=1))
+    yield from zip((first + present).tolist(), by_group[present], strict=True)
+
+
+class ReportField(NamedTuple):
+    """A column of reports in files.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    n_values : int
+        Number of values that an integer in this column can take.
+    width : int, default=None
+        Number of integers that a report has in this column. None means one, for reports of shape
+        (n,). Files pack several bits, and store several bytes (of 256 values) as they are.
+    """
+
+    name: str
+    n_values: int
+    width: int | None = None
+
+
+class PublicPart(NamedTuple):
+    """The part of a report that a client draws without looking at its value.
+
+    Parameters
+    ----------
+    of_reports : callable
+        Returns the part of each report, as integers of shape (n,).
+    n_values : int
+        Number of values that the part takes.
+    shares : ndarray of shape (n_values,) or None
+        Probabilities of these values; None if all are equally likely.
+    n_draws : int or None
+        The part is made of a uniform number below this; None means below `n_values`.
+    of_draws : callable or None
+        Returns the parts made of such numbers, of shape (n,); None if they are the numbers
+        themselves.
+    privatize : callable or None
+        Randomises codes of shape (n,), given parts of shape (n,) and coins, into reports. It must
+        keep epsilon for every part. None if a collector cannot assign the part.
+    collisions : callable or None
+        Takes the number of reports of each part, of shape (n_values,). Returns, for each of some
+        classes of pairs of categories, the number of reports that support both of a pair or
+        neither, whatever the answer is; and the probability of that. None if it is not known.
+    """
+
+    of_reports: Callable[[np.ndarray], np.ndarray]
+    n_values: int
+    shares: np.ndarray | None = None
+    n_draws: int | None = None
+    of_draws: Callable[[np.ndarray], np.ndarray] | None = None
+    privatize: Callable[[np.ndarray, np.ndarray, Coins], np.ndarray] | None = None
+    collisions: Callable[[np.ndarray], tuple[np.ndarray, float]] | None = None
+
+    def draw(self, uniform: Callable[[int], np.ndarray]) -> np.ndarray:
+        """Draw parts.
+
+        Parameters
+        ----------
+        uniform : callable
+            Returns uniform integers below a number.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            int64.
+        """
+        draws = uniform(self.n_values if self.n_draws is None else self.n_draws)
+        return draws if self.of_draws is None else self.of_draws(draws)
+
+
+class Mechanism(Uncached, ABC):
+    """Base of all mechanisms: codes go in, reports come out, and reports are added up to tallies.
+
+    This is all that collecting reports needs: files, ledgers, checkpoints, groups and clusters use
+    a mechanism and nothing else. Subclasses make an estimate from the tallies: :class:`Channel`
+    estimates frequencies, others may estimate other things.
+    """
+
+    #: About how many bytes of memory one report takes while it is worked on. It determines how many
+    #: users share a stream of coins, so a change of it also changes what a seed draws.
+    report_bytes = 64
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_docstrings(cls)
+
+    # -- what two parties must agree on -------------------------------------------------------
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What two parties must agree on besides epsilon and the domain: numbers and texts."""
+        return {}
+
+    @property
+    def report_fields(self) -> tuple[ReportField, ...]:
+        """The columns to store reports in; if empty, reports are stored as they are, in 64 bits."""
+        return ()
+
+    @property
+    def client_parameters(self) -> dict[str, Any] | None:
+        """What a client in another language draws reports by; None if there is none for it.
+
+        Numbers and texts: the `kind` of the client, and what its page on the format says of that
+        kind. Probabilities are integers over 2**64.
+        """
+        return None
+
+    @property
+    def older_fields(self) -> tuple[ReportField, ...]:
+        """The columns of another form of the same reports, which files may hold; empty if none.
+
+        `check_reports` brings it into the form of `report_fields`. It must have another number of
+        integers, which tells the forms apart; what two parties agree on is this form.
+        """
+        return ()
+
+    @property
+    def is_informative(self) -> bool:
+        """Whether reports depend on the values at all, at a resolution of 2**-64."""
+        return True
+
+    @property
+    def report_bits(self) -> int:
+        """Number of bits that a report takes."""
+        if not self.report_fields:
+            return 64
+        return sum(bits_for(field.n_values) * (field.width or 1) for field in self.report_fields)
+
+    @abstractmethod
+    def report_entropy(self, order: int = 1) -> float:
+        """Return the bits of randomness in a report, at least, whatever the value.
+
+        No format stores honest reports in fewer bits than their entropy, so a reader can tell a
+        file that promises too many of them before it counts any. Two honest reports are equal with
+        a probability of at most 2 to the minus collision entropy, whatever the two values are, so
+        a server can tell a copy of a batch from one that agrees with it by chance.
+
+        Parameters
+        ----------
+        order : {1, 2}, default=1
+            That of Rényi's entropy: 1 is Shannon's, 2 is the collision entropy.
+
+        Returns
+        -------
+        float
+            The entropy or a lower bound of it. With 0, from which nobody can conclude anything, a
+            few bytes may hold as many reports as they like, and no copy is found.
+        """
+
+    # -- on the client ------------------------------------------------------------------------
+    @abstractmethod
+    def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
+        """Randomise one code per user: the only place where values are read.
+
+        Which coins are drawn must not depend on the codes, so that in a seeded run the coins of a
+        user do not depend on the others' values.
+
+        Parameters
+        ----------
+        codes : ndarray whose first axis is the users
+            Values as the domain encodes them: category codes of shape (n,), unless it says
+            otherwise.
+        coins : Coins
+            The only source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, width)
+            Integer reports.
+        """
+
+    def draw(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
+        """Randomise codes for a sum only: what `tally` counts as it counts the reports.
+
+        A mechanism whose reports take longer to write down than to add up may return them in
+        another form, which never leaves the process: an array of booleans, one row per user.
+
+        Parameters
+        ----------
+        codes : ndarray whose first axis is the users
+            As for `privatize`.
+        coins : Coins
+            As for `privatize`, of which it draws the same.
+
+        Returns
+        -------
+        ndarray whose first axis is the users
+            By default, the reports.
+        """
+        return self.privatize(codes, coins)
+
+    @property
+    def public_part(self) -> PublicPart | None:
+        """What a client draws without looking at its value, such as a hash function; or None."""
+        return None
+
+    # -- on the server ------------------------------------------------------------------------
+    @abstractmethod
+    def check_reports(self, reports: np.ndarray) -> np.ndarray:
+        """Refuse invalid reports, and bring valid ones into canonical form.
+
+        Parameters
+        ----------
+        reports : ndarray
+            Integers of any shape.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, width)
+            As `privatize` makes them.
+
+        Raises
+        ------
+        ValueError
+            If a report is not valid. The message says what was expected, see :func:`expect`.
+        """
+
+    @abstractmethod
+    def tally(self, reports: np.ndarray) -> np.ndarray:
+        """Count reports into a tally.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports.
+
+        Returns
+        -------
+        ndarray of shape (tally_size,)
+            int64. The tallies of two batches add up to the tally of both.
+        """
+
+    def tally_each(
+        self, reports: np.ndarray, groups: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Count the reports of several groups at once.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports.
+        groups : ndarray of int of shape (n,)
+            The group of each report.
+
+        Yields
+        ------
+        (int, ndarray of shape (tally_size,))
+            Each group that has reports, with its tally.
+        """
+        for group, rows in rows_by_group(groups):
+            yield group, self.tally(reports[rows])
+
+    @property
+    @abstractmethod
+    def tally_size(self) -> int:
+        """Number of counts in a tally."""
+
+    @property
+    def tally_sum(self) -> int | None:
+        """Sum of the tally of a report, if it is the same for all reports; otherwise None."""
+        return None
+
+    def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
+        """Refuse sums that are not those of this many reports.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (m, tally_size)
+            Sums of what `tally` returned, int64.
+        sizes : ndarray of shape (m,)
+            Number of reports in each of them, int64.
+
+        Raises
+        ------
+        ValueError
+            If they cannot be sums of this many reports' tallies. The message says what is wrong. By
+            default counts must not be negative, must be 0 if there are no reports, and must add up
+            to `tally_sum` per report.
+        """
+        if tallies.min(initial=0) < 0:
+            raise ValueError(f"one of its counts is {tallies.min()}, expected none below 0")
+        if tallies[sizes == 0].any():
+            raise ValueError("it has counts without reports")
+        if self.tally_sum is None:
+            return
+        expected = self.tally_sum * sizes
+        # Integers may wrap where floats only lose digits.
+        about = tallies.sum(axis=1, dtype=float)
+        if np.any(np.abs(about - expected) > 2**60) or np.any(tallies.sum(axis=1) != expected):
+            raise ValueError(
+                f"its counts add up to {about.sum():.0f}, expected {expected.sum()}: the counts of "
+                f"each of its {sizes.sum()} reports add up to {self.tally_sum}"
+            )
+
+    def decode_operations(self, n_samples: int) -> int:
+        """Return the order of the number of operations from reports to what estimates need.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of reports.
+
+        Returns
+        -------
+        int
+            By default, one operation for each report.
+        """
+        return n_samples
+
+    def decode(self, tallies: np.ndarray) -> np.ndarray:
+        """Turn tallies into the counts that estimates are made from.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (m, tally_size)
+            Sums of what `tally` returned.
+
+        Returns
+        -------
+        ndarray of shape (m, any)
+            The tallies themselves, unless a mechanism counts something else.
+        """
+        return tallies
+
+    def as_reports(self, reports: ArrayLike) -> np.ndarray:
+        """Return the reports in any array of integers, in canonical form.
+
+        Parameters
+        ----------
+        reports : array-like whose first axis is the users
+            Integers, or whole numbers from a container that knows no integers.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, width)
+            As `privatize` makes them.
+
+        Raises
+        ------
+        ValueError
+            If a report cannot come from this mechanism. The message says what was expected.
+        """
+        array = np.asarray(reports)
+        if array.dtype.kind == "b":
+            array = array.view(np.uint8)
+        if array.dtype.kind == "f" and np.all(array == np.floor(array)):
+            # Whole floats come from containers that know no integers; NaN is not whole.
+            array = array.astype(np.int64) if np.all(np.abs(array) < 2**53) else array
+        expect(array.dtype.kind in "iu", "integers", array)
+        expect(array.size, "at least one report", array)
+        return self.check_reports(array)
+
+    def unlikely_total(self, reports: np.ndarray, rate: float) -> tuple[str, float]:
+        """Say what tells that reports are of another mechanism, such as one of another epsilon.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,) or (n, width)
+            Checked reports, each of another user.
+        rate : float
+            The largest probability that it says so of honest reports, whatever the values are.
+
+        Returns
+        -------
+        (str, float)
+            What was expected; empty if nothing tells, as by default. With it, the least share of
+            fake reports that could make a difference as large, if the others are honest.
+        """
+        return "", 0.0
+
+    def for_enumeration(self) -> Mechanism:
+        """Return a mechanism with the same coins, but few enough outcomes to enumerate them all.
+
+        Returns
+        -------
+        Mechanism
+            The mechanism itself, unless it draws from a space that is too large to be listed.
+        """
+        return self
+
+    # -- as a value ---------------------------------------------------------------------------
+    def __eq__(self, other: object) -> bool:
+        """Return whether reports of the two mechanisms can be added up."""
+        return isinstance(other, Mechanism) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.report_fields))
+
+    def _identity(self) -> tuple:
+        """Return what is equal if and only if two mechanisms are the same."""
+        return type(self), self.configuration, self.report_fields
+
+
+class NumberReports(Mechanism):
+    """Base of mechanisms whose report is one number, and whose tally counts each number."""
+
+    #: Number of numbers.
+    n_reports: int
+    #: What files call them.
+    report_name = "report"
+
+    @property
+    def report_fields(self) -> tuple[ReportField, ...]:
+        return (ReportField(self.report_name, self.n_reports),)
+
+    def check_reports(self, reports: np.ndarray) -> np.ndarray:
+        return check_indices(reports, self.n_reports)
+
+    @property
+    def tally_size(self) -> int:
+        return self.n_reports
+
+    @property
+    def tally_sum(self) -> int:
+        return 1
+
+    def tally(self, reports: np.ndarray) -> np.ndarray:
+        return np.bincount(reports, minlength=self.n_reports)
+
+    def tally_each(
+        self, reports: np.ndarray, groups: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        yield from counted_by_group(reports, groups, self.n_reports)
+
+
+_CHUNK_BYTES = 1 << 25  # the most memory for a chunk of reports
+
+
+def privatize(
+    mechanism: Mechanism,
+    codes: np.ndarray,
+    first: int,
+    streams: CoinStreams,
+    *,
+    for_sums: bool = False,
+    parts: np.ndarray | None = None,
+) -> np.ndarray:
+    """Randomise the codes of users at positions first, first + 1, .. of the collection."""
+    # In a seeded run the users of a block share a stream, and each block is drawn whole, so
+    # that the coins of a user depend on the seed and on their position alone.
+    # Shapes: parts (n,).
+    # for_sums: whether the reports are only to be tallied, see `Mechanism.draw`.
+    # parts: the public part of each report, if the collector assigns it.
+    randomise: Callable = mechanism.draw if for_sums else mechanism.privatize
+    inputs = [codes]
+    if parts is not None:
+        part: Any = mechanism.public_part
+        randomise, inputs = part.privatize, [codes, parts]
+    pieces: Iterator[np.ndarray]
+    if streams.is_secure:
+        coins, size = streams.block(0), chunk_users(mechanism)
+        spans = range(0, max(len(codes), 1), size)
+        pieces = (randomise(*(x[start : start + size] for x in inputs), coins) for start in spans)
+    else:
+        pieces = _seeded(randomise, inputs, first, streams, block_users(mechanism))
+    return _concatenated(pieces, len(codes))
+
+
+def _seeded(
+    randomise: Callable, inputs: list[np.ndarray], first: int, streams: CoinStreams, size: int
+) -> Iterator[np.ndarray]:
+    end = first + len(inputs[0])
+    for block in range(first // size, -(-end // size)):
+        start, stop = max(first, block * size), min(end, (block + 1) * size)
+        inside = slice(start - block * size, stop - block * size)
+        padded = [np.zeros((size, *x.shape[1:]), dtype=x.dtype) for x in inputs]
+        for whole, x in zip(padded, inputs, strict=True):
+            whole[inside] = x[start - first : stop - first]
+        yield randomise(*padded, streams.block(block))[inside]
+
+
+def _concatenated(pieces: Iterator[np.ndarray], n: int) -> np.ndarray:
+    """Join pieces of n rows in all, of which only one is held beside the result."""
+    first = next(pieces)
+    if len(first) == n:
+        return first
+    result = np.empty((n, *first.shape[1:]), dtype=first.dtype)
+    stop = 0
+    for piece in chain([first], pieces):
+        start, stop = stop, stop + len(piece)
+        result[start:stop] = piece
+    return result
+
+
+def block_users(mechanism: Mechanism) -> int:
+    """Return the number of users who share a stream of coins, which a seed's results depend on."""
+    return 1 << int(min(max(22 - math.log2(mechanism.report_bytes), 6), 15))
+
+
+def chunk_users(mechanism: Mechanism) -> int:
+    """Return the number of users who are processed at a time."""
+    block = block_users(mechanism)
+    return block * max(1, min(_CHUNK_BYTES // mechanism.report_bytes // block, 8))

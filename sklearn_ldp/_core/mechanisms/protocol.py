@@ -1,0 +1,465 @@
+"""Protocols: all that a client and a server must agree on so that reports can be added up."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..domains import Domain, codes_on_client
+from ..support.privacy import warn_once
+from ..support.random import RandomState
+from ..support.state import Uncached
+from ..support.typing import Values
+from .coins import CoinStreams
+from .counts import Counts
+from .mechanism import Mechanism, expect, privatize
+
+# Beyond, a collection would need gigabytes for its counts, or many minutes for each estimate.
+_MAX_CELLS, _MAX_OPERATIONS = 1 << 27, 10**10
+_ERROR_RATE = 1e-9  # of the test of plain reports: a collection may have a million batches
+_MOST_FAKE = 0.15  # of the users, whose reports do not make servers refuse those of all others
+# These follow from the other entries, so they are mentioned only if nothing else differs.
+_CONSEQUENCES = ("report", "p", "q")
+_NOTHING = object()  # what stands for an entry that a configuration does not have
+# What a client of the open domain does not know: the list, and what follows from one.
+_OF_LISTS = ("n_categories", "domain_sha256", "p", "q")
+
+
+class Reports(np.ndarray):
+    """Reports that know which protocol they are of, as `privatize` returns them.
+
+    They are an array like any other. Rows, slices, copies and pickles know the protocol as well,
+    and so does what ``np.concatenate`` makes of reports; of several protocols it is refused by
+    whoever reads it. Results of arithmetic, arrays of another type, lists, and what ``np.asarray``
+    returns are plain arrays again. So are arrays that were stored as numbers alone, as by
+    ``np.save``, or in a data frame. Whoever reads reports (`fit` and `aggregate` with reports,
+    files, tests) refuses those of another protocol. What they say of themselves is no proof, so
+    the reports themselves are checked all the same.
+
+    Parameters
+    ----------
+    shape, dtype, buffer, offset, strides, order : object
+        Those of :class:`numpy.ndarray`. `privatize` makes reports; nobody else needs to.
+
+    Attributes
+    ----------
+    configuration : dict or None
+        The protocol as plain numbers and strings, as files carry it; None if it is not known.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR
+    >>> reports = GRR(1.0, categories=64, random_state=0).privatize([3, 1, 4])
+    >>> reports[:2].configuration["epsilon"]
+    1.0
+    >>> type(reports + 1)
+    <class 'numpy.ndarray'>
+    """
+
+    # A Protocol or its configuration, which all rows share; None where nothing is known. A pickle
+    # has the configuration, as the header of a file does: a protocol has the list of categories.
+    _source: Any = None
+
+    @property
+    def configuration(self) -> dict[str, Any] | None:
+        """The protocol as plain numbers and strings, as files carry it; None if it is not known."""
+        return getattr(self._source, "configuration", self._source)
+
+    def __array_finalize__(self, obj: Any) -> None:
+        if isinstance(obj, Reports) and obj.dtype == self.dtype:
+            self._source = obj._source
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return np.asarray(array)[()]
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        result = super().__array_function__(func, types, args, kwargs)
+        if func is np.concatenate:
+            source = _common({id(one): one for one in map(_source_of, args[0])}.values())
+            return result if source is None else reports_of(result, source)
+        return result
+
+    def __reduce__(self) -> Any:
+        configuration = None
+        with suppress(TypeError):  # categories without a form that is the same everywhere
+            configuration = self.configuration
+        return reports_of, (np.asarray(self), configuration)
+
+
+def reports_of(array: np.ndarray, source: Any) -> Reports:
+    """Return an array as reports of a protocol, given by itself or by its configuration."""
+    reports = array.view(Reports)
+    reports._source = source
+    return reports
+
+
+def _source_of(reports: Any) -> Any:
+    """Return the protocol that reports say they are of, or its configuration; or None."""
+    return reports._source if isinstance(reports, Reports) else None
+
+
+def _common(sources: Iterable[Any]) -> Any:
+    """The source of reports of several; None if one is not known."""
+    first, *others = sources
+    if first is None or None in others:
+        return None
+    with suppress(TypeError):  # categories without a form that is the same everywhere
+        # Of two it may be the other that takes reports of both: it has a round, or a list.
+        wider = next((other for other in others if _differs(first, other)), first)
+        if not any(_differs(wider, other) for other in (first, *others)):
+            return wider
+        ours, theirs = (getattr(one, "configuration", one) for one in (first, wider))
+        pairs = {name: (ours.get(name), theirs.get(name)) for name in {**ours, **theirs}}
+        return {name: a if a == b else f"{a} and {b}" for name, (a, b) in pairs.items()}
+    return None
+
+
+def _differs(source: Any, other: Any) -> bool:
+    """Whether reports of another source are not of the protocol of this one."""
+    if isinstance(source, Protocol):
+        return bool(source.difference(other, in_any_round=not _round_of(other)))
+    return bool(source != getattr(other, "configuration", other))
+
+
+def _round_of(source: Any) -> Any:
+    """The round of a protocol or of a configuration, which may be anybody's."""
+    of_dict = source.get("collection_round") if isinstance(source, dict) else None
+    return getattr(source, "collection_round", of_dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Protocol(Uncached):
+    """A mechanism, the domain of its codes, and the round of the collection.
+
+    An oracle makes a protocol from its parameters (:meth:`BaseOracle.protocol`). Every function
+    that reads or adds up reports takes a protocol in place of an oracle, so that reports of a
+    mechanism that belongs to no oracle can be collected, too.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        How a client randomises a code, and how a server adds up reports.
+    domain : Domain
+        The answers that the codes stand for.
+    epsilon : float
+        Privacy budget of one report.
+    name : str
+        Name of the mechanism; for an oracle, the name of its class.
+    collection_round : str, default=""
+        Name of the collection: reports of one round are not added to another.
+    n_shards : int, default=1
+        Number of shards that the reports are dealt out to and that are kept apart, if they fit in
+        memory.
+    n_jobs : int, default=None
+        Number of threads that add up reports; it does not change the result.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR
+    >>> protocol = GRR(1.0, categories=["yes", "no"]).protocol()
+    >>> protocol.difference(GRR(2.0, categories=["yes", "no"]).protocol())
+    'epsilon 2.0 instead of 1.0'
+    """
+
+    mechanism: Mechanism
+    domain: Domain
+    epsilon: float
+    name: str
+    collection_round: str = ""
+    n_shards: int = 1
+    n_jobs: int | None = None
+
+    def protocol(self, collection_round: str = "") -> Protocol:
+        """Return this protocol for a round, like the method of this name of an oracle.
+
+        Parameters
+        ----------
+        collection_round : str, default=""
+            Name of the collection; the empty name keeps the present round.
+
+        Returns
+        -------
+        Protocol
+            The same but for the round.
+
+        Raises
+        ------
+        ValueError
+            If this protocol is of another round already.
+        """
+        if collection_round and self.collection_round not in ("", collection_round):
+            raise ValueError(
+                f"This protocol is of the round {self.collection_round!r}, not of "
+                f"{collection_round!r}: reports of two rounds do not add up."
+            )
+        return replace(self, collection_round=collection_round or self.collection_round)
+
+    @cached_property
+    def configuration(self) -> dict[str, Any]:
+        """The protocol as plain numbers and strings, as files and checkpoints carry it."""
+        return {**self._key, "domain_sha256": self.domain.digest}
+
+    @cached_property
+    def _key(self) -> dict[str, Any]:
+        """The configuration but for the digest, which not all categories have."""
+        mechanism = self.mechanism
+        fields = mechanism.older_fields or mechanism.report_fields
+        return {
+            "oracle": self.name,
+            "epsilon": float(self.epsilon),
+            "n_categories": self.domain.size,
+            "domain_sha256": "",
+            **{name: _plain(value) for name, value in mechanism.configuration.items()},
+            # If two releases numbered their hash functions differently, this entry would differ.
+            "report": ", ".join(f"{f.name} < {f.n_values}" for f in fields),
+            **{x: str(getattr(mechanism, x)) for x in ("p", "q") if hasattr(mechanism, x)},
+            "collection_round": self.collection_round,
+        }
+
+    def difference(self, other: Protocol | dict[str, Any], *, in_any_round: bool = False) -> str:
+        """Say how another protocol differs; empty if the reports of both can be added up.
+
+        The categories themselves are compared, not their digests, so they may be of any type. A
+        configuration has digests only. Reports over an open domain can be added up for any list.
+
+        Parameters
+        ----------
+        other : Protocol or dict
+            The protocol to compare with, or its configuration.
+        in_any_round : bool, default=False
+            Whether the rounds need not be the same if one of them has no name.
+
+        Returns
+        -------
+        str
+            For example ``epsilon 2.0 instead of 1.0``.
+        """
+        listed = other if isinstance(other, Protocol) and not other.domain.is_open else None
+        theirs: Any = listed._key if listed else getattr(other, "configuration", other)
+        ours = self._key if listed else self.configuration
+        if theirs.get("domain_sha256") == "open" and ours.get("hash_family") == "mixing":
+            theirs = {**theirs, **{name: ours[name] for name in _OF_LISTS if name in ours}}
+        if in_any_round and not (self.collection_round and theirs.get("collection_round")):
+            theirs = {**theirs, "collection_round": self.collection_round}
+        what = configuration_difference(theirs, ours)
+        if not what and listed and self.domain != listed.domain:
+            return "the categories, or their order, differ"
+        return what
+
+    # -- using it -----------------------------------------------------------------------------
+    def privatize(
+        self, X: Values, random_state: RandomState = None, parts: ArrayLike | None = None
+    ) -> Reports:
+        """Randomise users' values into reports, as each client does.
+
+        Privacy: each call spends epsilon of every user in `X`. Only ``random_state=None`` protects
+        anybody.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_columns)
+            One value per user.
+        random_state : int, RandomState, Generator or None, default=None
+            None is the secure source; anything else is for simulations.
+        parts : array-like of int of shape (n,), default=None
+            The public part of each report, as
+            :func:`~sklearn_ldp.robustness.assigned_parts` returns them. None lets clients draw.
+
+        Returns
+        -------
+        Reports whose first axis is the users
+            The reports: an ndarray that knows this protocol.
+
+        Raises
+        ------
+        ValueError
+            If a value is not a category, or a part is none of the mechanism's. The error says
+            where the value is, and does not show it.
+        TypeError
+            If parts are given to a mechanism that has none.
+        MemoryError
+            If the reports do not fit in memory.
+        """
+        self.refuse_size()
+        codes = codes_on_client(self.domain, X, self.name)
+        checked = None if parts is None else self._checked_parts(parts, len(codes))
+        try:
+            streams = CoinStreams(random_state)
+            return reports_of(privatize(self.mechanism, codes, 0, streams, parts=checked), self)
+        except MemoryError:
+            raise MemoryError(
+                f"the {len(codes):,} reports of {self.name} over {self.domain.size:,} categories "
+                "do not fit in memory at once: randomise the users in batches, or use OLH, whose "
+                "report is a few bytes whatever the categories are."
+            ) from None
+
+    def _checked_parts(self, parts: ArrayLike, n: int) -> np.ndarray:
+        part = self.mechanism.public_part
+        if part is None or part.privatize is None:
+            raise TypeError(
+                f"{self.name} takes no parts=: its users draw no part of their report without "
+                "looking at their value. Use OLH or BLH."
+            )
+        array = np.asarray(parts)
+        if (
+            array.dtype.kind not in "iu"
+            or array.shape != (n,)
+            or (n and not 0 <= array.min() <= array.max() < part.n_values)
+        ):
+            raise ValueError(
+                f"{self.name} expects parts= to be one integer per user, in "
+                f"[0, {part.n_values - 1}], got an array of dtype {array.dtype} and shape "
+                f"{array.shape} for {n} users: pass what assigned_parts returns for this oracle."
+            )
+        return array.astype(np.int64)
+
+    def check(
+        self, reports: ArrayLike, *, tests_totals: bool = False, in_any_round: bool = True
+    ) -> np.ndarray:
+        """Return reports in canonical form.
+
+        Parameters
+        ----------
+        reports : array-like whose first axis is the users
+            The reports, as integers. If they know their protocol, it must be this one; that of an
+            oracle, which knows no rounds, may be of any round.
+        tests_totals : bool, default=False
+            Whether reports that do not know their protocol are also tested: whether honest reports
+            of this one would support so many categories, or so few, with a probability below 1e-9.
+            They are refused if no 15 % of fake reports explain the difference; otherwise a
+            UserWarning tells of it once.
+        in_any_round : bool, default=True
+            Whether a protocol whose round has no name takes reports of any round, as oracles do.
+
+        Returns
+        -------
+        ndarray whose first axis is the users
+            Plain reports as `privatize` returns them.
+
+        Raises
+        ------
+        ValueError
+            If a report cannot come from this protocol's clients.
+        """
+        source = _source_of(reports)
+        try:
+            is_any = in_any_round or not _round_of(source)
+            what = source is not None and self.difference(source, in_any_round=is_any)
+            if what:
+                raise ValueError(f"they are of another collection: {what}")
+            checked = self.mechanism.as_reports(reports)
+            if tests_totals and source is None:
+                what, share = self.mechanism.unlikely_total(checked, _ERROR_RATE)
+                expect(share < _MOST_FAKE, what, checked)
+                if what:
+                    text = f"{self.name} expects {what}: clients use another epsilon or are wrong, "
+                    text += f"or about {share:.1%} of the reports, or more, are fake."
+                    warn_once(text, UserWarning, f"totals of {self.name}")
+        except ValueError as error:
+            raise ValueError(
+                f"{self.name} cannot have made these reports: {error}. The batch is refused "
+                f"as a whole; pass what {self.name}.privatize returns for the same epsilon and "
+                "categories."
+            ) from None
+        return checked
+
+    @cached_property
+    def empty(self) -> Counts:
+        """The counts of no reports; with a single shard if more would not fit in memory."""
+        self.refuse_size()
+        shards = Counts.most(self.mechanism, self.n_shards)
+        return Counts.empty(self.mechanism, self.n_shards if shards == self.n_shards else 1)
+
+    def refuse_size(self) -> None:
+        """Raise ValueError if the reports of any number of users are too costly to decode.
+
+        Raises
+        ------
+        ValueError
+            If the domain is too large for this mechanism at this epsilon.
+        """
+        if self._excess:
+            raise ValueError(self._excess)
+
+    @cached_property
+    def _excess(self) -> str:
+        if self.domain.is_open:
+            return ""
+        cells, operations = self.mechanism.tally_size, self.mechanism.decode_operations(0)
+        if cells <= _MAX_CELLS and operations <= _MAX_OPERATIONS:
+            return ""
+        return (
+            f"{self.name} cannot collect {self.domain.size:,} categories at "
+            f"epsilon={self.epsilon:g}: for any number of users n its reports are added up in "
+            f"{cells:.1e} counts and decoded in about {float(operations):.0e} operations, and "
+            f"the limits are {_MAX_CELLS:.1e} and {float(_MAX_OPERATIONS):.0e}. Use "
+            "HadamardResponse, linear in the categories, or fewer categories or tables."
+        )
+
+
+class OracleOrProtocol(typing.Protocol):
+    """Whatever makes reports: an oracle, a survey, or the protocol itself."""
+
+    def protocol(self, collection_round: str = "") -> Protocol:
+        """Return what a client and a server of a collection must agree on."""
+        ...
+
+
+def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protocol:
+    """Return the protocol of an oracle that holds no reports, or a protocol for the given round."""
+    if not hasattr(source, "protocol") or isinstance(source, type):
+        raise TypeError(
+            f"A collection needs a frequency oracle or a Protocol, got {type(source).__name__}."
+        )
+    if not isinstance(collection_round, str):
+        raise TypeError(f"collection_round must be a string, got {collection_round!r}.")
+    n_held = getattr(source, "n_samples_seen_", 0)
+    if n_held:
+        raise ValueError(
+            f"This {type(source).__name__} already holds {n_held} reports that no "
+            "ledger of batches lists: start from an unfitted one (sklearn.base.clone) with "
+            "declared categories."
+        )
+    protocol = source.protocol(collection_round)
+    protocol.domain.closed()
+    return protocol
+
+
+def configuration_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> str:
+    """Say how two configurations differ."""
+    # An entry that is None is one, as in a file of JSON.
+    keys = [k for k in {**ours, **theirs} if ours.get(k, _NOTHING) != theirs.get(k, _NOTHING)]
+    # The mechanism of a column follows from the others.
+    parts = [key for key in keys if key.startswith("part_")]
+    telling = [key for key in keys if key not in (*_CONSEQUENCES, *parts)]
+    if "n_categories" in telling:  # then so do the digests
+        telling = [key for key in telling if key != "domain_sha256"]
+    if parts and not telling:
+        return f"another mechanism, or another share of users or budget, of {', '.join(parts)}"
+    telling = telling or keys
+    if telling == ["channel_sha256"]:
+        return (
+            "channel_sha256: another channel of the same question, so clients and servers that "
+            "compute one need the same versions of NumPy and SciPy"
+        )
+    return ", ".join(
+        f"{key if key in ours else _shown(key)} {_shown(theirs.get(key, _NOTHING))} instead of "
+        f"{_shown(ours.get(key, _NOTHING))}"
+        for key in telling
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _shown(value: Any) -> str:
+    text = "nothing" if value is _NOTHING else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,749 @@
+"""Surveys as mechanisms: each user is asked one or several of many questions, drawn in public."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..noise import Noise
+from ..support.state import Uncached
+from .coins import TWO_64, Coins
+from .laws import mixture_entropy
+from .mechanism import (
+    Mechanism,
+    PublicPart,
+    ReportField,
+    are_below,
+    bits_for,
+    expect,
+    rows_by_group,
+)
+
+_WRITTEN_BYTES = 256  # of a written report, as far as the number of users in a block is concerned
+# Longer reports are one column of lists in files: the header and the footer list all columns.
+_MANY_INTEGERS = 64
+_TESTED_REPORTS = 1 << 22  # reports times questions by which plain reports are tested
+_MAX_LISTED = 1 << 14  # characters of the questions that a header lists; a quarter of a header
+
+
+# -- what a question looks at ---------------------------------------------------------------------
+@dataclass(frozen=True)
+class View:
+    """What a question looks at, if not at one column: a code that is made of a record's codes.
+
+    It is the sum of the codes of some columns, each times a stride, modulo the number of values.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        Positions of the columns.
+    strides : tuple of int
+        The factor of each of them.
+    n_values : int
+        Number of values of the code.
+    """
+
+    columns: tuple[int, ...]
+    strides: tuple[int, ...]
+    n_values: int
+
+    @property
+    def is_parity(self) -> bool:
+        """Whether it is the parity of several columns."""
+        return self.n_values == 2 and len(self.columns) > 1
+
+    @classmethod
+    def joint(cls, columns: Sequence[int], sizes: Sequence[int]) -> View:
+        """Return the view of the joint category of several columns, in C order.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Positions of the columns.
+        sizes : sequence of int
+            Number of categories of each of them.
+
+        Returns
+        -------
+        View
+            The view.
+        """
+        strides = tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
+        return cls(tuple(columns), strides, math.prod(sizes))
+
+    @classmethod
+    def parity(cls, columns: Sequence[int]) -> View:
+        """Return the view of the parity of the codes of several binary columns.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Positions of the columns.
+
+        Returns
+        -------
+        View
+            The view.
+        """
+        return cls(tuple(columns), (1,) * len(columns), 2)
+
+
+class Views:
+    """Several views, which are looked at together.
+
+    Parameters
+    ----------
+    views : sequence of View
+        The views.
+    """
+
+    def __init__(self, views: Sequence[View]) -> None:
+        width = max(len(view.columns) for view in views)
+        # Shorter ones are filled up with a column that does not count.
+        self._columns = np.zeros((len(views), width), dtype=np.intp)
+        self._strides = np.zeros((len(views), width), dtype=np.int64)
+        for i, view in enumerate(views):
+            self._columns[i, : len(view.columns)] = view.columns
+            self._strides[i, : len(view.columns)] = view.strides
+        self._n_values = np.array([view.n_values for view in views], dtype=np.int64)
+
+    def codes(self, records: np.ndarray, views: np.ndarray) -> np.ndarray:
+        """Return the code of each record in a view of its own."""
+        # Shapes: records (n, n_columns), views (n,) -> (n,), int64. `views` are their numbers.
+        codes = np.zeros(len(records), dtype=np.int64)
+        rows = np.arange(len(records))
+        for columns, strides in zip(self._columns.T, self._strides.T, strict=True):
+            codes += records[rows, columns[views]] * strides[views]
+        return codes % self._n_values[views]
+
+
+# -- how questions are drawn ----------------------------------------------------------------------
+def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
+    """Return integers with the sum 2**64, or a multiple, in proportion to probabilities."""
+    # They are multiples of 2**28, from 1 to 2**64: rounded by up to 2**-36, so that machines whose
+    # floats differ in the last digits agree on them. Their sum is `n_drawn` times 2**64. A question
+    # whose share would exceed 2**64 has that, and the others share the rest in proportion.
+    exact = [Fraction(float(p)) for p in np.asarray(probabilities, dtype=float)]
+    certain: set[int] = set()
+    while True:
+        free = [i for i in range(len(exact)) if i not in certain]
+        rest, total = n_drawn - len(certain), sum(exact[i] for i in free)
+        above = [i for i in free if exact[i] * rest >= total] if rest else []
+        if not above or not free:
+            break
+        certain.update(above)
+    shares = [TWO_64] * len(exact)
+    for i in free:
+        shares[i] = max(round(exact[i] * rest / total * 2**36), 1) << 28
+    if free:
+        largest = max(free, key=lambda i: shares[i])
+        shares[largest] += n_drawn * TWO_64 - sum(shares)
+    return shares
+
+
+def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Return the samples of a systematic design, and where they end."""
+    # The questions lie one after the other on a line, each as long as its share. Points at the
+    # distances u, u + 2**64, u + 2 * 2**64, .. mark those that are drawn, where u is uniform below
+    # 2**64. So a question is drawn with the probability of its share, and not twice, as no share is
+    # longer than the distance of two points. All samples have one size, and there are at most as
+    # many as questions. A sample ends at the first u that no longer leads to it; the last one at
+    # 2**64.
+    # W. G. Madow, "On the theory of systematic sampling, II", Annals of Mathematical Statistics
+    # 20(3), 1949, doi:10.1214/aoms/1177729988.
+    ends = list(accumulate(shares))
+    n_drawn = ends[-1] // TWO_64
+    starts = sorted({end % TWO_64 for end in ends})
+    marks = [[start + k * TWO_64 for k in range(n_drawn)] for start in starts]
+    samples = [tuple(bisect_right(ends, mark) for mark in of_one) for of_one in marks]
+    return samples, [*starts[1:], TWO_64]
+
+
+# -- which questions a user is asked, and where the answers stand ----------------------------------
+class Samples(Uncached):
+    """The samples of questions, one of which each user is asked: drawn in public."""
+
+    def __init__(self, shares: Sequence[int]) -> None:
+        self.shares = tuple(shares)  # probability of each question over 2**64
+        self.n_drawn = sum(shares) // TWO_64
+
+    @cached_property
+    def _design(self) -> tuple[list[tuple[int, ...]], list[int]]:
+        return systematic_samples(self.shares)
+
+    @property
+    def listed(self) -> list[tuple[int, ...]]:
+        """The questions of each sample."""
+        return self._design[0]
+
+    @property
+    def ends(self) -> list[int]:
+        """Where each sample ends among the numbers below 2**64, see `systematic_samples`."""
+        return self._design[1]
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """The probability of each sample, of shape (n_samples,)."""
+        return np.array([(b - a) / TWO_64 for a, b in pairwise([0, *self.ends])])
+
+    @cached_property
+    def questions(self) -> np.ndarray:
+        """The question at each place of each sample: shape (n_samples, n_drawn)."""
+        return np.array(self.listed, dtype=np.intp)
+
+    @property
+    def number(self) -> tuple[ReportField, ...]:
+        """The first integer of a report, the number of its sample, if there are several."""
+        if self.n_drawn == 1:
+            return (ReportField("part", len(self.listed)),)
+        return (ReportField("sample", len(self.listed)),) if len(self.listed) > 1 else ()
+
+    def draw(self, n: int, coins: Coins) -> np.ndarray:
+        """Draw the samples of n users."""
+        return coins.choice(self.ends, n) if self.number else np.zeros(n, dtype=np.int64)
+
+    def asked(self, reports: np.ndarray) -> np.ndarray:
+        """Return the questions that reports are on, of shape (n, n_drawn)."""
+        if not self.number:
+            return np.broadcast_to(self.questions, (len(reports), self.n_drawn))
+        return self.questions[reports[:, 0].astype(np.intp)]
+
+
+class Layout(Uncached):
+    """Where a report holds the number of its sample, and the report on each question in it."""
+
+    def __init__(self, samples: Samples, mechanisms: Sequence[Mechanism]) -> None:
+        fields = [one.report_fields for one in mechanisms]
+        if not all(fields):
+            raise ValueError("The mechanisms of a survey must say what their reports hold.")
+        self._samples = samples
+        # The number of values of each integer in the reports on each question.
+        self._sizes = [[f.n_values for f in one for _ in range(f.width or 1)] for one in fields]
+        self._are_numbers = [len(one) == 1 and one[0].width is None for one in fields]
+
+    @property
+    def longest(self) -> int:
+        """The most integers of a report on one question."""
+        return max(map(len, self._sizes))
+
+    @cached_property
+    def _blocks(self) -> list[list[int]]:
+        """The number of values of each integer at each place of a sample."""
+        blocks = []
+        for questions in self._samples.questions.T:
+            sizes = [self._sizes[j] for j in np.unique(questions).tolist()]
+            width = max(map(len, sizes))
+            blocks.append([max(one[i] for one in sizes if i < len(one)) for i in range(width)])
+        return blocks
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where the report at each place of a sample starts, and where the last one ends."""
+        return list(accumulate(map(len, self._blocks), initial=len(self._samples.number)))
+
+    @property
+    def width(self) -> int:
+        """The number of integers of a report."""
+        return self._starts[-1]
+
+    @property
+    def report_fields(self) -> tuple[ReportField, ...]:
+        """The integers of a report."""
+        sizes = [size for block in self._blocks for size in block]
+        if len(sizes) > _MANY_INTEGERS:
+            return (*self._samples.number, ReportField("reports", max(sizes), len(sizes)))
+        name = "report_{i}" if self._samples.n_drawn == 1 else "report_{k}_{i}"
+        of_places = (
+            ReportField(name.format(k=k, i=i), size)
+            for k, block in enumerate(self._blocks)
+            for i, size in enumerate(block)
+        )
+        return (*self._samples.number, *of_places)
+
+    def expect(self, reports: np.ndarray) -> None:
+        """Raise ValueError unless reports have the numbers of samples, and the right width."""
+        is_fine, what = reports.ndim == 2 and reports.shape[1] == self.width, ""
+        for number in self._samples.number:
+            is_fine = is_fine and are_below(reports[:, 0], number.n_values)
+            what = f", the first of them a {number.name} in [0, {number.n_values - 1}]"
+        expect(is_fine, f"an array of shape (n, {self.width}) of integers{what}", reports)
+
+    def write(
+        self, reports: np.ndarray, rows: np.ndarray, own: np.ndarray, places: np.ndarray
+    ) -> None:
+        """Write reports on a question, of shape (n_rows, any), to their places in rows."""
+        for k, here in rows_by_group(places):
+            start = self._starts[k]
+            reports[rows[here], start : start + own.shape[1]] = own[here]
+
+    def own(self, reports: np.ndarray, rows: np.ndarray, j: int, k: int) -> np.ndarray:
+        """Return the reports on a question at a place, in the form of its mechanism."""
+        start = self._starts[k]
+        return self._in_form(reports[rows, start : start + len(self._sizes[j])], j)
+
+    def rest(self, reports: np.ndarray, rows: np.ndarray, j: int, k: int) -> np.ndarray:
+        """Return what follows these reports at their place, which must be zeros."""
+        start, stop = self._starts[k : k + 2]
+        return reports[rows, start + len(self._sizes[j]) : stop]
+
+    def on(self, reports: np.ndarray, j: int) -> np.ndarray:
+        """Return all reports on a question, in the form of its mechanism."""
+        rows, places = np.nonzero(self._samples.asked(reports) == j)
+        start = np.array(self._starts)[places][:, None] + np.arange(len(self._sizes[j]))
+        return self._in_form(reports[rows[:, None], start], j)
+
+    def _in_form(self, own: np.ndarray, j: int) -> np.ndarray:
+        return own[:, 0] if self._are_numbers[j] else own
+
+
+class Several(Mechanism):
+    """Draw one or several of the questions by public probabilities, and report on each of them.
+
+    A code is a row with one code for each column. A report is the number of the sample of questions
+    that was drawn (left out if several are drawn, and there is only one sample), and then the
+    reports on the questions in it, in their order, each filled up with zeros.
+
+    The sample does not depend on the values. Given it, the reports on its questions are
+    independent, so the probability of a report is a product, and the epsilons of the questions in a
+    sample add up. If one is drawn, the whole has the largest epsilon of all questions; if s are
+    drawn, those at epsilon / s each spend epsilon, for whole records.
+
+    Parameters
+    ----------
+    mechanisms : sequence of Mechanism
+        What reports on each question.
+    shares : sequence of int
+        Probability that each question is drawn, over 2**64, from 1 to 2**64. Their sum is 2**64
+        times the number of questions that are drawn. See :meth:`drawn` for probabilities.
+    views : sequence of View, default=None
+        What each question looks at; None lets each look at a column of its own.
+    """
+
+    def __init__(
+        self,
+        mechanisms: Sequence[Mechanism],
+        shares: Sequence[int],
+        views: Sequence[View] | None = None,
+    ) -> None:
+        are_shares = shares and all(1 <= share <= TWO_64 for share in shares)
+        if len(mechanisms) != len(shares) or not are_shares or sum(shares) % TWO_64:
+            raise ValueError(
+                f"A survey of {len(mechanisms)} questions needs as many shares, integers from 1 to "
+                f"2**64 whose sum is a multiple of 2**64, got {list(shares)}."
+            )
+        if any(getattr(one, "shares_overlap", False) for one in mechanisms):
+            raise TypeError("A question of a survey has one answer: collect sets of items apart.")
+        self.mechanisms = tuple(mechanisms)
+        self.shares = tuple(shares)
+        self.views = None if views is None else tuple(views)
+        self._samples = Samples(shares)
+        self._layout = Layout(self._samples, mechanisms)
+        if self.n_drawn == 1:
+            # The questions are worked on one after the other, each for its share of the users.
+            # Written reports hardly count, as each question takes a while for each block, however
+            # few of its users are its own; what counts is the one with the most users times bytes.
+            examples, kinds = self._kinds
+            shares_of = zip(np.bincount(kinds, self.probabilities), examples, strict=True)
+            working = max(share * mechanisms[j].report_bytes for share, j in shares_of)
+            written = min(8 * (1 + self._layout.longest), _WRITTEN_BYTES)
+            self.report_bytes = written + math.ceil(working)
+        else:
+            n_integers = 1 + self._layout.width - len(self._samples.number)
+            own_bytes = max(one.report_bytes for one in mechanisms)
+            self.report_bytes = 16 * n_integers + own_bytes
+
+    @classmethod
+    def drawn(
+        cls,
+        mechanisms: Sequence[Mechanism],
+        probabilities: ArrayLike,
+        n_drawn: int = 1,
+        views: Sequence[View] | None = None,
+    ) -> Several:
+        """Return the survey whose questions are drawn in proportion to given numbers.
+
+        Parameters
+        ----------
+        mechanisms : sequence of Mechanism
+            What reports on each question.
+        probabilities : array-like of shape (n_questions,)
+            Positive finite numbers, of any sum. No question is drawn with a probability above 1.
+        n_drawn : int, default=1
+            Number of questions that each user is asked.
+        views : sequence of View, default=None
+            What each question looks at; None lets each look at a column of its own.
+
+        Returns
+        -------
+        Several
+            The survey.
+        """
+        return cls(mechanisms, shares_over_2_64(probabilities, n_drawn), views)
+
+    # -- what two parties must agree on -------------------------------------------------------
+    @property
+    def probabilities(self) -> np.ndarray:
+        """The probability that each question is drawn, of shape (n_questions,)."""
+        return np.array([share / TWO_64 for share in self.shares])
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        configurations = [
+            json.dumps(
+                {
+                    "share": share,
+                    **one.configuration,
+                    "report": [list(field) for field in one.report_fields],
+                    "p": str(getattr(one, "p", None)),
+                    "q": str(getattr(one, "q", None)),
+                },
+                default=str,
+            )
+            for one, share in zip(self.mechanisms, self.shares, strict=True)
+        ]
+        n_drawn = {} if self.n_drawn == 1 else {"n_sampled": self.n_drawn}
+        if self.views is None and sum(map(len, configurations)) <= _MAX_LISTED:
+            return {**{f"part_{j}": one for j, one in enumerate(configurations)}, **n_drawn}
+        # There may be thousands of questions: too many to write into each file.
+        whole = "\n".join([*configurations, *map(repr, self.views or ())])
+        digest = hashlib.sha256(whole.encode()).hexdigest()
+        return {"n_parts": len(self.mechanisms), "parts": digest, **n_drawn}
+
+    def _identity(self):
+        return *super()._identity(), self.mechanisms, self.views
+
+    @property
+    def n_drawn(self) -> int:
+        """Number of questions that each user reports on."""
+        return self._samples.n_drawn
+
+    @property
+    def samples(self) -> list[tuple[int, ...]]:
+        """The samples of questions that can be drawn."""
+        return self._samples.listed
+
+    @property
+    def sample_probabilities(self) -> np.ndarray:
+        """The probability of each sample, of shape (n_samples,)."""
+        return self._samples.probabilities
+
+    @property
+    def report_fields(self) -> tuple[ReportField, ...]:
+        return self._layout.report_fields
+
+    @property
+    def is_informative(self) -> bool:
+        return all(one.is_informative for one in self.mechanisms)
+
+    @property
+    def report_bits(self) -> int:
+        own = np.array([one.report_bits for one in self.mechanisms])
+        return bits_for(len(self.samples)) + int(own[self._samples.questions].sum(axis=1).max())
+
+    def report_entropy(self, order: int = 1) -> float:
+        own = np.array([one.report_entropy(order) for one in self.mechanisms])
+        of_samples = own[self._samples.questions].sum(axis=1)
+        return mixture_entropy(np.log2(self.sample_probabilities), of_samples, order)
+
+    @property
+    def public_part(self) -> PublicPart | None:
+        if not self._samples.number:
+            return None
+        ends = self._samples.ends
+        unit = math.gcd(*ends)  # a power of two, as it divides the last of them
+        places = np.array([end // unit for end in ends[:-1]], dtype=np.uint64)
+        return PublicPart(
+            lambda reports: reports[:, 0],
+            len(ends),
+            self.sample_probabilities,
+            n_draws=TWO_64 // unit,
+            of_draws=lambda draws: np.searchsorted(places, draws.astype(np.uint64), side="right"),
+            privatize=self._report_on if TWO_64 // unit < 1 << 63 else None,
+        )
+
+    def for_enumeration(self) -> Several:
+        """Return the same survey with mechanisms that have few enough outcomes to list them all.
+
+        Returns
+        -------
+        Several
+            Questions whose mechanisms are small already keep them.
+        """
+        small = [one.for_enumeration() for one in self.mechanisms]
+        return Several(small, self.shares, self.views)
+
+    # -- what to expect -----------------------------------------------------------------------
+    def draw_sizes(self, n_samples: int, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw how many users are asked each question, without users.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of users.
+        n_repeats : int
+            Number of collections.
+        rng : Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n_repeats, n_questions)
+            The numbers.
+        """
+        drawn = rng.multinomial(n_samples, self.sample_probabilities, size=n_repeats)
+        sizes = np.zeros((n_repeats, len(self.mechanisms)), dtype=drawn.dtype)
+        for questions in self._samples.questions.T:
+            np.add.at(sizes.T, questions, drawn.T)
+        return sizes
+
+    def noise_of(self, j: int, n_samples: float) -> Noise:
+        """Return the noise to expect of the answers to a question, about all users.
+
+        Parameters
+        ----------
+        j : int
+            Number of the question.
+        n_samples : float
+            Number of users, of whom the expected number is asked this question.
+
+        Returns
+        -------
+        Noise
+            With the sampling of those who are asked.
+        """
+        channel: Any = self.mechanisms[j]
+        return channel.noise(n_samples * float(self.probabilities[j])).of_sample(n_samples)
+
+    @cached_property
+    def _kinds(self) -> tuple[list[int], np.ndarray]:
+        """A question of each kind of mechanism, and the kind of each question."""
+        numbers: dict[Mechanism, int] = {}
+        kinds = np.array([numbers.setdefault(one, len(numbers)) for one in self.mechanisms])
+        return [int(np.argmax(kinds == kind)) for kind in range(len(numbers))], kinds
+
+    # -- on the client ------------------------------------------------------------------------
+    def draw_samples(self, n: int, coins: Coins) -> np.ndarray:
+        """Draw the samples of questions that users report on.
+
+        Parameters
+        ----------
+        n : int
+            Number of users.
+        coins : Coins
+            Source of the coins.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Their numbers: those of the questions, where one is drawn.
+        """
+        return self._samples.draw(n, coins)
+
+    def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
+        return self._report_on(codes, self.draw_samples(len(codes), coins), coins)
+
+    def _report_on(self, codes: np.ndarray, drawn: np.ndarray, coins: Coins) -> np.ndarray:
+        """Report on the sample of questions of each record, which keeps epsilon for every one."""
+        reports = np.zeros((len(codes), self._layout.width), dtype=np.int64)
+        if self._samples.number:
+            reports[:, 0] = drawn
+        for j, rows, questions, places in self._turns(drawn):
+            looked_at = self.looked_at(codes[rows], questions)
+            own = self.mechanisms[j].privatize(looked_at, coins).reshape(rows.size, -1)
+            self._layout.write(reports, rows, own, places)
+        return reports
+
+    def _turns(self, drawn: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield what is randomised at once: a question as an example, rows, questions, places.
+
+        A seed's reports depend on this order. A user who is asked one question takes their turn
+        with all others whose questions have the same mechanism, so that thousands of tables are not
+        thousands of turns.
+        """
+        if self.n_drawn == 1:
+            for j, rows in self._by_kind(questions := self._samples.questions[drawn, 0]):
+                yield j, rows, questions[rows], np.zeros(rows.size, dtype=np.intp)
+            return
+        for j in range(len(self.mechanisms)):
+            is_here = self._samples.questions == j
+            places = np.where(is_here.any(axis=1), is_here.argmax(axis=1), -1)[drawn]
+            rows = np.flatnonzero(places >= 0)
+            if rows.size:
+                yield j, rows, np.full(rows.size, j), places[rows]
+
+    def _by_kind(self, questions: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield a question of each kind of mechanism that occurs, with the rows of its kind."""
+        examples, kinds = self._kinds
+        of_rows = kinds[questions]
+        for kind, example in enumerate(examples):
+            rows = np.flatnonzero(of_rows == kind)
+            if rows.size:
+                yield example, rows
+
+    def looked_at(self, codes: np.ndarray, questions: np.ndarray) -> np.ndarray:
+        """Return the code that each user's question is about, from their codes.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, any) or (n_samples,)
+            As `privatize` takes them.
+        questions : ndarray of int of shape (n_samples,)
+            The question of each user.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The codes that the mechanisms of the questions take.
+        """
+        if self._together is None:
+            return codes[np.arange(len(codes)), questions]
+        return self._together.codes(codes, questions)
+
+    @cached_property
+    def _together(self) -> Views | None:
+        return None if self.views is None else Views(self.views)
+
+    # -- on the server ------------------------------------------------------------------------
+    def check_reports(self, reports: np.ndarray) -> np.ndarray:
+        self._layout.expect(reports)
+        for j, rows, _, k in self._at_places(reports):
+            self.mechanisms[j].check_reports(self._layout.own(reports, rows, j, k))
+            rest = self._layout.rest(reports, rows, j, k)
+            expect(not rest.any(), f"zeros after the report on question {j}", rest)
+        # Reports from files are of small types, and a thousand bits take eight times as long in 64.
+        return reports if reports.dtype.itemsize < 8 else reports.astype(np.int64, copy=False)
+
+    def _at_places(self, reports: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
+        """Yield a question as an example, rows with reports of its kind, questions, the place."""
+        for k, questions in enumerate(self._samples.asked(reports).T):
+            for j, rows in self._by_kind(questions):
+                yield j, rows, questions[rows], k
+
+    def reports_on(self, reports: np.ndarray, j: int) -> np.ndarray:
+        """Return the reports on a question, in the form of its own mechanism.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n, width)
+            Checked reports.
+        j : int
+            Number of the question.
+
+        Returns
+        -------
+        ndarray whose first axis is the users who were asked
+            Their reports.
+        """
+        return self.mechanisms[j].check_reports(self._layout.on(reports, j))
+
+    def unlikely_total(self, reports: np.ndarray, rate: float) -> tuple[str, float]:
+        both, n = enumerate(self.mechanisms), len(self.mechanisms)
+        some = reports[: max(_TESTED_REPORTS // n, 1)]
+        said = (one.unlikely_total(self.reports_on(some, j), rate / n) for j, one in both)
+        return max(said, key=lambda one: one[1])
+
+    @cached_property
+    def tally_size(self) -> int:
+        return len(self.mechanisms) + sum(one.tally_size for one in self.mechanisms)
+
+    def tally(self, reports: np.ndarray) -> np.ndarray:
+        tally, asked = np.zeros(self.tally_size, dtype=np.int64), self._samples.asked(reports)
+        tally[: len(self.mechanisms)] = np.bincount(asked.ravel(), minlength=len(self.mechanisms))
+        for j, rows, questions, k in self._at_places(reports):
+            own = self.mechanisms[j].check_reports(self._layout.own(reports, rows, j, k))
+            for question, of_question in self.mechanisms[j].tally_each(own, questions):
+                tally[self._tally_places[question]] += of_question
+        return tally
+
+    @cached_property
+    def _tally_places(self) -> list[slice]:
+        return _slices(len(self.mechanisms), [one.tally_size for one in self.mechanisms])
+
+    def tallies_on(self, tallies: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return what tallies hold of one question.
+
+        Parameters
+        ----------
+        tallies : ndarray of shape (..., tally_size)
+            Sums of what `tally` returned.
+        j : int
+            Number of the question.
+
+        Returns
+        -------
+        (ndarray of shape (..., own tally_size), ndarray of shape (...,))
+            The tallies of its own mechanism, and its numbers of users.
+        """
+        return tallies[..., self._tally_places[j]], tallies[..., j]
+
+    def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
+        super().check_tallies(tallies, sizes)
+        asked, expected = tallies[:, : len(self.mechanisms)], self.n_drawn * sizes
+        # Integers may wrap where floats only lose digits.
+        is_off = np.abs(asked.sum(axis=1, dtype=float) - expected) > 0.5 + 1e-9 * expected
+        is_off |= (asked.sum(axis=1) != expected) | np.any(asked > sizes[:, None], axis=1)
+        if np.any(is_off):
+            raise ValueError(
+                f"the users of its questions add up to {asked.sum(dtype=float):.0f}, expected "
+                f"{self.n_drawn} times the number of its reports, {sizes.sum()}"
+            )
+        for j, one in enumerate(self.mechanisms):
+            one.check_tallies(*self.tallies_on(tallies, j))
+
+    def decode_operations(self, n_samples: int) -> int:
+        return self._least_operations if n_samples == 0 else self._operations(n_samples)
+
+    @cached_property
+    def _least_operations(self) -> int:
+        return self._operations(0)
+
+    def _operations(self, n_samples: int) -> int:
+        return sum(
+            one.decode_operations(math.ceil(n_samples * pi))
+            for one, pi in zip(self.mechanisms, self.probabilities.tolist(), strict=True)
+        )
+
+    def decode(self, tallies: np.ndarray) -> np.ndarray:
+        both = enumerate(self.mechanisms)
+        decoded = [one.decode(self.tallies_on(tallies, j)[0]) for j, one in both]
+        return np.concatenate([tallies[:, : len(self.mechanisms)], *decoded], axis=1)
+
+    @cached_property
+    def _decoded_places(self) -> list[slice]:
+        nothing = [np.zeros((1, one.tally_size), dtype=np.int64) for one in self.mechanisms]
+        both = zip(self.mechanisms, nothing, strict=True)
+        return _slices(len(nothing), [one.decode(tally).shape[1] for one, tally in both])
+
+    def decoded_on(self, decoded: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return what decoded tallies hold of one question.
+
+        Parameters
+        ----------
+        decoded : ndarray of shape (m, any)
+            What `decode` returned.
+        j : int
+            Number of the question.
+
+        Returns
+        -------
+        (ndarray of shape (m, any), ndarray of shape (m,))
+            Its own decoded tallies, and its numbers of users.
+        """
+        return decoded[:, self._decoded_places[j]], decoded[:, j]
+
+
+def _slices(first: int, widths: list[int]) -> list[slice]:
+    """Where blocks of these widths are, one after the other."""
+    ends = np.cumsum([first, *widths]).tolist()
+    return [slice(start, stop) for start, stop in pairwise(ends)]

@@ -1,0 +1,253 @@
+"""Covariances of linear answers to an estimate, as operators: no matrix of all pairs is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from ..support.typing import Matrix
+
+_CELLS = 1 << 21  # numbers worked on at a time
+
+
+# What a covariance matrix diag(D) + B W B' of all categories is made of:
+# - D, of shape (d,);
+# - what returns B' of a vector of shape (d,), or of each row of a (sparse) matrix of shape (n, d);
+# - what returns B times a vector of shape (k,);
+# - W, of shape (k, k), or the diagonal of it, of shape (k,).
+Factors = tuple[np.ndarray, Callable[[Any], np.ndarray], Callable[[Any], np.ndarray], np.ndarray]
+
+
+class Covariance:
+    """The covariance of any linear answers a'F, for one user: diag(D) + B W B'."""
+
+    # The users' categories are fixed, and f are their frequencies: all randomness is that of
+    # the reports. Every mechanism that is known exactly has this form.
+    # - **A law of reports.** A report of kind r adds the r-th number of B'a to n times an answer.
+    #   For a user of category x its mean is ``a_x``, as the estimate is unbiased, so with the
+    #   probabilities P of the kinds ``n Cov(a'F, c'F) = (B'a)' diag(P f) (B'c) - a' diag(f) c``.
+    # - **Joint support.** For two categories v, w and a user of category x let ``r(x)`` be the
+    #   probability that their report supports both: `own` if x is one of them, `other` if not. Then
+    #   ``n (p - q)**2 Cov_vw = sum over x of f_x (r(x) - Pr[v | x] Pr[w | x])
+    #   = alpha + beta (f_v + f_w)`` with ``alpha = other - q**2`` and
+    #   ``beta = own - other - q (p - q)``: of rank two, with the columns 1 and f in B.
+    # - **A draw of users** from a distribution f: ``diag(f) - f f'``.
+    # law: returns the variance of each category by `variances(frequencies)`, which may be known
+    # where the rest is not.
+    # frequencies (d,): frequencies among the users.
+    # factors: takes `frequencies` and returns the `Factors`; it is not called before they are
+    # needed. It raises ValueError if they are not known.
+
+    def __init__(
+        self, law: Any, frequencies: np.ndarray, factors: Callable[[np.ndarray], Factors]
+    ) -> None:
+        self.law, self.frequencies, self._make = law, frequencies, factors
+
+    @cached_property
+    def _single(self) -> np.ndarray:
+        return self.law.variances(self.frequencies)
+
+    @cached_property
+    def _factors(self) -> Factors:
+        return self._make(self.frequencies)
+
+    def variances(self, rows: Any = None) -> np.ndarray:
+        """Return the variances of answers."""
+        # Shapes: rows (n_queries, d) -> (n_queries,) or (d,).
+        # rows: one row per query; None asks for each category.
+        if rows is None:
+            return self._single
+        if not sparse.issparse(rows):
+            return self._sums(rows)
+        several = np.flatnonzero(np.diff(rows.indptr) > 1)
+        if several.size and several.size == rows.shape[0]:
+            return self._sums(rows)
+        result = rows.power(2) @ self._single
+        if several.size:
+            result[several] = self._sums(rows[several])
+        return result
+
+    def _sums(self, rows: Any) -> np.ndarray:
+        """The variances of sums of categories."""
+        diagonal, spread, _, weights = self._factors
+        result = (rows.power(2) if sparse.issparse(rows) else rows**2) @ diagonal
+        # A few rows at a time are as fast as many, and what `spread` makes of each may be large.
+        for block in _blocks(rows.shape[0], _CELLS // 8 // max(len(weights), 1)):
+            x = spread(rows[block])
+            result[block] += np.einsum("ij,ij->i", _weighted(x, weights), x)
+        return result
+
+    def matrix(self, rows: Any) -> np.ndarray:
+        """Return the covariances of answers."""
+        # Shapes: rows (n_queries, d) -> (n_queries, n_queries).
+        if sparse.issparse(rows) and (rows.nnz == 0 or np.ptp(rows.indices) == 0):
+            sums = rows.sum(axis=1)  # answers about one category need its variance alone
+            return np.outer(sums, sums) * self._single[rows.indices[:1]].sum()
+        diagonal, spread, _, weights = self._factors
+        if sparse.issparse(rows):
+            result = (rows.multiply(diagonal) @ rows.T).toarray()
+        else:
+            result = (rows * diagonal) @ rows.T
+        blocks = list(_blocks(rows.shape[0], 8 * _CELLS // max(len(weights), 1)))
+        for i, block in enumerate(blocks):
+            x = spread(rows[block])
+            weighted = _weighted(x, weights)
+            for other in blocks[: i + 1]:
+                products = weighted @ (x if other is block else spread(rows[other])).T
+                result[block, other] += products
+                if other is not block:
+                    result[other, block] += products.T
+        return result
+
+    def product(self, vector: np.ndarray) -> np.ndarray:
+        """Return the covariance matrix of all categories times a vector."""
+        # Shapes: vector (d,) -> (d,).
+        diagonal, spread, gather, weights = self._factors
+        return diagonal * vector + gather(_weighted(spread(vector), weights))
+
+
+def _weighted(spread: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return W times what `spread` returned."""
+    return spread * weights if weights.ndim == 1 else spread @ weights
+
+
+class Covariances:
+    """A sum of covariances, each times a factor, that look at the answers through a view."""
+
+    # summands: the factors, which may be negative, and what they are of.
+    # view: its method `pull` takes answers, of shape (n_queries, d) or (d,), and returns them
+    # as answers to the estimates that the summands are of, an array for each in turn; `push` is
+    # the transpose, from a vector for each summand to one of shape (d,). None leaves all.
+    # single: returns the variance of each category, if there is a faster way than that of all
+    # answers.
+
+    def __init__(
+        self,
+        summands: Sequence[tuple[float, Any]],
+        view: Any = None,
+        single: Callable[[], np.ndarray] | None = None,
+    ) -> None:
+        self._factors = [factor for factor, _ in summands]
+        self._summands = [summand for _, summand in summands]
+        self._view, self._single = view, single
+
+    def _pulled(self, rows: Any) -> Iterable[Any]:
+        return [rows] * len(self._summands) if self._view is None else self._view.pull(rows)
+
+    def _sum(self, ask: str, rows: Any) -> Any:
+        terms = zip(self._factors, self._summands, self._pulled(rows), strict=True)
+        return sum(factor * getattr(summand, ask)(x) for factor, summand, x in terms)
+
+    def variances(self, rows: Any = None) -> np.ndarray:
+        """Return the variances of answers, as :meth:`Covariance.variances` does."""
+        if rows is None and self._single is not None:
+            return self._single()
+        if self._view is None:
+            return self._sum("variances", rows)
+        if rows.shape[0] == 0:
+            return np.zeros(0)
+        # Views of sparse rows are dense.
+        blocks = _blocks(rows.shape[0], 2 * _CELLS // rows.shape[1])
+        return np.concatenate([self._sum("variances", rows[block]) for block in blocks])
+
+    def matrix(self, rows: Any) -> np.ndarray:
+        """Return the covariances of answers, as :meth:`Covariance.matrix` does."""
+        return self._sum("matrix", rows)
+
+    def product(self, vector: np.ndarray) -> np.ndarray:
+        """Return the product with a vector, as :meth:`Covariance.product` does."""
+        if self._view is None:
+            return self._sum("product", vector)
+        terms = zip(self._factors, self._summands, self._pulled(vector), strict=True)
+        return self._view.push([factor * summand.product(x) for factor, summand, x in terms])
+
+
+def of_columns(diagonal: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> Factors:
+    """Return the factors of a matrix whose B, of shape (d, k), is at hand."""
+    return diagonal, lambda rows: rows @ columns, lambda x: columns @ x, weights
+
+
+def _blocks(n_rows: int, width: int) -> Iterator[slice]:
+    width = max(width, 1)
+    return (slice(start, start + width) for start in range(0, n_rows, width))
+
+
+class CategoryLaw(NamedTuple):
+    """What is known of single categories: the variance ``A + b f - c f**2`` of one user."""
+
+    # It is of a category of frequency f. How the errors of several categories go together is
+    # known if there are factors.
+
+    null_variance: float  # null_variance, slope, curvature: A, b and c
+    slope: float = 0.0
+    curvature: float = 0.0
+    # How much half a report adds to the estimate of one user; 0 if it is not known.
+    half_count: float = 0.0
+    factors: Callable[[np.ndarray], Factors] | None = None  # as for `Covariance`
+    shares_overlap: bool = False  # whether a user may be in several categories
+
+    def __reduce__(self) -> Any:
+        # Of the one that is made of a function, copies are itself, and files have its name.
+        return "MULTINOMIAL" if self.factors is not None else (type(self), tuple(self))
+
+    def variances(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the variance of each category."""
+        return self.null_variance + frequencies * (self.slope - self.curvature * frequencies)
+
+    def covariance(self, frequencies: np.ndarray) -> Covariance:
+        """Return the covariance of linear answers."""
+        return Covariance(self, frequencies, self.factors or _refuse)
+
+
+def support_law(p: float, q: float) -> CategoryLaw:
+    """Return what p and q tell of the estimate of one user (2020 paper, Eq. 5)."""
+    if not 0 <= q < p <= 1:
+        raise ValueError(
+            f"NoiseModel needs 0 <= q < p <= 1, got p={p}, q={q}; p is the probability that a "
+            "report supports the user's own category."
+        )
+    null_variance, slope = q * (1 - q) / (p - q) ** 2, (1 - p - q) / (p - q)
+    return CategoryLaw(null_variance, slope, half_count=0.5 / (p - q))
+
+
+def _refuse(frequencies: np.ndarray) -> Factors:
+    raise ValueError(
+        "Noise known only by its level, or by p, q and n_samples, does not tell the covariance of "
+        "several categories, which depends on the mechanism. Use the noise of the oracle's own "
+        "estimate (oracle.noise_, estimate.noise), or oracle.channel(n_categories).noise("
+        "n_samples)."
+    )
+
+
+def _drawn_user(frequencies: np.ndarray) -> Factors:
+    return of_columns(frequencies, frequencies[:, None], np.array([-1.0]))
+
+
+#: The frequencies of one user who is drawn at random.
+MULTINOMIAL = CategoryLaw(0.0, 1.0, 1.0, factors=_drawn_user)
+
+
+def every_category(n_categories: int) -> sparse.csr_array:
+    """Return the queries that ask for each category."""
+    return as_rows(sparse.eye_array(n_categories, format="csr"))
+
+
+def as_rows(matrix: Matrix, n_categories: int | None = None) -> sparse.csr_array:
+    """Return queries as a sparse matrix without explicit zeros or repeated entries."""
+    # Shapes: matrix (n_queries, d) -> (n_queries, d).
+    # n_categories: the expected d; None accepts any.
+    given: Any = matrix
+    rows = sparse.csr_array(given if sparse.issparse(given) else np.atleast_2d(given))
+    rows = rows.astype(np.float64, copy=True)
+    if rows.ndim != 2 or n_categories not in (None, rows.shape[1]):
+        raise ValueError(
+            f"Linear answers need a matrix of shape (n_queries, {n_categories or 'd'}), got an "
+            f"array of shape {rows.shape}."
+        )
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows

@@ -1,0 +1,267 @@
+"""Channels made for linear queries, as matrices of probabilities: optimised, and square waves.
+
+A channel with m outputs over d inputs is a matrix Q of shape (m, d) whose columns sum to 1. It
+keeps epsilon if no row has two entries whose ratio exceeds E = exp(epsilon). Its counts y of
+outputs, of n users, are decoded by least squares, weighted as is best if all inputs are equally
+frequent,
+
+.. math:: \\tilde f = B y / n, \\qquad B = A^{-1} Q^T D^{-1}, \\qquad A = Q^T D^{-1} Q,
+
+where D has the row sums of Q on its diagonal. Then B Q = I, so that the estimate is unbiased. As
+B D B' is the inverse of A, the variances of the answers W f~ under uniform frequencies add up to
+``(tr(A^-1 W'W) - tr(W'W)) / (n d)`` for a fixed set of users.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import combinations
+
+import numpy as np
+
+from ..support.parallel import one_thread
+
+_LEAST_STEP = 1e-9
+_EXCHANGES = 5000
+_LOOK_BACK = 10  # steps; the loss may rise above that of the last one, not above all of these
+
+
+def decoding_matrix(channel: np.ndarray) -> np.ndarray:
+    """Return the matrix B that turns shares of outputs into frequencies, by least squares."""
+    # Shapes: channel (m, d) -> (d, m).
+    scaled = channel / np.sqrt(channel.sum(axis=1))[:, None]
+    upper = np.linalg.cholesky(scaled.T @ scaled).T
+    half = np.linalg.solve(upper.T, scaled.T / np.sqrt(channel.sum(axis=1)))
+    decoding = np.linalg.solve(upper, half)
+    # Rounding errors may hide that A is singular. A product B Q of a lower rank is far from 1.
+    if not np.abs(decoding @ channel - np.eye(len(decoding))).max() < 0.5 / len(decoding):
+        raise np.linalg.LinAlgError("the outputs do not tell all inputs apart")
+    return decoding
+
+
+def channel_loss(channel: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the trace of the inverse of A times W'W, and its gradient."""
+    # With G = - A^-1 W'W A^-1 and S = D^-1 Q, the gradient is `2 S G - rowsum((S G) * S) 1'`.
+    # Shapes: channel (m, d), gram (d, d) -> (m, d).
+    # [1] R. McKenna, R. K. Maity, A. Mazumdar, G. Miklau, "A workload-adaptive mechanism for
+    # linear queries under local differential privacy", PVLDB 13(11), 2020,
+    # :doi:`10.14778/3407790.3407798`.
+    # The loss is infinite where A is singular.
+    scaled = channel / channel.sum(axis=1)[:, None]
+    information = channel.T @ scaled
+    try:
+        half = np.linalg.inv(np.linalg.cholesky(information))
+    except np.linalg.LinAlgError:
+        return math.inf, channel
+    inverse = half.T @ half  # so that rounding errors do not make the trace negative
+    weighted = inverse @ gram
+    product = -scaled @ (weighted @ inverse)
+    gradient = 2 * product - np.sum(product * scaled, axis=1, keepdims=True)
+    return float(np.trace(weighted)), gradient
+
+
+def nearest_columns(columns: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Project columns onto those that sum to 1 and lie between two bounds."""
+    # The projection is `clip(column + shift, low, high)`; the shift of each column is found by
+    # Newton's method on its sum, which is piecewise linear, kept in a bracket.
+    # Shapes: columns (m, d), low, high (m, 1) -> (m, d).
+    # low, high: bounds of each row, whose sums are at most and at least 1.
+    least, most = (low - columns).min(axis=0), (high - columns).max(axis=0)
+    shift = np.zeros(columns.shape[1])
+    for _ in range(100):
+        result = np.clip(columns + shift, low, high)
+        gap = 1 - result.sum(axis=0)
+        if np.abs(gap).max() < 1e-14:
+            break
+        least, most = np.where(gap > 0, shift, least), np.where(gap < 0, shift, most)
+        n_free = np.count_nonzero((result > low) & (result < high), axis=0)
+        newton = shift + gap / np.maximum(n_free, 1)
+        is_inside = (newton > least) & (newton < most) & (n_free > 0)
+        shift = np.where(is_inside, newton, (least + most) / 2)
+    return result
+
+
+def _feasible(low: np.ndarray, ratio: float) -> np.ndarray:
+    """Scale lower bounds so that there are columns between them and `ratio` times them."""
+    total = low.sum()
+    if total > 1:
+        return low * ((1 - 1e-9) / total)
+    return low * ((1 + 1e-9) / (ratio * total)) if ratio * total < 1 else low
+
+
+def _descended(
+    start: np.ndarray, gram: np.ndarray, epsilon: float, n_steps: int
+) -> tuple[np.ndarray, float]:
+    """The best channel on the way of projected gradient descent with momentum, and its loss."""
+    # Each row lies between a bound z and E z. The bound moves with the gradient of the entries
+    # that stay at one of its two ends. The loss may rise for some steps, as its kinks stop a
+    # descent that may not. The start need not be a channel at this epsilon.
+    ratio, d = math.exp(epsilon), start.shape[1]
+    low = np.maximum(start.min(axis=1), start.max(axis=1) / ratio)[:, None]
+    if not 1 / ratio < low.sum() < 1:
+        low *= 2 / ((1 + ratio) * low.sum())  # in the middle, where there is room for both
+    channel = nearest_columns(start, low, ratio * low)
+    loss, gradient = channel_loss(channel, gram)
+    best, best_loss = channel, loss
+    n_steps = n_steps if math.isfinite(loss) else 0
+    velocity, of_low, step = np.zeros_like(channel), np.zeros_like(low), 1e-2
+    losses: list[float] = []
+    for _ in range(n_steps):
+        losses = [*losses[1 - _LOOK_BACK :], loss]
+        at_low, at_high = channel <= low, channel >= ratio * low
+        is_free = ~(at_low | at_high)
+        n_free = np.maximum(np.count_nonzero(is_free, axis=0), 1)
+        tangent = gradient - np.sum(gradient * is_free, axis=0) / n_free
+        at_low, at_high = at_low & (tangent > 0), at_high & (tangent < 0)
+        pull = np.sum(tangent * at_low + ratio * tangent * at_high, axis=1, keepdims=True) / d
+        scale = float(low.mean() / np.abs(tangent).max())
+        while step > _LEAST_STEP:
+            move = 0.9 * velocity - step * scale * tangent
+            move_low = np.maximum(0.9 * of_low - step * scale * pull, -low / 2)
+            new_low = _feasible(low + move_low, ratio)
+            rise = new_low - low
+            moved = channel + np.where(at_low, rise, np.where(at_high, ratio * rise, move))
+            new = nearest_columns(moved, new_low, ratio * new_low)
+            new_loss, new_gradient = channel_loss(new, gram)
+            if new_loss <= max(losses):
+                break
+            velocity, of_low, step = velocity / 2, of_low / 2, 0.7 * step
+        else:
+            break
+        velocity, of_low, step = new - channel, new_low - low, 1.05 * step
+        channel, low, loss, gradient = new, new_low, new_loss, new_gradient
+        if loss < best_loss:
+            best, best_loss = channel, loss
+    return best, best_loss
+
+
+def wave_width(epsilon: float) -> float:
+    """Return how far the window of a square wave reaches, for numbers in [0, 1]."""
+    # The half width at which a report tells most about its number: 1/2 as epsilon tends to 0.
+    if epsilon < 1e-3:
+        return 0.5 - epsilon / 6  # the first two terms; the formula would lose its digits
+    inverse = math.exp(-epsilon)
+    return inverse * (epsilon - 1 + inverse) / (2 * (1 - inverse - epsilon * inverse))
+
+
+def square_wave(n_inputs: int, epsilon: float) -> np.ndarray:
+    """Return the square wave channel: outputs near the input are E times as likely as others."""
+    # Shapes: -> (d + 2 w, d).
+    # n_inputs: number d of inputs, in order.
+    # Returns: output y is near input x if `x <= y <= x + 2 w`; w is the `wave_width` in inputs.
+    # [1] Z. Li, T. Wang, M. Lopuhaä-Zwakenberg, N. Li, B. Skoric, "Estimating numerical
+    # distributions under local differential privacy", SIGMOD 2020,
+    # :doi:`10.1145/3318464.3389700`.
+    width = 2 * math.floor(wave_width(epsilon) * n_inputs)
+    offset = np.arange(n_inputs + width)[:, None] - np.arange(n_inputs)
+    far = math.exp(-epsilon)
+    near = (offset >= 0) & (offset <= width)
+    return np.where(near, 1.0, far) / (width + 1 + (n_inputs - 1) * far)
+
+
+def _random_rows(
+    gram: np.ndarray, epsilon: float, n_outputs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return a start whose rows are random vectors with the covariance of the queries."""
+    # For prefixes they are random walks, hence smooth. An output is likely for the inputs where
+    # its row is above a quantile of its own, between 1 / (E + 1) and 1/2 of all inputs.
+    ratio, d = math.exp(epsilon), len(gram)
+    centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
+    weights, axes = np.linalg.eigh(centred)
+    walks = rng.normal(size=(n_outputs, d)) @ (axes * np.sqrt(np.maximum(weights, 0))).T
+    shares = rng.uniform(1 / (1 + ratio), 0.5, n_outputs)
+    walks = np.array([row - np.quantile(row, 1 - s) for row, s in zip(walks, shares, strict=True)])
+    walks /= np.maximum(walks.std(axis=1, keepdims=True), 1e-12)
+    rows = 1 + (ratio - 1) / (1 + np.exp(-4 * walks))
+    return _perturbed(rows, 0.1, rng)
+
+
+def _window_rows(
+    n_inputs: int, epsilon: float, n_outputs: int, widths: list[float], rng: np.random.Generator
+) -> np.ndarray:
+    """Return a start whose rows are windows of some half widths, perturbed by a fifth."""
+    width = np.resize(widths, n_outputs)[:, None]
+    centre = np.linspace(0, 1, n_outputs)[:, None] * (1 + 2 * width) - width
+    place = (np.arange(n_inputs) + 0.5) / n_inputs
+    return _perturbed(np.where(np.abs(place - centre) <= width, math.exp(epsilon), 1.0), 0.2, rng)
+
+
+def _perturbed(rows: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+    rows = rows * np.exp(share * rng.normal(size=rows.shape))
+    return rows / rows.sum(axis=0)
+
+
+def _sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
+    """Move a channel away from the uninformative one, until the ratio in some row is E."""
+    ratio, mean = math.exp(epsilon), channel.mean(axis=1, keepdims=True)
+    low, high = channel.min(axis=1), channel.max(axis=1)
+    rates = high - ratio * low + (ratio - 1) * mean[:, 0]
+    length = np.min((ratio * low - high) / np.maximum(rates, np.finfo(float).tiny))
+    return channel + max(length, 0.0) * (channel - mean)
+
+
+@one_thread
+def optimised_channel(
+    gram: np.ndarray, epsilon: float, n_steps: int = 600, starts: Iterable[np.ndarray] = ()
+) -> np.ndarray:
+    """Return a channel whose estimates answer given queries with little variance."""
+    # The problem is not convex, and the start decides. The best of several starts after a
+    # quarter of the steps is improved further; each of them runs from a fixed seed.
+    # Shapes: gram (d, d), starts (m, d) -> (m, d).
+    # Returns: the best channel found. If epsilon is so small that rounding errors hide it, its
+    # outputs do not tell all inputs apart.
+    d, rng = len(gram), np.random.default_rng(0)
+    m = max(2 * d, min(4 * d, 64))
+    # A little of every input keeps the answers to all other queries unbiased.
+    scale = np.trace(gram) / d
+    target = gram / scale + 1e-6 * np.eye(d)
+    width = wave_width(epsilon)
+    tried = list(starts) or [
+        subset_channel(d, 1, epsilon, d),
+        square_wave(d, epsilon),
+        _random_rows(target, epsilon, m, rng),
+        _window_rows(d, epsilon, m, [width], rng),
+        _window_rows(d, epsilon, m, [width / 2, width, min(2 * width, 0.5)], rng),
+    ]
+    ends = [_descended(start, target, epsilon, n_steps // 4) for start in tried]
+    best, _ = min(ends, key=lambda end: end[1])
+    return _sharpened(_descended(best, target, epsilon, n_steps)[0], epsilon)
+
+
+def subset_channel(n_inputs: int, size: int, epsilon: float, n_outputs: int) -> np.ndarray:
+    """Subset selection, or a channel nearly as good with only some of the sets as outputs."""
+    # If there are more sets than outputs, the outputs are all shifts of a few sets. The
+    # variances depend on the power spectrum of these sets alone: the flatter it is, the better.
+    # Members are exchanged at random as long as that helps.
+    # Shapes: -> (m, d).
+    # size: number of inputs in each set: no channel has a smaller sum of variances if it is the
+    # best.
+    if math.comb(n_inputs, size) > n_outputs:
+        sets = _flat_sets(n_inputs, size, max(n_outputs // n_inputs, 2))
+        rows = np.concatenate([np.roll(sets, shift, axis=1) for shift in range(n_inputs)])
+    else:
+        members = np.array(list(combinations(range(n_inputs), size)))
+        rows = np.zeros((len(members), n_inputs), dtype=bool)
+        np.put_along_axis(rows, members, True, axis=1)
+    channel = np.where(rows, 1.0, math.exp(-epsilon))
+    return channel / channel[:, 0].sum()
+
+
+def _flat_sets(d: int, size: int, n_sets: int) -> np.ndarray:
+    """Return indicators of sets whose power spectrum is nearly flat, of shape (n_sets, d)."""
+    rng = np.random.default_rng(0)
+    sets = np.argsort(rng.random((n_sets, d)), axis=1) < size
+    waves = np.exp(2j * np.pi / d * np.outer(np.arange(d), np.arange(1, d // 2 + 1)))
+    spectra = sets @ waves
+    power = np.sum(np.abs(spectra) ** 2, axis=0)
+    times = np.where(2 * np.arange(1, d // 2 + 1) == d, 1, 2)  # all but the last occur twice
+    for which in rng.integers(n_sets, size=_EXCHANGES):
+        out = rng.choice(np.flatnonzero(sets[which]))
+        into = rng.choice(np.flatnonzero(~sets[which]))
+        changed = spectra[which] - waves[out] + waves[into]
+        new = power - np.abs(spectra[which]) ** 2 + np.abs(changed) ** 2
+        if times @ (1 / np.maximum(new, 1e-9)) < times @ (1 / np.maximum(power, 1e-9)):
+            spectra[which], power = changed, new
+            sets[which, [out, into]] = False, True
+    return sets

@@ -1,0 +1,937 @@
+"""Queries to a distribution: each one asks for the total frequency of a set of categories.
+
+``matrix(d)`` turns a query set into a sparse 0/1 matrix of shape ``(n_queries, d)``, and
+``estimate.answer(query_set)`` multiplies it with the estimate. Queries do not depend on oracles.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from .domains import Domain, ends_of
+from .domains.values import (
+    as_vector,
+    comparable,
+    group_codes,
+    is_missing,
+    is_row_index,
+    order_of,
+    own_categories,
+    places_of,
+)
+from .support.pandas import import_pandas
+from .support.random import RandomState, as_generator
+from .support.text import labelled_lines, number_texts
+from .support.typing import Column, Matrix, Series
+
+_ROUNDED = 1e-9  # of a bin: where edges are rounded, it is not cut
+_MOST_PREFIXES = 1 << 13  # categories: their queries have half the square of it as weights
+
+
+class Answers:
+    """Answers to queries that have names, which stand beside the numbers.
+
+    ``np.asarray(answers)`` is the array of the numbers, and what calculations are made with: their
+    results have no names, so that no number ever has a wrong one.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_estimates, n_queries)
+        The answers.
+    names : list
+        What each query, and so each column, is called.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import FrequencyEstimate
+    >>> estimate = FrequencyEstimate([[0.5, 0.25, 0.25]], ["cat", "dog", "trout"])
+    >>> answers = estimate.answer(["dog", "trout"])
+    >>> answers.names, answers["dog"], answers[0]
+    (['dog', 'trout'], 0.25, array([0.25, 0.25]))
+    >>> answers
+    dog    0.25
+    trout  0.25
+    """
+
+    def __init__(self, values: np.ndarray, names: list[Any]) -> None:
+        self.values: np.ndarray = values
+        self.names: list[Any] = names
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n_estimates, n_queries)."""
+        return self.values.shape
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return the answer of a query by its name, or what the array has at an index.
+
+        Parameters
+        ----------
+        key : name, or any index of an array
+            An integer is always a row; a tuple is a name where the names are tuples.
+
+        Returns
+        -------
+        float or ndarray
+            The answer; an array of shape (n_estimates,) if there are several estimates.
+
+        Raises
+        ------
+        KeyError
+            If there is no query of this name.
+        """
+        is_tuple = isinstance(key, tuple) and not isinstance(self.names[0], tuple)
+        if is_row_index(key) or is_tuple:
+            return self.values[key]
+        (name,), known = comparable([key]), comparable(self.names)
+        if name not in known:
+            raise KeyError(f"There is no query {key!r}: they are {', '.join(map(repr, known))}.")
+        place = known.index(name)
+        return float(self.values[0, place]) if len(self) == 1 else self.values[:, place]
+
+    def round(self, decimals: int = 0) -> Answers:
+        """Return the answers rounded, with their names.
+
+        Parameters
+        ----------
+        decimals : int, default=0
+            Number of decimals.
+
+        Returns
+        -------
+        Answers
+            The rounded answers.
+        """
+        return Answers(self.values.round(decimals), self.names)
+
+    def tolist(self) -> list[list[float]]:
+        """Return the numbers as lists.
+
+        Returns
+        -------
+        list of list of float
+            One list per estimate.
+        """
+        return self.values.tolist()
+
+    def to_series(self) -> Series:
+        """Return the answers of a single estimate as a pandas Series.
+
+        Returns
+        -------
+        pandas.Series
+            One number per query, indexed by the names.
+
+        Raises
+        ------
+        ValueError
+            If there are several estimates.
+        """
+        if len(self) != 1:
+            raise ValueError(
+                f"Answers.to_series needs a single estimate, these are answers of {len(self)}: "
+                "take np.asarray(answers), whose columns are named by answers.names."
+            )
+        return import_pandas("Answers.to_series").Series(self.values[0], self.names)
+
+    def __repr__(self) -> str:
+        if len(self) != 1:
+            return repr(self.values)
+        return "\n".join(labelled_lines(self.names, [f"{x: .4g}" for x in self.values[0]]))
+
+
+class QuerySet:
+    """Base of all query sets: a recipe for a ``(n_queries, d)`` matrix.
+
+    Attributes
+    ----------
+    depends_on_truth : bool
+        Whether the choice of the queries depends on the true frequencies.
+    names : list or None
+        Names of the queries, in the order of the queries; None if they have no names.
+    ordered : bool
+        Whether the queries ask for ranges of a domain that has an order.
+    limits : tuple of two csr_array of shape (n_queries, d), or None
+        What is surely in each answer, and what may be, if the queries cut bins whose users may be
+        anywhere within; None if the answers do not depend on that.
+    assumes_even : bool
+        Whether the queries cut bins whose users are taken to be spread evenly.
+    parts : sequence of QuerySet
+        The query sets that this one is a list of; empty if it is a single one.
+    top : int or None
+        If the queries ask for the most frequent categories, how many.
+    """
+
+    depends_on_truth = False
+    names: list[Any] | None = None
+    parts: Sequence[QuerySet] = ()
+    ordered = False
+    limits: tuple[Any, Any] | None = None
+    assumes_even = False
+    top: int | None = None
+
+    def matrix(self, n_categories: int, frequencies: ArrayLike | None = None) -> sparse.csr_array:
+        """Return the queries over a domain.
+
+        Parameters
+        ----------
+        n_categories : int
+            Size d of the domain.
+        frequencies : ndarray of shape (d,), default=None
+            The true frequencies, for queries that depend on them.
+
+        Returns
+        -------
+        csr_array of shape (n_queries, d)
+            One row per query.
+        """
+        raise NotImplementedError
+
+    def aligned(self, categories: np.ndarray, domain: Domain | None = None) -> QuerySet:
+        """Return the queries in the order of a domain's categories.
+
+        Parameters
+        ----------
+        categories : ndarray of shape (d,)
+            The categories.
+        domain : Domain, default=None
+            The domain itself, which knows where bins end; None if only the categories are known.
+
+        Returns
+        -------
+        QuerySet
+            Itself, unless it was made of labels by category, or asks in the units of bins.
+
+        Raises
+        ------
+        ValueError
+            If the queries are about other categories, or about bins and these are none.
+        """
+        return self
+
+    def square_weights(self, n_categories: int) -> tuple[float, float] | None:
+        """Return the weights of single categories and of pairs in the mean squared error.
+
+        If the query set treats all categories alike, the mean over its queries of the squared
+        errors is ``single * sum_v e_v**2 + pairs * sum_{v != w} e_v e_w``, where e_v is the error
+        of category v. The same holds with variances and covariances in place of the products.
+
+        Parameters
+        ----------
+        n_categories : int
+            Size d of the domain.
+
+        Returns
+        -------
+        (float, float) or None
+            ``(single, pairs)``; None if the categories are not treated alike, so that the matrix
+            is needed.
+        """
+        return None
+
+    def expected_squared_error(self, errors: np.ndarray) -> np.ndarray | None:
+        """Return the mean squared error of the queries in closed form, or None if there is none.
+
+        Parameters
+        ----------
+        errors : ndarray of shape (n_estimates, d)
+            Estimated minus true frequencies.
+
+        Returns
+        -------
+        ndarray of shape (n_estimates,) or None
+            The mean over the query set.
+        """
+        weights = self.square_weights(errors.shape[-1])
+        if weights is None:
+            return None
+        squares = np.sum(errors**2, axis=-1)
+        cross = np.sum(errors, axis=-1) ** 2 - squares
+        return weights[0] * squares + weights[1] * cross
+
+    def mean_variance(self, noise: Any, frequencies: np.ndarray) -> float:
+        """Return the expected squared error of a raw estimate's answers, averaged over the queries.
+
+        Parameters
+        ----------
+        noise : Noise
+            The noise of a single estimate.
+        frequencies : ndarray of shape (d,)
+            True frequencies, on which variances and the queries may depend.
+
+        Returns
+        -------
+        float
+            The mean variance. For random sets it is over all sets of their size, in closed form.
+        """
+        d = len(frequencies)
+        weights = self.square_weights(d)
+        if weights is None:
+            matrix = self.matrix(d, frequencies)
+            return float(noise.answer_variance(matrix, frequencies).mean())
+        single, pairs = weights
+        of_categories = float(noise.variance(frequencies).sum())
+        if not pairs:
+            return single * of_categories
+        of_total = float(noise.answer_variance(np.ones((1, d)), frequencies)[0])
+        return single * of_categories + pairs * (of_total - of_categories)
+
+
+class _FullDomain(QuerySet):
+    def matrix(self, n_categories, frequencies=None):
+        return sparse.eye_array(n_categories, format="csr")
+
+    def square_weights(self, n_categories):
+        return 1 / n_categories, 0.0
+
+    def expected_squared_error(self, errors):
+        return np.mean(errors**2, axis=-1)
+
+    def __repr__(self):
+        return "full_domain()"
+
+
+class _MatrixQueries(QuerySet):
+    def __init__(self, matrix, description=None, names=None, categories=None):
+        self._matrix = matrix
+        self.names = names
+        self._description = description or f"query_matrix of shape {matrix.shape}"
+        self._categories = categories  # what the columns are of, if they say so
+
+    def aligned(self, categories, domain=None):
+        if self._categories is None:
+            return self
+        order = order_of(self._categories, categories, repr(self))
+        return _MatrixQueries(self._matrix[:, order], self._description, self.names)
+
+    def matrix(self, n_categories, frequencies=None):
+        if self._categories is not None:
+            raise ValueError(
+                f"{self!r} is labelled by category (by its index or its keys), and there are no "
+                "categories here to compare the labels with. Give them in the order of the "
+                "categories, without labels: labels.reindex(categories).to_numpy()."
+            )
+        if self._matrix.shape[1] != n_categories:
+            raise ValueError(
+                f"Queries are for {self._matrix.shape[1]} categories, the estimate has "
+                f"{n_categories}; build them from labels or sets in the order of its categories."
+            )
+        return self._matrix
+
+    def __repr__(self):
+        return self._description
+
+
+class _NamedCategories(QuerySet):
+    names: list[Any]
+
+    def __init__(self, names):
+        self.names = as_vector(names).tolist()
+        twice = [name for name, n in Counter(comparable(self.names)).items() if n > 1]
+        if twice:
+            raise ValueError(
+                f"Queries in a list name each category once, got {twice[0]!r} more than once; "
+                "weights make a matrix, with one row per query: [[1, 1, 0]]."
+            )
+
+    def aligned(self, categories, domain=None):
+        places = places_of(self.names, categories, "The estimate")
+        matrix = _sums(places, np.ones(len(places), dtype=int), len(categories))
+        return _MatrixQueries(matrix, repr(self), self.names)
+
+    def matrix(self, n_categories, frequencies=None):
+        raise ValueError(
+            f"{self!r} names its categories, and there are none here to look them up in: give a "
+            "matrix with one row per query, of shape (n_queries, n_categories)."
+        )
+
+    def __repr__(self):
+        return f"a list of {len(self.names)} categories"
+
+
+class _SeveralSets(QuerySet):
+    def __init__(self, sets):
+        self.parts = [as_query_set(one) for one in sets]
+        for one in self.parts:
+            if one.depends_on_truth:
+                raise ValueError(
+                    f"{one!r} cannot be asked beside other queries, as the categories that it asks "
+                    "for are not known beforehand: ask for it alone."
+                )
+        named = [one.names for one in self.parts if one.names is not None]
+        self.names = [*chain(*named)] if len(named) == len(self.parts) else None
+
+    def aligned(self, categories, domain=None):
+        several = _SeveralSets([one.aligned(categories, domain) for one in self.parts])
+        several.assumes_even = any(one.assumes_even for one in several.parts)
+        if any(one.limits is not None for one in several.parts):
+            each = [one.limits or (one.matrix(len(categories)),) * 2 for one in several.parts]
+            least, most = (sparse.vstack(both, format="csr") for both in zip(*each, strict=True))
+            several.limits = least, most
+        return several
+
+    def matrix(self, n_categories, frequencies=None):
+        matrices = [one.matrix(n_categories, frequencies) for one in self.parts]
+        return sparse.csr_array(sparse.vstack(matrices, format="csr"))
+
+    def __repr__(self):
+        return f"[{', '.join(map(repr, self.parts))}]"
+
+
+class _RandomSets(QuerySet):
+    def __init__(self, size, n_sets, seed):
+        self.size = size
+        self.n_sets = n_sets
+        self.seed = seed
+
+    def set_size(self, n_categories: int) -> int:
+        """Return the number of categories in a set."""
+        if isinstance(self.size, Integral):
+            if int(self.size) > n_categories:
+                raise ValueError(
+                    f"random_sets of size {self.size} do not fit in a domain of {n_categories} "
+                    "categories; give a smaller size, or a fraction of the domain."
+                )
+            return int(self.size)
+        return max(1, round(self.size * n_categories))
+
+    def matrix(self, n_categories, frequencies=None):
+        rng = as_generator(self.seed)
+        m = self.set_size(n_categories)
+        columns = np.concatenate([rng.permutation(n_categories)[:m] for _ in range(self.n_sets)])
+        return _sums(columns, np.full(self.n_sets, m), n_categories)
+
+    def square_weights(self, n_categories):
+        d, m = n_categories, self.set_size(n_categories)
+        return m / d, m * (m - 1) / (d * max(d - 1, 1))
+
+    def __repr__(self):
+        return f"random_sets({self.size})"
+
+
+class _Ranges(QuerySet):
+    ordered = True
+
+    def __init__(self, bounds):
+        self.bounds = bounds
+
+    def matrix(self, n_categories, frequencies=None):
+        bounds = self.bounds
+        if isinstance(bounds, int):
+            if bounds > n_categories:
+                raise ValueError(
+                    f"{self!r} needs at least {bounds} categories, but the domain has "
+                    f"{n_categories}; give a smaller number of ranges."
+                )
+            edges = -(np.arange(bounds + 1) * -n_categories // bounds)
+            bounds = np.column_stack([edges[:-1], edges[1:]])
+        elif bounds[:, 1].max() > n_categories:
+            raise ValueError(
+                f"{self!r} end at position {bounds[:, 1].max()}, but the domain has "
+                f"{n_categories} categories; positions count from 0, and the stop is excluded."
+            )
+        columns = np.concatenate([np.arange(start, stop) for start, stop in bounds])
+        return _sums(columns, bounds[:, 1] - bounds[:, 0], n_categories)
+
+    def __repr__(self):
+        said = self.bounds if isinstance(self.bounds, int) else f"{len(self.bounds)} ranges"
+        return f"ranges({said})"
+
+
+class _Prefixes(QuerySet):
+    ordered = True
+
+    def matrix(self, n_categories, frequencies=None):
+        if n_categories > _MOST_PREFIXES:
+            raise ValueError(
+                f"prefixes() of {n_categories:,} categories do not fit in memory, at most "
+                f"{_MOST_PREFIXES:,}: ask for some of them, ranges([(0, stop), ..])."
+            )
+        return sparse.csr_array(np.tri(n_categories, dtype=bool)).astype(float)
+
+    def __repr__(self):
+        return "prefixes()"
+
+
+class _OfBins(QuerySet):
+    """Queries about a number, whose weights come from where the bins begin and end."""
+
+    spread: str
+
+    def weights(self, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return weights for users who are spread evenly within bins, and their limits."""
+        raise NotImplementedError
+
+    def aligned(self, categories, domain=None):
+        ends = ends_of(domain, repr(self))
+        even, *limits = map(sparse.csr_array, self.weights(ends))
+        queries = _MatrixQueries(even, repr(self), self.names)
+        queries.ordered = self.ordered
+        if (limits[0] != limits[1]).nnz:  # some bins are cut
+            queries.assumes_even = self.spread == "even"
+            queries.limits = None if queries.assumes_even else (limits[0], limits[1])
+        return queries
+
+    def matrix(self, n_categories, frequencies=None):
+        return ends_of(None, repr(self))  # which raises: nobody knows them here
+
+
+class _Between(_OfBins):
+    ordered = True
+    names: list[str]
+
+    def __init__(self, pairs: np.ndarray, spread: str) -> None:
+        self.pairs, self.spread = pairs, spread
+        ends = iter(number_texts(pairs.ravel().tolist()))
+        self.names = [f"[{low}, {high})" for low, high in zip(ends, ends, strict=True)]
+
+    def weights(self, ends):
+        low = np.maximum(self.pairs[:, :1], ends[:-1])
+        high = np.minimum(self.pairs[:, 1:], ends[1:])
+        shares = np.clip((high - low) / np.diff(ends), 0, 1)
+        outside = np.flatnonzero(~shares.any(axis=1))
+        if outside.size:
+            raise ValueError(
+                f"between got {self.names[outside[0]]}, which is outside of the bins: they cover "
+                f"{' to '.join(number_texts(ends[[0, -1]]))}."
+            )
+        whole = np.rint(shares)
+        shares = np.where(np.abs(shares - whole) < _ROUNDED, whole, shares)
+        return shares, np.floor(shares), np.ceil(shares)
+
+    def __repr__(self):
+        return f"between({len(self.pairs)} ranges)"
+
+
+class _MeanOfBins(_OfBins):
+    names = ["mean"]
+
+    def __init__(self, spread: str) -> None:
+        self.spread = spread
+
+    def weights(self, ends):
+        return (ends[None, :-1] + ends[None, 1:]) / 2, ends[None, :-1], ends[None, 1:]
+
+    def __repr__(self):
+        return "mean()"
+
+
+class _TopK(QuerySet):
+    depends_on_truth = True
+    top: int
+
+    def __init__(self, k: int) -> None:
+        self.top = k
+
+    def matrix(self, n_categories, frequencies=None):
+        if frequencies is None:
+            raise ValueError(
+                f"{self!r} asks for the categories that are *truly* the most frequent, so "
+                "it needs the true frequencies (metrics and searches provide them); for the "
+                f"largest estimates use estimate.top({self.top})."
+            )
+        if self.top > n_categories:
+            raise ValueError(
+                f"{self!r} needs at least {self.top} categories, but the domain has "
+                f"{n_categories}; give a smaller k."
+            )
+        top = np.argsort(-np.asarray(frequencies), kind="stable")[: self.top]
+        return _sums(top, np.ones(self.top, dtype=int), n_categories)
+
+    def __repr__(self):
+        return f"top_k({self.top})"
+
+
+def _sums(columns: np.ndarray, sizes: np.ndarray, n_categories: int) -> sparse.csr_array:
+    """Return one query per size, which adds up that many of the columns, one after the other."""
+    starts, shape = np.r_[0, np.cumsum(sizes)], (len(sizes), n_categories)
+    return sparse.csr_array((np.ones(len(columns)), columns, starts), shape=shape)
+
+
+#: Query sets, lists of those or of categories, or matrices with one query per row.
+Queries: TypeAlias = QuerySet | Matrix | Sequence[Any]
+
+
+def full_domain() -> QuerySet:
+    """Ask for the frequency of every category.
+
+    Returns
+    -------
+    QuerySet
+        d queries of one category each.
+    """
+    return _FullDomain()
+
+
+def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
+    """Ask for the total frequency of each group of categories.
+
+    Parameters
+    ----------
+    labels : array-like of shape (d,), or mapping
+        The group of each category, in the order of the categories. A pandas Series with an index
+        of its own, or a mapping, says which category each label is of, in any order: the labels
+        are brought into the order of the estimate's categories, and refused if they are of others.
+
+    Returns
+    -------
+    QuerySet
+        One query per group, in the sorted order of the labels; the labels are its `names`.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import FrequencyEstimate
+    >>> from sklearn_ldp.queries import groups
+    >>> estimate = FrequencyEstimate([[0.5, 0.25, 0.25]], ["cat", "dog", "trout"])
+    >>> answers = estimate.answer(groups(["mammal", "mammal", "fish"]))
+    >>> answers
+    fish    0.25
+    mammal  0.75
+    >>> answers.tolist()
+    [[0.25, 0.75]]
+    """
+    plain = list(labels.values()) if isinstance(labels, Mapping) else labels
+    names, codes = group_codes(plain, "groups", "for each category")
+    d = len(codes)
+    matrix = sparse.csr_array((np.ones(d), (codes, np.arange(d))), shape=(len(names), d))
+    return _MatrixQueries(
+        matrix, f"groups({len(names)} of {d} categories)", names, own_categories(labels)
+    )
+
+
+def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
+    """Ask for the share of users between two numbers, in the units of the bins.
+
+    A bin that is cut counts in proportion, as if its users were spread evenly over it. That is a
+    guess: the true share lies between those of the uncut bins inside and of all bins touched.
+
+    Parameters
+    ----------
+    pairs : array-like of shape (n_queries, 2)
+        Where each range starts and stops. An end may be infinite.
+    spread : {"any", "even"}, default="any"
+        How users may be spread within a bin that is cut. Intervals of "any" hold in any case: they
+        reach from the uncut bins inside to all bins touched. Those of "even" are shorter, and wrong
+        for heaped numbers, such as whole years in bins of one and a half. Where ranges begin and
+        end at edges of bins, both are the same. A plan knows the noise alone.
+
+    Returns
+    -------
+    QuerySet
+        One query per range, which is named after it.
+
+    Raises
+    ------
+    ValueError
+        If there is no range, one is empty, or (when they are asked) the categories are no bins
+        between bounds, or a range is outside of the bounds.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import Domain, FrequencyEstimate
+    >>> from sklearn_ldp.queries import between
+    >>> ages = Domain.bins(4, bounds=(0, 100))
+    >>> FrequencyEstimate([[0.3, 0.4, 0.2, 0.1]], ages).answer(between([(20, 40), (65, 100)]))
+    [20, 40)   0.3
+    [65, 100)  0.18
+    """
+    try:
+        array = np.asarray(pairs, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        array = np.empty(0)
+    _check_spread(spread, "between")
+    if array.ndim != 2 or array.shape[1] != 2 or not len(array):
+        raise ValueError(
+            "between needs a list of pairs of numbers, such as [(20, 40), (65, 100)], got "
+            f"{pairs!r}."
+        )
+    is_range = array[:, 0] < array[:, 1]
+    if not is_range.all():
+        raise ValueError(
+            "between needs pairs whose second number is larger, got "
+            f"{array[~is_range][0].tolist()}."
+        )
+    return _Between(array, spread)
+
+
+def _check_spread(spread: str, name: str) -> None:
+    if spread not in ("any", "even"):
+        raise ValueError(f'{name} needs spread="any" or "even", got {spread!r}.')
+
+
+def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "any") -> QuerySet:
+    """Ask for the mean of a number that each category stands for, such as the middle of a bin.
+
+    Parameters
+    ----------
+    numbers : array-like of shape (d,), or mapping, default=None
+        The number of each category, in the order of the categories; a pandas Series with an index
+        of its own, or a mapping, in any order. None takes the centres of bins between bounds.
+        Without bounds the first and the last bin have one end only, so that nobody but you knows
+        their middle.
+    spread : {"any", "even"}, default="any"
+        How users may be spread within bins between bounds. Intervals of "any" hold in any case:
+        they reach from all users at the lower ends of their bins to all at the upper ends. Those of
+        "even" take each user for the centre. With `numbers` it says nothing.
+
+    Returns
+    -------
+    QuerySet
+        One query, named "mean".
+
+    Raises
+    ------
+    ValueError
+        If a category has no finite number, or (when it is asked) there are no centres.
+
+    Notes
+    -----
+    A post-processed estimate answers with its own frequencies, whose mean may be biased, which a
+    warning says once if they are of bins; ``estimate.mean()`` is that of the raw one.
+
+    The error of the sum of all frequencies counts as well, if an oracle's estimates do not sum to
+    1: the farther the numbers are from 0, the more.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import OUE, Domain
+    >>> from sklearn_ldp.queries import mean
+    >>> ages = Domain.bins([18, 40, 65])
+    >>> estimate = OUE(2.0, categories=ages, random_state=0).fit_transform([15, 30, 50, 80] * 2500)
+    >>> middles = mean([9, 29, 52.5, 75])
+    >>> estimate.answer(middles)
+    mean  40.63
+    >>> estimate.confidence_interval(0.95, middles)
+    ConfidenceInterval of 1 answer
+      mean  38.77 to  42.5
+    """
+    _check_spread(spread, "mean")
+    if numbers is None:
+        return _MeanOfBins(spread)
+    plain = list(numbers.values()) if isinstance(numbers, Mapping) else as_vector(numbers).tolist()
+    if any(is_missing(number) for number in plain):
+        raise ValueError(
+            "mean needs a number for each category, got a missing one. For the mean of those who "
+            "answered, give the category of a missing answer 0, and divide the answer by the share "
+            "of all others, 1 - estimate[None]."
+        )
+    row = query_matrix([plain]).matrix(len(plain))
+    return _MatrixQueries(row, "mean", ["mean"], own_categories(numbers))
+
+
+def prefixes() -> QuerySet:
+    """Ask for the distribution function of an ordered domain: the total of the first categories.
+
+    Returns
+    -------
+    QuerySet
+        d queries; row i asks for the first i + 1 categories.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import FrequencyEstimate
+    >>> from sklearn_ldp.queries import prefixes
+    >>> FrequencyEstimate([[0.5, 0.25, 0.25]], ["low", "middle", "high"]).answer(prefixes())
+    array([[0.5 , 0.75, 1.  ]])
+    """
+    return _Prefixes()
+
+
+def query_matrix(matrix: Matrix) -> QuerySet:
+    """Ask any linear queries.
+
+    Parameters
+    ----------
+    matrix : array-like or sparse matrix of shape (n_queries, d)
+        One row per query; the answer is the product of the row with the frequencies. The columns
+        of a pandas DataFrame that are named after the categories may be in any order.
+
+    Returns
+    -------
+    QuerySet
+        The queries.
+    """
+    categories = own_categories(matrix)
+    given: Any = matrix if sparse.issparse(matrix) else np.asarray(matrix, dtype=float)
+    if given.ndim != 2 or given.shape[0] == 0:
+        raise ValueError(
+            f"Queries must be a matrix of shape (n_queries, n_categories), got {given.shape}."
+        )
+    rows = sparse.csr_array(given, dtype=float, copy=True)
+    if not np.all(np.isfinite(rows.data)):
+        raise ValueError("Queries must be finite, the matrix contains NaN or infinity.")
+    return _MatrixQueries(rows, categories=categories)
+
+
+def random_sets(size: float, *, n_sets: int = 100, random_state: RandomState = 0) -> QuerySet:
+    """Ask for the total frequency of random sets of categories, drawn without replacement.
+
+    The mean squared error over *all* sets of the given size has a closed form, which the metrics
+    use. Sets are drawn only if there is no closed form (absolute errors, answers clipped by
+    PostPos).
+
+    Parameters
+    ----------
+    size : float or int
+        A fraction of the domain in (0, 1], or a number of categories.
+    n_sets : int, default=100
+        Number of sets to draw if there is no closed form.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the drawn sets. A query set draws the same sets each time it is used; two query
+        sets with different seeds draw different sets.
+
+    Returns
+    -------
+    QuerySet
+        The queries.
+
+    Raises
+    ------
+    ValueError
+        If the size is neither a fraction in (0, 1] nor a positive integer.
+    """
+    is_fraction = isinstance(size, Real) and not isinstance(size, Integral) and 0 < size <= 1
+    if not (_is_count(size) or is_fraction):
+        raise ValueError(
+            "random_sets needs a fraction of the domain in (0, 1] or a number of categories >= 1, "
+            f"got {size!r}."
+        )
+    if not _is_count(n_sets):
+        raise ValueError(f"random_sets needs n_sets >= 1, an integer, got {n_sets!r}.")
+    # The seed is fixed here, so that a query set stands for the same sets wherever it is used.
+    if not isinstance(random_state, Integral):
+        random_state = int(as_generator(random_state).integers(1 << 32))
+    return _RandomSets(size, n_sets, int(random_state))
+
+
+def ranges(bounds: int | ArrayLike) -> QuerySet:
+    """Ask for the total frequency of ranges of an ordered domain, such as ages or hours.
+
+    Parameters
+    ----------
+    bounds : int or array-like of shape (n_ranges, 2)
+        The number of ranges that together cover the domain, of nearly equal numbers of categories;
+        or the positions at which each range starts and stops, in the order of the categories. The
+        first category has position 0, and the stop is excluded.
+
+    Returns
+    -------
+    QuerySet
+        One query per range.
+
+    Raises
+    ------
+    ValueError
+        If there is no range, or one of them is empty.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import FrequencyEstimate
+    >>> from sklearn_ldp.queries import ranges
+    >>> estimate = FrequencyEstimate([[0.5, 0.25, 0.125, 0.125]], range(4))
+    >>> estimate.answer(ranges(2))
+    array([[0.75, 0.25]])
+    >>> estimate.answer(ranges([(0, 3), (1, 4)]))
+    array([[0.875, 0.5  ]])
+    """
+    if isinstance(bounds, Integral):
+        if not _is_count(bounds):
+            raise ValueError(f"ranges needs at least one range, got {bounds!r}.")
+        return _Ranges(int(bounds))
+    pairs = np.asarray(bounds)
+    if pairs.ndim != 2 or pairs.shape[1:] != (2,) or not len(pairs) or pairs.dtype.kind not in "iu":
+        raise ValueError(
+            "ranges needs a number of ranges, or integer positions of shape (n_ranges, 2), a start "
+            f"and a stop for each, got {bounds!r}."
+        )
+    if np.any(pairs[:, 0] < 0) or np.any(pairs[:, 0] >= pairs[:, 1]):
+        raise ValueError(
+            "ranges needs positions with 0 <= start < stop, got "
+            f"{pairs[(pairs[:, 0] < 0) | (pairs[:, 0] >= pairs[:, 1])][0].tolist()}."
+        )
+    return _Ranges(pairs.astype(np.int64))
+
+
+def top_k(k: int) -> QuerySet:
+    """Ask for the frequencies of the `k` categories that are truly the most frequent.
+
+    Parameters
+    ----------
+    k : int
+        Number of categories.
+
+    Returns
+    -------
+    QuerySet
+        One query per category. It needs the true frequencies: metrics accept it, and
+        `FrequencyEstimate.answer` refuses it.
+    """
+    if not _is_count(k):
+        raise ValueError(f"top_k needs a positive integer, got {k!r}.")
+    return _TopK(int(k))
+
+
+def _is_count(k: object) -> bool:
+    return isinstance(k, Integral) and not isinstance(k, bool) and int(k) >= 1
+
+
+def as_query_set(queries: Queries | None) -> QuerySet:
+    """Return what a `queries` parameter means as a query set.
+
+    Parameters
+    ----------
+    queries : QuerySet, list, (sparse) matrix of shape (n_queries, d), or None
+        None stands for the full domain. Each row of a matrix is a query. A list is one of
+        categories, of which each is a query, or one of query sets.
+
+    Returns
+    -------
+    QuerySet
+        The queries.
+
+    Raises
+    ------
+    TypeError
+        If `queries` is something else.
+    ValueError
+        If a list names a category twice, or has ``top_k(k)`` beside other query sets.
+    """
+    if queries is None:
+        return full_domain()
+    if isinstance(queries, QuerySet):
+        return queries
+    given: Any = queries
+    is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    if is_list and any(isinstance(one, QuerySet) for one in given):
+        return _SeveralSets(given) if len(given) > 1 else given[0]
+    if (is_list and _is_category(given)) or getattr(given, "ndim", None) == 1:
+        return _NamedCategories(given)
+    if sparse.issparse(given) or is_list or hasattr(given, "__array__"):
+        return query_matrix(given)
+    raise TypeError(
+        "Queries must come from sklearn_ldp.queries (full_domain, random_sets, groups, ranges, "
+        "prefixes, between, mean, top_k), be a list of categories or of query sets, or a matrix of "
+        f"shape (n_queries, n_categories), got {type(queries).__name__}."
+    )
+
+
+def _is_category(queries: Sequence[Any]) -> bool:
+    """Whether a list begins with a category: neither with a row of numbers, nor with nothing."""
+    first = queries[0] if len(queries) else []
+    if isinstance(first, tuple):  # of several columns
+        return not all(isinstance(part, Real) for part in first)
+    return np.ndim(first) == 0

@@ -1,0 +1,405 @@
+"""The one page that shows an estimate, and what all that is shown on one has in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .support.files import replacing
+from .support.kept import keep
+from .support.text import number_texts, printable
+
+_MOST_BARS, _MOST_COLUMNS, _MOST_ROWS = 30, 256, 100
+_BAR, _LINE = "#7ba7d7", "#1d3557"
+_LABEL = 56  # characters of a name beside its bar
+# Also a file of its own, where a page may have no styles in it.
+STYLE = """\
+.ldp { font: 15px/1.5 system-ui, sans-serif; max-width: 46rem; overflow-wrap: anywhere; }
+.ldp h1 { font-size: 1.35rem; line-height: 1.25; }
+.ldp h2 { font-size: 1.05rem; margin: 1.4em 0 .3em; }
+.ldp dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: 0; }
+.ldp dt { color: #666; } .ldp dd { margin: 0; } .ldp ul { margin: 0; padding-left: 1.2rem; }
+.ldp svg { display: block; width: 100%; font: 13px system-ui, sans-serif; overflow: visible; }
+.ldp table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+.ldp th, .ldp td { padding: .15rem .5rem; text-align: right; border-bottom: 1px solid #8884; }
+.ldp th:first-child, .ldp td:first-child { text-align: left; padding-left: 0; }
+.ldp pre { white-space: pre-wrap; font-size: 13px; }
+@media print { .ldp svg, .ldp tr, .ldp li { break-inside: avoid; } }
+"""
+_PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+body {{ margin: 1.5rem auto; padding: 0 1rem; max-width: 46rem; color: #222; background: #fff; }}
+{style}</style>
+{body}
+</html>
+"""
+
+
+class EstimateReport:
+    """A page that shows an estimate, for a notebook and as a file.
+
+    It has the picture and the table with intervals that hold at once, so that they may be sorted
+    and cut; what may be said, and what not; and how the estimate was made. The file is one page of
+    HTML without scripts and without anything that a browser would load. Estimates make it
+    themselves (``estimate.report()``).
+
+    Parameters
+    ----------
+    description : dict
+        What ``estimate.describe()`` returns.
+
+    Attributes
+    ----------
+    html : str
+        The report as a part of a page, without its style.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import OUE
+    >>> oracle = OUE(3.0, categories=["a", "b", "c"], random_state=0)
+    >>> estimate = oracle.fit_transform(["b"] * 900 + ["a"] * 100)
+    >>> estimate.report(question="Which letter?")
+    EstimateReport: Which letter?
+        'b' is the most frequent (95 % confidence).
+      'a' is the second most frequent (95 % confidence).
+      'c' is the third most frequent (95 % confidence).
+      Shares are above 0 for 2 of the 3 categories: see their intervals (95 % confidence).
+    """
+
+    def __init__(self, description: dict[str, Any]) -> None:
+        self.description = description
+
+    def __repr__(self) -> str:
+        parts = self.description.get("parts", [self.description])
+        said = [one for part in parts for one in part["may_be_said"]]
+        return "\n  ".join([f"{type(self).__name__}: {_title(self.description)}", *said[:20]])
+
+    def _repr_html_(self) -> str:
+        return f"<style>\n{STYLE}</style>\n{self.html}"
+
+    @property
+    def html(self) -> str:
+        """The report as a part of a page, without its style."""
+        whole = self.description
+        if "parts" not in whole:
+            return f'<div class="ldp"><h1>{escape(_title(whole))}</h1>\n{_body(whole)}</div>'
+        parts = "".join(
+            f"<h1>{escape(part['name'])}</h1>\n{_body(part)}" for part in whole["parts"]
+        )
+        return f'<div class="ldp"><h1>{escape(_title(whole))}</h1>\n{parts}</div>'
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the report to a file, as one page of HTML.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, such as ``report.html``; an existing one is replaced.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        page = _PAGE.format(title=escape(_title(self.description)), style=STYLE, body=self.html)
+        with replacing(Path(path)) as file:
+            file.write(page.encode("utf-8", "replace"))
+
+
+class Reported:
+    """Mixin of what can be described, shown on a page and kept in a file."""
+
+    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
+        """Return what a report says, as a dict of plain values.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that all intervals of an estimate hold at once; and that each sentence is
+            true.
+        question : str, default=""
+            What users were asked.
+
+        Returns
+        -------
+        dict
+            With `rows` (a dict for each category, as in ``to_frame(level)``), `n_samples`,
+            `epsilon`, `oracle`, `configuration`, `noise_level`, `interval` (how the intervals
+            hold), `may_be_said`, `may_not_be_said`, `made_by` and others. What is not known is
+            None. Several estimates have such a dict each, in `parts`.
+
+        Raises
+        ------
+        ValueError
+            If the level is not in [0.5, 1).
+        """
+        raise NotImplementedError
+
+    def report(self, level: float = 0.95, *, question: str = "") -> EstimateReport:
+        """Return a page that shows the estimate, for a notebook and as a file.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            As for `describe`.
+        question : str, default=""
+            What users were asked: the title of the page.
+
+        Returns
+        -------
+        EstimateReport
+            A notebook shows it, and ``report().save("report.html")`` writes it.
+
+        Raises
+        ------
+        ValueError
+            As for `describe`.
+        """
+        return EstimateReport(self.describe(level, question=question))
+
+
+class Kept(Reported):
+    """Mixin of estimates, which are shown and kept."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Keep the estimate in a file, with its categories, its noise and its oracle.
+
+        The file holds arrays and JSON, and no pickle. An oracle, or another object with parameters,
+        is kept by these. :func:`sklearn_ldp.load_estimate` reads it.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, such as ``estimate.npz``; it appears as a whole or not at all.
+
+        Raises
+        ------
+        TypeError
+            If the estimate holds something that is neither a number nor text nor of this package.
+        OSError
+            If the file cannot be written.
+        """
+        keep(self, path)
+
+
+# -- the parts of a page --------------------------------------------------------------------------
+def _title(description: dict[str, Any]) -> str:
+    return printable(description["question"] or description["heading"])
+
+
+def _body(part: dict[str, Any]) -> str:
+    """The report of one estimate."""
+    sections = [
+        ("", _facts(part)),
+        (f"{part['shown']}, and intervals ({part['interval']})", _picture(part)),
+        ("What may be said", _sentences(part["may_be_said"])),
+        ("What may not be said", _sentences(part["may_not_be_said"])),
+        ("The numbers", _table(part)),
+        ("How it was made", f"<pre>{escape(part['made_by'])}</pre>" if part["made_by"] else ""),
+    ]
+    return "\n".join(
+        f"<h2>{escape(head)}</h2>\n{text}" if head else text for head, text in sections if text
+    )
+
+
+def _facts(part: dict[str, Any]) -> str:
+    configuration = part["configuration"] or {}
+    left_out = ("oracle", "epsilon", "n_categories", "domain_sha256", "p", "q")
+    more = [f"{k} = {v}" for k, v in configuration.items() if k not in left_out and v != ""]
+    facts = {
+        "domain": part["domain"],
+        "users": None if part["n_samples"] is None else f"{part['n_samples']:,}",
+        "epsilon": part["epsilon"],
+        "oracle": part["oracle"],
+        "configuration": "; ".join(map(printable, more)),
+        "noise level": part["noise_level"] and f"{part['noise_level']:.2g}",
+        "about": part["of"],
+        "after": ", ".join(part["postprocessors"]),
+    }
+    items = (f"<dt>{k}</dt><dd>{escape(str(v))}</dd>" for k, v in facts.items() if v)
+    return f"<dl>{''.join(items)}</dl>"
+
+
+def _sentences(sentences: Sequence[str]) -> str:
+    items = "".join(f"<li>{escape(printable(one))}</li>" for one in sentences)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def _table(part: dict[str, Any]) -> str:
+    rows = _in_order(part)
+    heads = [name for name in (rows[0] if rows else {}) if name not in ("high", "interval")]
+    names = {"low": part["interval"]}
+    head = "".join(f"<th>{escape(str(names.get(name, name)))}</th>" for name in heads)
+    show = _shower(part, rows)
+    cells = (
+        "".join(f"<td>{escape(_cell(name, row, show))}</td>" for name in heads)
+        for row in rows[:_MOST_ROWS]
+    )
+    body = "".join(f"<tr>{one}</tr>" for one in cells)
+    n_more = len(rows) - _MOST_ROWS
+    more = f"<p>{n_more:,} more are in the estimate.</p>" if n_more > 0 else ""
+    return f"<table><tr>{head}</tr>{body}</table>{more}" if rows else ""
+
+
+def _cell(name: str, row: dict[str, Any], show: Callable[[float], str]) -> str:
+    value = row[name]
+    if name == "low":
+        return f"{show(value)} to {show(row['high'])}"
+    if name == "count":
+        return f"{value:,.0f}"
+    if name == "p_value":
+        return f"{value:.2g}"
+    return show(value) if isinstance(value, float) else printable(value)
+
+
+def _in_order(part: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows in the order of the domain if that is of numbers, otherwise the largest first."""
+    rows = part["rows"]
+    if part["is_ordered"]:
+        return rows
+    return sorted(rows, key=lambda row: -abs(row[part["value"]]))
+
+
+def _shower(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Callable[[float], str]:
+    """How numbers are written: with the digits that the shortest of the intervals leaves."""
+    if not (unit := part["unit"]):
+        return lambda x: f"{x:.4g}"
+    widths = [100 * (row["high"] - row["low"]) for row in rows if "low" in row]
+    widths = [width for width in widths if width > 0] or [1.0]
+    decimals = int(np.clip(1 - np.floor(np.log10(min(widths))), 0, 6))
+    return lambda x: f"{100 * x:.{decimals}f} {unit}".replace("-", "\N{MINUS SIGN}")
+
+
+# -- pictures: in percent of the width, so that text has the same size on a page of any width -----
+def _picture(part: dict[str, Any]) -> str:
+    """A bar for each category, or columns in the order of the domain."""
+    rows = _in_order(part)
+    if part.get("ranges"):
+        return _columns(part["ranges"], part)
+    if part["is_ordered"] and _MOST_BARS < len(rows) <= _MOST_COLUMNS:
+        places = [{"from": i, "to": i + 1, "name": row["category"]} for i, row in enumerate(rows)]
+        return _columns([{**place, **row} for place, row in zip(places, rows, strict=True)], part)
+    return _bars(rows[:_MOST_BARS], part, len(rows))
+
+
+def _bars(rows: list[dict[str, Any]], part: dict[str, Any], n: int) -> str:
+    value, show = part["value"], _shower(part, rows)
+    ends = [[row.get("low", row[value]), row.get("high", row[value]), row[value]] for row in rows]
+    least, most = _scale(ends, part)
+    at = _Place(least, most)
+    shapes = []
+    for i, row in enumerate(rows):
+        y, name = 40 * i, printable(row["category"])
+        short = name if len(name) <= _LABEL else f"{name[: _LABEL - 3]}..."
+        zero, end = sorted((at(min(max(0.0, least), most)), at(row[value])))
+        shapes += [
+            f'<text x="0" y="{y + 14}" fill="currentColor">{escape(short)}'
+            f"<title>{escape(name)}</title></text>",
+            f'<text x="100%" y="{y + 14}" text-anchor="end" fill="currentColor">'
+            f"{show(row[value])}</text>",
+            f'<rect x="{zero:.2f}%" y="{y + 20}" width="{end - zero:.2f}%" height="10" '
+            f'fill="{_BAR}"/>',
+        ]
+        if "low" in row:
+            shapes.append(_whisker(at(row["low"]), at(row["high"]), y + 25))
+    kept = "" if len(rows) == n else f"<p>The {len(rows)} largest of {n:,}.</p>"
+    return _svg(shapes, 40 * len(rows), part["shown"]) + kept
+
+
+def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
+    """Columns in their order, as high as their shares for each unit of their widths."""
+    value, height = part["value"], 220
+    on_axis: Any = math.log10 if part.get("scale") == "log" else float
+    widths = np.array([on_axis(row["to"]) - on_axis(row["from"]) for row in rows])
+    per = widths.mean() / widths  # columns of one width are as high as their shares
+    ends = [
+        [x * one for x in (row.get("low", row[value]), row.get("high", row[value]), row[value])]
+        for row, one in zip(rows, per, strict=True)
+    ]
+    least, most = _scale(ends, part)
+    along = _Place(on_axis(rows[0]["from"]), on_axis(rows[-1]["to"]))
+    up = _Place(least, most, height, 16)
+
+    def at(number: float) -> float:
+        return along(on_axis(number))
+
+    shapes = []
+    for (low, high, one), row in zip(ends, rows, strict=True):
+        left, right = at(row["from"]), at(row["to"])
+        top, bottom = sorted((up(one), up(max(0.0, least))))
+        shapes += [
+            f'<rect x="{left:.2f}%" y="{top:.1f}" width="{0.9 * (right - left):.2f}%" '
+            f'height="{bottom - top:.1f}" fill="{_BAR}"/>',
+            f'<line x1="{(left + right) / 2:.2f}%" x2="{(left + right) / 2:.2f}%" '
+            f'y1="{up(high):.1f}" y2="{up(low):.1f}" stroke="{_LINE}" stroke-width="1.5"/>',
+        ]
+    first, middle, last = rows[0], rows[len(rows) // 2], rows[-1]
+    texts = [
+        (first, "from", "start", 0),
+        (middle, "from", "middle", None),
+        (last, "to", "end", 100),
+    ]
+    shapes += [
+        f'<text x="{at(row[key]) if place is None else place:.2f}%" y="{height + 16}" '
+        f'text-anchor="{anchor}" fill="currentColor">{escape(_short(row.get("name", row[key])))}'
+        "</text>"
+        for row, key, anchor, place in texts
+    ]
+    each = "" if np.allclose(per, 1) else ", for a column of the mean width"
+    shapes += [
+        f'<line x1="0" x2="100%" y1="{up(x):.1f}" y2="{up(x):.1f}" stroke="#8888"/>'
+        f'<text x="0" y="{up(x) - 4:.1f}" fill="currentColor">{100 * x:.3g} %{each}</text>'
+        for x in (most / 2, most)
+    ]
+    return _svg(shapes, height + 20, part["shown"])
+
+
+class _Place:
+    """Where a number stands between the ends of a scale."""
+
+    def __init__(self, least: float, most: float, start: float = 0, stop: float = 100) -> None:
+        self._start, self._least, self._slope = start, least, (stop - start) / (most - least)
+
+    def __call__(self, x: float) -> float:
+        return self._start + (x - self._least) * self._slope
+
+
+def _scale(ends: Iterable[Sequence[float]], part: dict[str, Any]) -> tuple[float, float]:
+    numbers = [x for one in ends for x in one]
+    least, most = part.get("bounds") or (min([0.0, *numbers]), max([0.0, *numbers]))
+    return least, most if most > least else least + 1.0
+
+
+def _whisker(low: float, high: float, y: float) -> str:
+    ends = "".join(
+        f'<line x1="{x:.2f}%" x2="{x:.2f}%" y1="{y - 4}" y2="{y + 4}" stroke="{_LINE}" '
+        'stroke-width="1.5"/>'
+        for x in (low, high)
+    )
+    return (
+        f'<line x1="{low:.2f}%" x2="{high:.2f}%" y1="{y}" y2="{y}" stroke="{_LINE}" '
+        f'stroke-width="1.5"/>{ends}'
+    )
+
+
+def _short(value: Any) -> str:
+    return number_texts([value])[0] if isinstance(value, float) else printable(value)[:16]
+
+
+def _svg(shapes: Iterable[str], height: int, name: str) -> str:
+    content = "\n".join(shapes)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(name)}" '
+        f'height="{height}">\n{content}\n</svg>'
+    )

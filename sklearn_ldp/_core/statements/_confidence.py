@@ -1,0 +1,137 @@
+"""Confidence intervals of estimates: for each category, or for those that lead a list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..numerics.simplex import norm_sub
+from ..queries import as_query_set
+from ._covariances import EstimateCovariances, covariances_of_rows, refuse_without_law
+from ._intervals import (
+    ConfidenceInterval,
+    Ends,
+    answer_range,
+    intervals,
+    names_of,
+    query_rows,
+    sidak,
+    stacked,
+    tail_intervals,
+    two_sided,
+    warn_of_heaps,
+    within,
+)
+from ._statements import check_level, check_of
+
+
+def confidence_interval(
+    estimate: Any, level: float, queries: Any, simultaneous: bool, of: str, coverage: str
+) -> ConfidenceInterval:
+    """Return the result of `FrequencyEstimate.confidence_interval`, whose arguments these are."""
+    check_level(level)
+    if coverage == "each" and estimate.standard_errors is not None:
+        return _stated_intervals(estimate, level, queries, simultaneous, of)
+    if coverage == "each":
+        other = ', or ask for coverage="selected" (the intervals of those that lead)'
+        of_rows = covariances_of_rows(estimate, of, "confidence interval", other)
+        asked, n_queries, assumes_even = query_rows(queries, estimate)
+        if assumes_even:
+            warn_of_heaps(of_rows, 4)
+        rows = None if queries is None else asked
+        ends = [intervals(*row, rows, level, simultaneous) for row in of_rows]
+        return ConfidenceInterval(*stacked(ends, n_queries), names_of(queries, estimate))
+    if coverage != "selected":
+        raise ValueError(f'Argument coverage must be "each" or "selected", got {coverage!r}.')
+    k = None if queries is None else as_query_set(queries).top
+    if k is None:
+        raise ValueError(
+            'coverage="selected" is about the categories that lead the list: say how many, as in '
+            'confidence_interval(0.95, top_k(10), coverage="selected").'
+        )
+    if estimate.raw_values is None:
+        refuse_without_law(estimate, "confidence interval")
+    of_rows = covariances_of_rows(estimate.as_raw(), of, "confidence interval")
+    listed = [as_query_set(queries).matrix(len(row), row).indices for row in estimate.values]
+    found = [leading_intervals(*row, k, level) for row in of_rows]
+    ends = [(low[i], high[i]) for (low, high), i in zip(found, listed, strict=True)]
+    return ConfidenceInterval(*stacked(ends, k), estimate.categories[listed[0]] if listed else None)
+
+
+def _stated_intervals(
+    estimate: Any, level: float, queries: Any, simultaneous: bool, of: str
+) -> ConfidenceInterval:
+    """Normal intervals of an estimate whose post-processor knows its standard errors."""
+    check_of(of)
+    variances, noise = estimate.standard_errors**2, estimate.noise
+    if of == "users" and noise is not None and noise.n_users is not None:
+        # Let the week's users be drawn from the population with the variance S, and let V be that
+        # of the week's estimate about the population. The smoothed value, of variance P, weighs
+        # this estimate by P / V. So P / V is how much of the users' own deviation it follows, and
+        # its error about them has the variance P + S (1 - 2 P / V).
+        f = norm_sub(estimate.values)
+        whole = noise.of_population().variance(f)
+        drawn = whole - noise.variance(f)
+        variances = np.maximum(variances + drawn * (1 - 2 * variances / whole), 0)
+    rows, n_queries, _ = query_rows(queries, estimate)
+    answers = (rows @ estimate.values.T).T
+    # Standard errors add up at most, however the errors of the categories go together.
+    critical = sidak(rows.shape[0], level) if simultaneous else two_sided(level)
+    width = critical * (abs(rows) @ np.sqrt(variances).T).T
+    low, high = within(answers - width, answers + width, width, *answer_range(rows))
+    ends = stacked(list(zip(low, high, strict=True)), n_queries)
+    return ConfidenceInterval(*ends, names_of(queries, estimate))
+
+
+def table_intervals(estimate: Any, level: float, queries: Any = None) -> ConfidenceInterval:
+    """Return the intervals that tables and pictures give, of all categories or queries at once."""
+    # Readers sort a table, cut it, and look at the largest: only intervals that hold at once
+    # may be read like that. They are those of the raw estimate, and reach to the raw value
+    # where noise has put that outside of what is possible.
+    # queries: the queries; None asks for every category.
+    raw = estimate if estimate.states_errors else estimate.as_raw()
+    found = confidence_interval(raw, level, queries, True, "users", "each")
+    answers = np.asarray(raw.answer(queries))
+    ends = np.minimum(found.low, answers), np.maximum(found.high, answers)
+    return ConfidenceInterval(*ends, found.names)
+
+
+def table_columns(estimate: Any, level: float) -> dict[str, np.ndarray]:
+    """Return the numbers that tables have: raw estimates, their intervals, what was made of them.
+
+    Shapes: (n_estimates, d) each. The interval stands beside what it is of, and numbers of users
+    beside the frequencies that they are of.
+    """
+    answers, ends = np.asarray(estimate.answer()), table_intervals(estimate, level)
+    columns = {"estimate": np.asarray(estimate.as_raw().answer())}
+    columns |= {"frequency": answers} if not estimate.is_raw and estimate.states_errors else {}
+    columns |= {"low": ends.low, "high": ends.high}
+    columns |= {} if estimate.is_raw else {"frequency": answers}
+    if (n_users := estimate.noise.n_users) is not None:
+        columns["count"] = np.round(answers * np.reshape(n_users, (-1, 1)), 1)
+    return columns
+
+
+def leading_intervals(
+    values: np.ndarray, covariances: EstimateCovariances, k: int, level: float
+) -> Ends:
+    """Intervals that hold at once for whatever leads a list, made for one of k categories."""
+    # Theorem: let `low[v]` exceed the frequency of v with a probability of at most (1 - level)
+    # / (2 d), and `high[v]` be less than it with at most (1 - level) / (2 k), whatever v is.
+    # Then with a probability of at least `level`, and however the errors depend on each other,
+    # all d intervals from `low[v]` to the larger of `high[v]` and the k-th largest of all
+    # `high` hold at once. So they hold for any categories that are picked after the estimate
+    # was seen.
+    # Proof: all d lower ends hold but for (1 - level) / 2 (Bonferroni). Let T be the k most
+    # frequent categories. All their upper ends hold but for (1 - level) / 2. Any other category
+    # is at most as frequent as each member of T, hence at most the least upper end in T; which
+    # is at most the k-th largest of all, as T has k members. (Unpublished; that a winner's
+    # upper end needs no correction is well known.)
+    # So the winner's curse costs the lower ends alone, and upper ends are as of k categories
+    # that were named beforehand.
+    # Shapes: values (d,) -> (d,).
+    tail = (1 - level) / 2
+    low, _ = tail_intervals(values, covariances, tail / len(values))
+    _, high = tail_intervals(values, covariances, tail / k)
+    return low, np.maximum(high, np.partition(high, -k)[-k])

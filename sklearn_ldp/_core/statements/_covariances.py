@@ -1,0 +1,166 @@
+"""Covariances of raw estimates, about the users themselves or about whom they stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from scipy import sparse
+
+from ..noise import Covariances, Noise, as_rows
+from ._statements import check_of
+
+
+@runtime_checkable
+class Estimate(Protocol):
+    """What statements and displays need to know of a FrequencyEstimate."""
+
+    @property
+    def values(self) -> Any: ...
+    @property
+    def categories(self) -> Any: ...
+    @property
+    def labels(self) -> Any: ...
+    @property
+    def domain(self) -> Any: ...
+    @property
+    def noise(self) -> Noise | None: ...
+    @property
+    def shares_overlap(self) -> bool: ...
+    @property
+    def postprocessors(self) -> tuple[str, ...]: ...
+    @property
+    def is_raw(self) -> bool: ...
+    @property
+    def states_errors(self) -> bool: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def __len__(self) -> int: ...
+    def answer(self, queries: Any) -> Any: ...
+    def as_raw(self) -> Any: ...
+    def confidence_interval(
+        self, level: float, queries: Any, *, simultaneous: bool = ..., coverage: str = ...
+    ) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class EstimateCovariances:
+    """Covariances of one raw estimate about the frequencies that a statement is about."""
+
+    noise: Noise  # the noise of a single estimate
+    of: str  # whom the statement is about; of a population the users are a random sample
+    # (d,): the frequencies at which the covariances are taken, a distribution.
+    frequencies: np.ndarray
+
+    @cached_property
+    def _of_whom(self) -> Noise:
+        return self.noise if self.of == "users" else self.noise.of_population()
+
+    @cached_property
+    def _errors(self) -> Covariances:
+        return self._of_whom.at(self.frequencies)
+
+    @cached_property
+    def n_samples(self) -> float:
+        """Number of users."""
+        return float(np.ravel(self.noise.n_samples)[0])
+
+    @cached_property
+    def half_count(self) -> float:
+        """How much half a report adds to the estimate of a category; 0 if there is no grid."""
+        return float(np.ravel(self.noise.half_count)[0])
+
+    @property
+    def binomial(self) -> Noise | None:
+        """The p and q of reports that support a category or do not; None for other estimates."""
+        law = self.noise.support_law  # q is 0 where supports are signed
+        return law if law is not None and law.q > 0 else None
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether those who reported are a random part of whom the statement is about."""
+        return bool(np.any(self._of_whom.curvature))
+
+    def support_counts(self, values: np.ndarray) -> np.ndarray:
+        """Return how many reports support each category, if reports do so (see `binomial`)."""
+        law, n = self.binomial, self.n_samples
+        assert law is not None
+        return np.clip(np.rint(n * (law.q + (law.p - law.q) * values)), 0, n)
+
+    def minus(self, other: EstimateCovariances) -> EstimateCovariances:
+        """Return the covariances of the difference to an independent estimate."""
+        covariances = [one._of_whom.given(one.frequencies) for one in (self, other)]
+        return EstimateCovariances(Noise.combined(covariances, (1, -1)), "users", self.frequencies)
+
+    def quadratic(self) -> tuple[np.ndarray, float, float]:
+        """Return A, b, c such that the variance of a category is ``A + b f - c f**2``."""
+        # A is the same number for all categories of a pure oracle. Where it also depends on
+        # other categories, their frequencies are those of this object.
+        f, noise = self.frequencies, self._of_whom
+        growth, curvature = (float(np.ravel(x)[0]) for x in (noise.growth, noise.curvature))
+        return self.variances() - growth * f + curvature * f**2, growth, curvature
+
+    def variances(self) -> np.ndarray:
+        """Return the variance of each category, of shape (d,)."""
+        return self._of_whom.variance(self.frequencies)
+
+    def answer_variances(self, rows: sparse.csr_array) -> np.ndarray:
+        """Return the variances of linear answers, of shape (n_queries,)."""
+        return np.maximum(self._errors.variances(rows), 0)
+
+    def covariance(self, rows: sparse.csr_array) -> np.ndarray:
+        """Return the covariances of linear answers, of shape (n_queries, n_queries)."""
+        return self._errors.matrix(rows)
+
+    def product(self, vector: np.ndarray) -> np.ndarray:
+        """Return the covariance matrix of all categories times a vector, of shape (d,)."""
+        return self._errors.product(vector)
+
+
+def refuse_without_law(estimate: Estimate, what: str, other: str = "") -> None:
+    """Raise ValueError unless an estimate is raw and its noise is known."""
+    if len(estimate) == 0:
+        raise ValueError(
+            f"No {what} without users: nobody was asked about these {estimate.shape[1]} categories."
+        )
+    if not estimate.is_raw:
+        raise ValueError(
+            f"No {what} after {' and '.join(estimate.postprocessors)}: post-processing biases the "
+            "estimate and changes its spread, so what it says would not hold at the stated level. "
+            f"Use the raw estimate that the oracle returned (oracle.estimate_){other}."
+        )
+    if estimate.noise is None:
+        raise ValueError(
+            f"No {what} without a noise model; build the estimate with "
+            "noise=NoiseModel(p, q, n_samples)."
+        )
+
+
+def refuse_sums(estimate: Estimate, matrix: Any, what: str) -> None:
+    """Raise ValueError if queries add up shares that overlap."""
+    if estimate.shares_overlap and np.any(np.diff(as_rows(matrix).indptr) > 1):
+        raise ValueError(
+            f"{what} would add up shares that overlap: a user may have several of the categories, "
+            "and would count more than once. Ask for single ones, or collect groups of them as "
+            "categories."
+        )
+
+
+def covariances_of_rows(
+    estimate: Estimate, of: str, what: str, other: str = ""
+) -> list[tuple[np.ndarray, EstimateCovariances]]:
+    """Return the values of each row of a raw estimate, and their covariances at these values."""
+    # Shapes: -> (d,).
+    # One pair for each row. The covariances are those at `frequencies_behind` the values.
+    check_of(of)
+    refuse_without_law(estimate, what, other)
+    noise: Any = estimate.noise
+    rows = enumerate(estimate.values)
+    return [(row, covariances(row, noise.of_rows(i), of)) for i, row in rows]
+
+
+def covariances(values: np.ndarray, noise: Noise, of: str) -> EstimateCovariances:
+    """Return the covariances of a single raw estimate, at a distribution that may be behind it."""
+    return EstimateCovariances(noise, of, noise.frequencies_behind(values))

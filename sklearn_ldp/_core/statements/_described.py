@@ -1,0 +1,296 @@
+"""What a report says of an estimate and of a difference: numbers, and sentences that hold."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ..domains import is_log
+from ..noise import Noise
+from ..queries import between
+from ..support.text import number_texts
+from ._confidence import table_columns, table_intervals
+from ._intervals import sidak
+from ._quantiles import quantiles
+from ._ranks import ranks
+from ._statements import at_level, check_level
+
+_MOST_RANGES = 16  # columns of the picture of a distribution
+_MOST_NAMES = 8  # in a sentence
+_HONEST = 0.9999  # of collections without fake reports are not said to look like one with some
+_ORDINALS = {1: "the most frequent", 2: "the second most frequent", 3: "the third most frequent"}
+_USERS = "those who reported, and nobody else"
+_POPULATIONS = "the populations that the users are random samples of"
+
+
+def describe_estimate(estimate: Any, level: float, question: str) -> dict[str, Any]:
+    """Return the result of `FrequencyEstimate.describe`, whose arguments these are."""
+    check_level(level)
+    if len(estimate) != 1:
+        names = range(len(estimate)) if estimate.row_names is None else estimate.row_names
+        parts = [
+            {**describe_estimate(row, level, ""), "name": str(name)}
+            for name, row in zip(names, estimate, strict=True)
+        ]
+        return several(parts, str(estimate).partition("\n")[0], question)
+    raw, noise, d = estimate.as_raw(), estimate.noise, estimate.shape[1]
+    labels = estimate.labels if estimate.flags else estimate.categories
+    value = "estimate" if estimate.is_raw else "frequency"
+    table, interval = {"category": labels.tolist()}, at_level(level, estimate.is_raw)
+    may, may_not = [], list(estimate.caveats)
+    try:
+        columns = table_columns(estimate, level)
+        table |= {name: column[0].tolist() for name, column in columns.items()}
+        table |= {"interval": [at_level(level)] * d}
+        may = _surely(raw, level, labels)
+        may_not += _not_surely(estimate, raw, columns["low"][0], columns["high"][0])
+    except ValueError as error:  # the noise, or the raw values, are not known
+        may_not.append(f"There are no intervals: {error}")
+        table.setdefault(value, estimate.answer()[0].tolist())
+    sizes = [None if noise is None else noise.n_users, None if noise is None else noise.std]
+    n_users, std = (None if one is None else np.ravel(one)[0].item() for one in sizes)
+    return {
+        **describe_nothing(question, str(estimate).partition("\n")[0], level, estimate.oracle),
+        "value": value,
+        "shown": "Share of users",
+        "domain": _domain(estimate, labels),
+        "n_categories": d,
+        "n_samples": n_users,
+        "noise_level": std,
+        "postprocessors": list(estimate.postprocessors),
+        "of": _USERS,
+        "interval": interval,
+        "is_ordered": _is_ordered(estimate),
+        "rows": [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)],
+        "ranges": _ranges(estimate, level, value),
+        "scale": "log" if is_log(getattr(estimate.domain, "ends", None)) else "linear",
+        "may_be_said": may,
+        "may_not_be_said": may_not,
+        "made_by": _made_by(estimate, level),
+    }
+
+
+def describe_difference(difference: Any, level: float, question: str) -> dict[str, Any]:
+    """Return the result of `EstimateDifference.describe`, whose arguments these are."""
+    of = "users" if difference.shared_users else "population"
+    every = difference.confidence_interval(level, simultaneous=True, of=of)
+    names, parts = difference.one.labels.tolist(), []
+    for i, (values, low, high) in enumerate(zip(difference.values, *every, strict=True)):
+        rows = zip(names, values.tolist(), low.tolist(), high.tolist(), strict=True)
+        heads = ("category", "difference", "low", "high")
+        rose, fell = _listed(names, low > 0), _listed(names, high < 0)
+        n_open = int(np.sum((low <= 0) & (high >= 0)))
+        sizes = [
+            int(np.ravel(one.noise.n_samples)[i if len(one) > 1 else 0])
+            for one in (difference.one, difference.other)
+        ]
+        parts.append(
+            {
+                **describe_nothing("", str(difference), level, difference.one.oracle),
+                "name": f"{i}",
+                "value": "difference",
+                "unit": "points",
+                "shown": "Difference of the shares",
+                "domain": _domain(difference.one, difference.one.labels),
+                "n_categories": len(names),
+                "n_samples": sum(sizes),
+                "of": _USERS if of == "users" else _POPULATIONS,
+                "interval": at_level(level),
+                "is_ordered": _is_ordered(difference.one),
+                "rows": [dict(zip(heads, row, strict=True)) for row in rows],
+                "may_be_said": [
+                    f"{what} frequent in the first estimate: {which} ({100 * level:g} % "
+                    "confidence, all at once)."
+                    for what, which in (("More", rose), ("Less", fell))
+                    if which
+                ],
+                "may_not_be_said": [
+                    f"Whether and where {n_open} of {len(names)} categories changed: their "
+                    "intervals reach over 0."
+                ]
+                * (n_open > 0),
+                "made_by": f"difference = one - other\ndifference.report(level={level:g})",
+            }
+        )
+    if len(parts) != 1:
+        return several(parts, str(difference), question)
+    return {**parts[0], "question": question}
+
+
+def several(parts: list[dict[str, Any]], heading: str, question: str) -> dict[str, Any]:
+    """Return the description of several estimates, of which each has a name."""
+    return {"question": question, "heading": heading, "parts": parts}
+
+
+def describe_nothing(question: str, heading: str, level: float, oracle: Any) -> dict[str, Any]:
+    """Return what any description has: what is not known is None."""
+    names = "epsilon oracle configuration noise_level ranges bounds"
+    known: dict[str, Any] = {
+        "value": "estimate",
+        "unit": "%",
+        "postprocessors": [],
+        "name": heading,
+    }
+    known |= {"question": question, "heading": heading, "level": level, "of": _USERS}
+    if oracle is not None:
+        known |= {"oracle": type(oracle).__name__, "epsilon": float(oracle.epsilon)}
+        with suppress(TypeError, ValueError):  # not all categories have a form for files
+            known["configuration"] = dict(oracle.protocol().configuration)
+    return {**dict.fromkeys(names.split()), **known}
+
+
+def _domain(estimate: Any, labels: np.ndarray) -> str:
+    d, ends = len(labels), getattr(estimate.domain, "ends", None)
+    if ends is not None:
+        return f"{d:,} bins from {' to '.join(number_texts(ends[[0, -1]]))}"
+    names = ", ".join(map(str, labels[:_MOST_NAMES].tolist()))
+    return f"{d:,} categories: {names}{', ...' * (d > _MOST_NAMES)}"
+
+
+def _is_ordered(estimate: Any) -> bool:
+    """Whether the categories are bins, or numbers or dates in rising order."""
+    categories = estimate.categories
+    is_bins = getattr(estimate.domain, "edges", None) is not None
+    is_number = categories.dtype.kind in "iufM"
+    return is_bins or (is_number and bool(np.all(categories[:-1] < categories[1:])))
+
+
+def _ranges(estimate: Any, level: float, value: str) -> list[dict[str, Any]] | None:
+    """Ranges of bins between bounds, with intervals that hold at once; None for other domains."""
+    ends = getattr(estimate.domain, "ends", None)
+    if ends is None:
+        return None
+    n = min(len(ends) - 1, _MOST_RANGES)
+    cuts = ends[np.arange(n + 1) * (len(ends) - 1) // n]
+    asked = between(list(pairwise(cuts)))
+    table = {"from": cuts[:-1], "to": cuts[1:], value: np.asarray(estimate.answer(asked))[0]}
+    with suppress(ValueError):
+        low, high = table_intervals(estimate, level, asked)
+        table |= {"low": low[0], "high": high[0]}
+    rows = zip(*(column.tolist() for column in table.values()), strict=True)
+    return [dict(zip(table, row, strict=True)) for row in rows]
+
+
+# -- sentences, each of which holds with the level ------------------------------------------------
+def _surely(raw: Any, level: float, labels: np.ndarray) -> list[str]:
+    """What may be said of a raw estimate."""
+    said, d = [], len(labels)
+    if getattr(raw.domain, "ends", None) is not None:
+        found = quantiles(raw, [0.25, 0.5, 0.75], level, simultaneous=True)
+        names = ("The first quartile", "The median", "The third quartile")
+        ends = zip(names, found.low[0], found.high[0], strict=True)
+        said += [
+            f"{name} is between {' and '.join(number_texts(pair, 4, raw.domain.ends))}."
+            for name, *pair in ends
+        ]
+    else:
+        said += _of_ranks(raw, level, labels)
+        low, _ = raw.confidence_interval(level, simultaneous=True)
+        if n := int(np.sum(low[0] > 0)):
+            which = "all" if n == d else f"{n:,} of the"
+            said.append(f"Shares are above 0 for {which} {d:,} categories: see their intervals.")
+    return [f"{one[:-1]} ({100 * level:g} % confidence)." for one in said]
+
+
+def _of_ranks(raw: Any, level: float, labels: np.ndarray) -> list[str]:
+    """Who leads, and which ranks cannot be told apart: the intervals of ranks hold at once."""
+    low, high = (end[0] for end in ranks(raw, level))
+    order = np.argsort(-raw.values[0], kind="stable")
+    # The first i of the list are the i most frequent if no rank of theirs may exceed i.
+    ends = 1 + np.flatnonzero(np.maximum.accumulate(high[order]) <= np.arange(1, len(order) + 1))
+    said, start = [], 0
+    for stop in ends.tolist():
+        own, size = order[start:stop], stop - start
+        names = [repr(one) for one in labels[own].tolist()]
+        if size == 1:
+            said.append(f"{names[0]} is {_ORDINALS.get(stop, f'number {stop:,}')}.")
+        elif size <= _MOST_NAMES:
+            said.append(f"Ranks {start + 1:,} to {stop:,} are of {', '.join(names)}, in any order.")
+        else:
+            ends_of = zip(names[:3], low[own].tolist(), high[own].tolist(), strict=False)
+            said += [f"{one} has a rank from {i:,} to {j:,}." for one, i, j in ends_of if j < stop]
+        if len(said) >= _MOST_NAMES:
+            break
+        start = stop
+    is_first = low == 1
+    if is_first.sum() > 1:
+        said.insert(0, f"The most frequent is one of {_listed(labels.tolist(), is_first)}.")
+    return said
+
+
+def _not_surely(estimate: Any, raw: Any, low: np.ndarray, high: np.ndarray) -> list[str]:
+    """What may not be said of an estimate."""
+    said, d = [], raw.shape[1]
+    if not estimate.is_raw:
+        said.append(
+            f"How far the values shown are from the truth: they are those after "
+            f"{', '.join(estimate.postprocessors)}. Intervals and sentences are of the raw ones."
+        )
+    said += _dishonest(raw, raw.noise)
+    answers = estimate.answer()[0]
+    n_out = int(np.sum((answers < low) | (answers > high)))
+    if n_out:
+        said.append(
+            f"{n_out:,} of the {d:,} values lie outside of their intervals: either reports are not "
+            "honest, or the post-processor does not fit them."
+        )
+    n_open = int(np.sum(low <= 0))
+    if n_open and getattr(raw.domain, "ends", None) is None:
+        which = "any category" if n_open == d else f"{n_open:,} of the {d:,} categories"
+        said.append(
+            f"Whether anybody has {which}: their intervals begin at 0, and more users or a larger "
+            "epsilon would tell."
+        )
+    return said
+
+
+def _dishonest(raw: Any, noise: Noise) -> list[str]:
+    """What is beyond what honest reports give: a wrong sum, or values far outside of [0, 1]."""
+    # Sidak's bound of d values below 0, d above 1, and their sum.
+    values, most = raw.values[0], sidak(2 * raw.shape[1] + 1, _HONEST)
+    plausible = noise.frequencies_behind(values)
+    half = float(np.ravel(noise.half_count)[0])
+    std = np.sqrt(np.ravel(noise.variance(np.clip(values, 0, 1)))) + 1e-12
+    outside = np.maximum(np.maximum(-values, values - 1) - half, 0) / std
+    excess, sum_std = abs(values.sum() - 1), 0.0
+    with suppress(ValueError):  # how errors of several categories go together is not known
+        ones = np.ones(len(values))
+        sum_std = np.sqrt(max(float(ones @ noise.at(plausible).product(ones)), 0))
+    said = []
+    if sum_std > 1e-9 and excess > most * sum_std:
+        said.append(
+            f"Reports do not look honest: the raw shares add up to {values.sum():.3g} instead of "
+            f"1, {excess / sum_std:.0f} standard errors away. See sklearn_ldp.robustness."
+        )
+    if outside.max(initial=0) > most:
+        said.append(
+            f"Reports do not look honest: a raw share is {values[outside.argmax()]:.3g}, "
+            f"{outside.max():.0f} standard errors outside of 0 to 1. See sklearn_ldp.robustness."
+        )
+    return said
+
+
+def _listed(names: list[Any], is_in: np.ndarray) -> str:
+    found = [repr(names[i]) for i in np.flatnonzero(is_in)]
+    return ", ".join(found[:_MOST_NAMES]) + ", ..." * (len(found) > _MOST_NAMES)
+
+
+# -- the lines that make it again -----------------------------------------------------------------
+def _made_by(estimate: Any, level: float) -> str:
+    """Return lines of Python that make the estimate of the same reports."""
+    posts = list(estimate.postprocessors)
+    steps = [f"estimate = {name}().fit_transform(estimate)" for name in posts]
+    if estimate.oracle is None:
+        first = ["estimate = ...  # the oracle is not known"]
+    else:
+        known = repr(clone(estimate.oracle).set_params(categories="auto"))
+        known = f"{known[:-1]}, categories=categories)".replace("(, ", "(")
+        first = [f"oracle = {known}", "estimate = oracle.aggregate(reports).estimate_"]
+        posts = [known.partition("(")[0], *posts]
+    last = f"estimate.report(level={level:g})"
+    head = [f"from sklearn_ldp import {', '.join(dict.fromkeys(posts))}", ""] if posts else []
+    return "\n".join([*head, *first, *steps, last])

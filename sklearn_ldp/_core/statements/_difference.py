@@ -1,0 +1,381 @@
+"""Differences of two estimates of the same categories: weeks, regions, treatment arms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtr
+
+from ..noise import every_category
+from ..numerics.simplex import norm_sub
+from ..queries import Queries
+from ..report_page import Kept
+from ..support.pandas import import_pandas
+from ..support.typing import DataFrame
+from ._covariances import (
+    Estimate,
+    EstimateCovariances,
+    covariances,
+    refuse_without_law,
+)
+from ._described import describe_difference
+from ._discoveries import Discoveries, check_error_rate, discoveries
+from ._intervals import (
+    ConfidenceInterval,
+    at_once,
+    band,
+    names_of,
+    query_rows,
+    stacked,
+    wald_intervals,
+)
+from ._statements import at_level, check_level, check_of
+from ._tests import WaldTest, sum_known, wald_test
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EstimateDifference(Kept):
+    """What changed between two raw estimates: ``estimate_a - estimate_b``.
+
+    The two may come from different oracles, at different budgets, and from different numbers of
+    users. By default every statement is about the populations that the users were drawn from: if
+    the same people were asked once more, they would answer the same, but two weeks have other
+    users.
+
+    Privacy: costs none.
+
+    Parameters
+    ----------
+    one, other : FrequencyEstimate of shape (n_estimates, d) or (1, d)
+        Raw estimates of the same categories. A single row is compared with all rows of the other.
+    shared_users : bool, default=False
+        Whether the same users took part in both collections, with fresh coins. Their own
+        frequencies may then be compared (``of="users"``), but not those of a population.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_estimates, d)
+        The differences of the frequencies.
+    categories : ndarray of shape (d,)
+        The categories.
+
+    Raises
+    ------
+    TypeError
+        If one of them is no estimate.
+    ValueError
+        If the categories differ, an estimate is post-processed or has no noise model, or the
+        numbers of rows do not fit.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR, OUE
+    >>> may = OUE(2.0, categories=["a", "b", "c"], random_state=0)
+    >>> june = GRR(2.0, categories=["a", "b", "c"], random_state=1)
+    >>> change = june.fit_transform(["a", "b", "c", "c"] * 5000) - may.fit_transform(
+    ...     ["a", "b", "b", "c"] * 5000
+    ... )
+    >>> change.values.round(2) + 0
+    array([[ 0.  , -0.26,  0.25]])
+    >>> low, high = change.confidence_interval(0.95)
+    >>> ((low < [[0, -0.25, 0.25]]) & (high > [[0, -0.25, 0.25]])).tolist()
+    [[True, True, True]]
+    >>> bool(change.test().p_value < 1e-6)
+    True
+    >>> change.changed()[0].tolist()
+    ['b', 'c']
+    """
+
+    one: Estimate
+    other: Estimate
+    shared_users: bool = False
+
+    # `DifferenceDisplay.from_difference`, which is in a room above, and sets it.
+    drawn_by: ClassVar[Any] = None
+
+    def __post_init__(self) -> None:
+        check_alike([self.one, self.other], "difference of estimates")
+        if min(len(self.one), len(self.other)) != 1 and len(self.one) != len(self.other):
+            raise ValueError(
+                "A difference needs as many estimates on both sides, or a single one on one side, "
+                f"got {len(self.one)} and {len(self.other)}."
+            )
+
+    @property
+    def values(self) -> np.ndarray:
+        """The differences of the frequencies."""
+        return self.one.values - self.other.values
+
+    @property
+    def categories(self) -> np.ndarray:
+        """The categories."""
+        return self.one.categories
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_estimates, d)."""
+        return self.values.shape
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def plot(self, **kwargs: Any) -> Any:
+        """Plot the difference (needs matplotlib).
+
+        Parameters
+        ----------
+        **kwargs : dict
+            Passed on to :meth:`sklearn_ldp.inspection.DifferenceDisplay.from_difference`.
+
+        Returns
+        -------
+        DifferenceDisplay
+            The display, with the axes in `ax_` and the figure in `figure_`.
+        """
+        return type(self).drawn_by(self, **kwargs)
+
+    def __repr__(self) -> str:
+        rows = "" if len(self) == 1 else f" ({len(self):,} differences)"
+        users = [f"{np.sum(e.noise.n_samples):,}" for e in (self.one, self.other) if e.noise]
+        return (
+            f"EstimateDifference of {self.shape[1]:,} categories{rows}, "
+            f"{' against '.join(users)} users"
+        )
+
+    def confidence_interval(
+        self,
+        level: float = 0.95,
+        queries: Queries | None = None,
+        *,
+        simultaneous: bool = False,
+        of: str = "population",
+    ) -> ConfidenceInterval:
+        """Return confidence intervals of the differences, for categories or linear queries.
+
+        They are Wald intervals with the covariances of both oracles, half a count wider, and more
+        if all hold at once: the tails of few reports are long.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that an interval covers the true difference, for each of them; with
+            `simultaneous`, that all of them do so at once.
+        queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+            The queries whose answers are compared; None asks for every category. Where they cut
+            bins, users may be spread within these as they like, but alike in both estimates.
+        simultaneous : bool, default=False
+            Whether the level is that of all intervals at once.
+        of : {"population", "users"}, default="population"
+            Whom the differences are between: two populations that the users are random samples of,
+            or the users themselves, see :mod:`sklearn_ldp.inference`.
+
+        Returns
+        -------
+        ConfidenceInterval
+            `low` and `high`, each of shape (n_estimates, n_queries).
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described, or the noise does not know the covariances that a
+            query needs.
+        """
+        check_level(level)
+        self._check_of(of)
+        rows, n_queries, _ = query_rows(queries, self.one)
+        ends = []
+        for i, values in enumerate(self.values):
+            errors = self._errors(i, of)
+            critical, std = band(errors, rows, level, simultaneous)
+            more = errors.half_count * (1 + simultaneous * max(critical**2 - 1, 0) / 3)
+            ends.append(wald_intervals(values, rows, critical * std, more))
+        return ConfidenceInterval(*stacked(ends, n_queries), names_of(queries, self.one))
+
+    def test(self, *, of: str = "population") -> WaldTest:
+        """Test whether anything changed at all.
+
+        The Wald test of the hypothesis that both distributions are equal, with the exact
+        covariances at their pooled estimate.
+
+        Parameters
+        ----------
+        of : {"population", "users"}, default="population"
+            Whose distributions are compared.
+
+        Returns
+        -------
+        WaldTest
+            One statistic and p-value for each row, with d - 1 degrees of freedom.
+
+        Raises
+        ------
+        ValueError
+            If the covariances of all categories are not known for one of the mechanisms.
+        """
+        self._check_of(of)
+        statistics = []
+        for i, difference in enumerate(self.values):
+            errors = self._pooled(i, of)
+            statistics.append(sum_known(difference, errors.product, errors.variances()))
+        return wald_test(statistics, self.shape[1] - 1)
+
+    def changed(
+        self, level: float = 0.95, *, error_rate: str = "fdr", of: str = "population"
+    ) -> Discoveries:
+        """Return the categories whose frequency surely changed.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            One minus the error rate.
+        error_rate : {"fdr", "fdr_any", "fwer"}, default="fdr"
+            The error rate: the expected share of false ones among those returned (Benjamini and
+            Hochberg, which assumes that errors are not strongly dependent; or Benjamini and
+            Yekutieli, which does not), or the probability that any is false (Holm).
+        of : {"population", "users"}, default="population"
+            Whose frequencies are compared.
+
+        Returns
+        -------
+        Discoveries
+            ``changed()[i]`` are the categories of the i-th difference; `p_values` are adjusted.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described.
+        """
+        check_level(level)
+        check_error_rate(error_rate)
+        self._check_of(of)
+        p_values = np.empty(self.shape)
+        for i, difference in enumerate(self.values):
+            errors = self._pooled(i, of)
+            # A sum that is above 1 by chance takes rare categories to 0, where they seem surer
+            # than they are: so each is also taken to be as frequent as both say of it alone.
+            alone = self._pooled(i, of, lambda mean: np.clip(mean, 0, 1))
+            variances = np.maximum(errors.variances(), alone.variances())
+            p_values[i] = 2 * ndtr(-_deviations(difference, errors.half_count, variances))
+        return discoveries(self.categories, p_values, "changed", level, error_rate)
+
+    def to_frame(self, level: float = 0.95, *, of: str = "population") -> DataFrame:
+        """Return the differences, their intervals and adjusted p-values as a pandas DataFrame.
+
+        The intervals of a difference of two estimates hold at once, so the frame may be sorted and
+        cut. Interval and p-value of a row agree: the p-value is one minus the level at which the
+        interval begins or ends at 0. So it is adjusted for all categories: that any unchanged one
+        has a p-value of at most alpha has the probability alpha. `changed` finds more, by their
+        false-discovery rate.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that all intervals of a difference hold at once.
+        of : {"population", "users"}, default="population"
+            Whom the differences are between.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per category, with the columns difference, low, high, interval (the level, and
+            that it is of all at once) and p_value; for several estimates, one row per estimate and
+            category.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pd = import_pandas("EstimateDifference.to_frame")
+        low, high = self.confidence_interval(level, of=of, simultaneous=True)
+        p_values, every = np.empty(self.shape), every_category(self.shape[1])
+        for i, values in enumerate(self.values):
+            errors = self._errors(i, of)
+            largest_of, std = at_once(errors, every)
+            p_values[i] = largest_of.p_values(_deviations(values, errors.half_count, std**2))
+        interval = np.full(self.shape, at_level(level))
+        columns = {"difference": self.values, "low": low, "high": high, "interval": interval}
+        columns["p_value"] = p_values
+        several: Any = self.one if len(self.one) > 1 else self.other
+        index: Any = pd.Index(self.categories, name="category", tupleize_cols=False)
+        if len(self) > 1:
+            names = range(len(self)) if several.row_names is None else several.row_names
+            index = pd.MultiIndex.from_product(
+                [list(names), list(self.categories)], names=["estimate", "category"]
+            )
+        return pd.DataFrame({k: v.ravel() for k, v in columns.items()}, index=index)
+
+    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
+        return describe_difference(self, level, question)
+
+    describe.__doc__ = Kept.describe.__doc__
+
+    def _rows(self, i: int) -> list[tuple[np.ndarray, Any]]:
+        """Return values and noise of both estimates that the i-th difference is between."""
+        rows = []
+        for estimate in (self.one, self.other):
+            j = i if len(estimate) > 1 else 0
+            assert estimate.noise is not None
+            rows.append((estimate.values[j], estimate.noise.of_rows(j)))
+        return rows
+
+    def _errors(self, i: int, of: str) -> EstimateCovariances:
+        """Return the covariances of the i-th difference."""
+        one, other = (covariances(*row, of) for row in self._rows(i))
+        return one.minus(other)
+
+    def _pooled(
+        self, i: int, of: str, project: Callable[[np.ndarray], np.ndarray] = norm_sub
+    ) -> EstimateCovariances:
+        """Return the covariances of the i-th difference if nothing changed."""
+        rows = self._rows(i)
+        precisions = np.array([float(np.ravel(noise.std)[0]) ** -2 for _, noise in rows])
+        mean = np.average([values for values, _ in rows], axis=0, weights=precisions)
+        frequencies = np.clip(mean, 0, 1) if self.one.shares_overlap else project(mean)
+        one, other = (EstimateCovariances(noise, of, frequencies) for _, noise in rows)
+        return one.minus(other)
+
+    def _check_of(self, of: str) -> None:
+        check_of(of)
+        if self.shared_users and of == "population":
+            raise ValueError(
+                "With shared users the two samples of a population are not independent, so nothing "
+                'is said about a population: ask of="users", or compare collections of different '
+                "users."
+            )
+
+
+def _deviations(values: np.ndarray, half_count: float, variances: np.ndarray) -> np.ndarray:
+    """Return how many standard deviations of a normal variable differences are away from 0."""
+    # Counts that few reports make have longer tails: their third cumulant is at most a report times
+    # the variance, so that by Cornish and Fisher they are u standard deviations away, half a count,
+    # and (u**2 - 1) / 6 reports. Bands of all categories are as much wider.
+    std = np.sqrt(np.maximum(variances, 1e-300))
+    z = np.maximum(np.abs(values) - half_count, 0) / std
+    bend = half_count / 3 / std
+    return np.where(z > 1, 2 * (z + bend) / (1 + np.sqrt(1 + 4 * bend * (z + bend))), z)
+
+
+def check_alike(estimates: list[Any], what: str) -> None:
+    """Raise TypeError or ValueError unless these are raw estimates of the same categories."""
+    for estimate in estimates:
+        if not hasattr(estimate, "is_raw"):
+            raise TypeError(
+                f"A {what} needs FrequencyEstimates, got {type(estimate).__name__}; wrap an array: "
+                "FrequencyEstimate(values, categories, noise)."
+            )
+        refuse_without_law(estimate, what)
+        if estimate.categories.tolist() != estimates[0].categories.tolist():
+            raise ValueError(
+                f"A {what} needs the same categories in the same order, got "
+                f"{_described(estimates[0])} and {_described(estimate)}."
+            )
+
+
+def _described(estimate: Any) -> str:
+    names = [str(category) for category in estimate.categories[:3].tolist()]
+    more = ", ..." if estimate.shape[1] > 3 else ""
+    return f"{estimate.shape[1]:,} ({', '.join(names)}{more})"

@@ -1,0 +1,368 @@
+"""Intervals of raw estimates: single categories, linear answers, and all at once."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse, stats
+from scipy.special import ndtr, ndtri
+
+from ..noise import as_rows, every_category
+from ..queries import as_query_set
+from ..support.text import MOST_LINES, labelled_lines
+from ._covariances import Estimate, EstimateCovariances, refuse_sums
+
+_MANY_ANSWERS = 500  # above it, Sidak's critical value replaces the one with covariances
+_MANY_CATEGORIES = 100  # single categories are nearly uncorrelated, unless they are few
+_DRAWS = 10_000  # of the Gaussian maximum
+# From which on bins look heaped: in standard deviations, and as a share of the squares of equal
+# frequencies. Chosen by hand: `benchmarks.accuracy.numeric_data --sections spread` has its rates.
+_SURE, _ROUGH = 5.0, 0.03
+Ends = tuple[np.ndarray, np.ndarray]
+
+
+class _Pair(NamedTuple):
+    low: np.ndarray
+    high: np.ndarray
+
+
+class ConfidenceInterval(_Pair):
+    """Lower and upper ends of confidence intervals.
+
+    It unpacks into its two arrays, as in ``low, high = estimate.confidence_interval()``, and shows
+    each interval beside the name of its category or query.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_estimates, n_queries)
+        The ends.
+    names : sequence of length n_queries or None, default=None
+        What the intervals are of: categories, or the names of queries.
+    """
+
+    names: Any
+
+    def __new__(cls, low: np.ndarray, high: np.ndarray, names: Any = None) -> ConfidenceInterval:
+        self = super().__new__(cls, low, high)
+        self.names = names
+        return self
+
+    def __repr__(self) -> str:
+        if self.names is None or len(self.low) != 1:
+            return super().__repr__()
+        # In the order of the queries: intervals of the largest would have to hold at once.
+        ends = zip(self.low[0, :MOST_LINES], self.high[0], strict=False)
+        lines = labelled_lines(self.names, [f"{low: .4g} to {high: .4g}" for low, high in ends])
+        n = self.low.shape[1]
+        return "\n  ".join([f"ConfidenceInterval of {n:,} answer{'s' * (n != 1)}", *lines])
+
+
+def within(
+    low: np.ndarray, high: np.ndarray, half_width: Any, least: Any = 0.0, most: Any = 1.0
+) -> Ends:
+    """Clip intervals to what a distribution can answer, and let each reach into that range."""
+    # An estimate that is far outside by chance would leave an interval that is a single point,
+    # such as [0, 0], and seem to be surer than any other. So an interval covers at least a
+    # quarter of a half width of the range (if that is as long).
+    # Shapes: low, high (n,), half_width (n,), least, most (n,) -> (n,).
+    low, high = np.minimum(low, most - half_width / 4), np.maximum(high, least + half_width / 4)
+    return np.clip(low, least, most), np.clip(high, least, most)
+
+
+def stacked(ends: list[Ends], n_queries: int) -> Ends:
+    """Return the ends of the intervals of all rows, each of shape (n_estimates, n_queries)."""
+    # Those of a query with limits reach from that of the lower one to that of the upper one.
+    n_limits = ends[0][0].size // n_queries if ends and n_queries else 1
+    both: np.ndarray = np.reshape(ends, (len(ends), 2, n_limits, n_queries))
+    return both[:, 0].min(axis=1), both[:, 1].max(axis=1)
+
+
+def names_of(queries: Any, estimate: Estimate) -> Any:
+    """Return what the answers to queries are called; None if they have no names."""
+    return estimate.categories if queries is None else as_query_set(queries).names
+
+
+def query_rows(queries: Any, estimate: Estimate) -> tuple[sparse.csr_array, int, bool]:
+    """Return the matrix of queries for the categories of an estimate.
+
+    If they have limits, the rows of the lower ones are followed by those of the upper ones. Also
+    returned: the number of queries, and whether they assume that users are spread evenly in bins.
+    """
+    d = estimate.shape[1]
+    if queries is None:
+        return every_category(d), d, False
+    query_set = as_query_set(queries).aligned(estimate.categories, estimate.domain)
+    if query_set.limits is not None:
+        rows = as_rows(sparse.vstack(query_set.limits, format="csr"))
+        return rows, rows.shape[0] // 2, query_set.assumes_even
+    rows = as_rows(query_set.matrix(d))
+    refuse_sums(estimate, rows, repr(query_set))
+    return rows, rows.shape[0], query_set.assumes_even
+
+
+def warn_of_heaps(of_rows: list[tuple[np.ndarray, EstimateCovariances]], depth: int) -> None:
+    """Warn if neighbouring bins differ by more than noise and a smooth curve explain."""
+    # Fourth differences of a curve nearly vanish. The sum of their squares has the trace of their
+    # covariance as mean, and its square's, doubled, as variance, if there is noise alone.
+    for values, covariances in of_rows:
+        if not 5 <= len(values) <= _MANY_ANSWERS:
+            continue
+        rows = as_rows(sparse.csr_array(np.diff(np.eye(len(values)), 4, axis=0) / np.sqrt(70)))
+        covariance = covariances.covariance(rows)
+        heaped = np.sum((rows @ values) ** 2) - np.trace(covariance)
+        if heaped > max(_SURE * np.sqrt(2 * np.sum(covariance**2)), _ROUGH / len(values)):
+            warnings.warn(
+                "Neighbouring bins differ by more than noise and a smooth curve explain, as where "
+                'numbers are heaped. With spread="even", intervals then miss more often than they '
+                'say: take spread="any", or bins as wide as the heaps.',
+                UserWarning,
+                stacklevel=depth,
+            )
+            return
+
+
+def intervals(
+    values: np.ndarray,
+    covariances: EstimateCovariances,
+    rows: sparse.csr_array | None,
+    level: float,
+    simultaneous: bool,
+) -> Ends:
+    """Return the ends of intervals of the answers to linear queries of one raw estimate."""
+    # Shapes: values (d,), rows (n_queries, d) -> (n_queries,).
+    # rows: the queries; None asks for every category.
+    # level: the probability that an interval holds; with `simultaneous`, that all hold at once.
+    if rows is not None:
+        return answer_intervals(values, covariances, rows, level, simultaneous)
+    if not (simultaneous and len(values)):
+        return score_intervals(values, covariances, two_sided(level))
+    d = len(values)
+    critical = sidak(d, level)
+    if d <= _MANY_CATEGORIES:
+        critical, _ = band(covariances, every_category(d), level)
+    return tail_intervals(values, covariances, float(ndtr(-critical)))
+
+
+# -- critical values --------------------------------------------------------------------------
+def two_sided(level: float) -> float:
+    """Return the u that a normal statistic stays below in absolute value."""
+    return float(ndtri(0.5 + level / 2))
+
+
+def sidak(n: int, level: float) -> float:
+    """Return the u that n independent normal statistics stay below; correlated ones do so, too."""
+    return two_sided(level ** (1 / n))
+
+
+def band(
+    covariances: EstimateCovariances,
+    rows: sparse.csr_array,
+    level: float,
+    simultaneous: bool = True,
+) -> tuple[float, np.ndarray]:
+    """Return how many standard deviations intervals are wide, and the standard deviations."""
+    # Shapes: rows (n_queries, d) -> (n_queries,).
+    # Returns: a quantile of one normal variable, of the Gaussian maximum, or that of Sidak's
+    # inequality for many answers; and the standard deviation of each answer.
+    if not simultaneous:
+        return two_sided(level), np.sqrt(covariances.answer_variances(rows))
+    largest_of, std = at_once(covariances, rows)
+    return largest_of.quantile(level), std
+
+
+def at_once(
+    covariances: EstimateCovariances, rows: sparse.csr_array
+) -> tuple[LargestOf, np.ndarray]:
+    """The law of the largest error in standard deviations, and these."""
+    # Shapes: rows (n_queries, d) -> (n_queries,).
+    # Returns: the law of a Gaussian maximum, or that of Sidak's inequality for many answers;
+    # and the standard deviation of each answer.
+    n_queries, largest = rows.shape[0], int(np.diff(rows.indptr).max(initial=0))
+    if n_queries <= (_MANY_ANSWERS if largest > 1 else _MANY_CATEGORIES):
+        try:
+            covariance = covariances.covariance(rows)
+        except ValueError:
+            if largest > 1:
+                raise  # Sidak's inequality needs no covariances, but the sums do
+        else:
+            return gaussian_maximum(covariance), np.sqrt(np.maximum(np.diag(covariance), 0))
+    return LargestOf(n_queries), np.sqrt(covariances.answer_variances(rows))
+
+
+class LargestOf(NamedTuple):
+    """The law of the largest of n normal statistics, in absolute value."""
+
+    n: int  # how many statistics there are
+    # (n_draws,): largest ones that were drawn, in rising order. Whatever was drawn, quantiles
+    # lie between those of a single statistic and Sidak's; the default leaves Sidak's.
+    drawn: np.ndarray = np.array([1e300])
+
+    def quantile(self, level: float) -> float:
+        """Return what none of the statistics exceeds with a probability."""
+        drawn = float(np.quantile(self.drawn, level))
+        return min(max(drawn, two_sided(level)), sidak(self.n, level))
+
+    def p_values(self, statistics: np.ndarray) -> np.ndarray:
+        """Return one minus the levels at which statistics are the quantiles."""
+        single = 2 * ndtr(-statistics)
+        most = -np.expm1(self.n * np.log1p(-np.minimum(single, 1 - 1e-16)))
+        levels = np.linspace(0, 1, len(self.drawn))
+        return np.clip(1 - np.interp(statistics, self.drawn, levels), single, most)
+
+
+def gaussian_maximum(covariance: np.ndarray) -> LargestOf:
+    """Return the law of the largest of correlated normal statistics, in absolute value."""
+    # Shapes: covariance (n, n).
+    # A variance of 0 leaves its statistic out. The drawn vectors are the same each time.
+    variances = np.diag(covariance)
+    kept = np.flatnonzero(variances > 1e-12 * max(variances.max(initial=0.0), 1e-300))
+    if len(kept) <= 1:
+        return LargestOf(1)
+    std = np.sqrt(variances[kept])
+    correlation = covariance[np.ix_(kept, kept)] / np.outer(std, std)
+    scale, vectors = np.linalg.eigh((correlation + correlation.T) / 2)
+    root = vectors * np.sqrt(np.maximum(scale, 0))
+    draws = np.random.default_rng(0).standard_normal((_DRAWS, len(kept)))
+    return LargestOf(len(kept), np.sort(np.abs(draws @ root.T).max(axis=1)))
+
+
+# -- one category -----------------------------------------------------------------------------
+def score_intervals(values: np.ndarray, covariances: EstimateCovariances, critical: Any) -> Ends:
+    """Return score intervals of the categories, with half a count."""
+    # An end is the frequency T with `|x -+ k - T| = u sqrt(A + b T - c T**2)`: the estimate x
+    # is as far from T as the level allows, with the variance that it would have if T were the
+    # truth. Half a count, k, makes up for the grid that estimates lie on.
+    # Shapes: values (d,), critical (d,) -> (d,).
+    # critical: the number u of standard deviations.
+    constant, slope, square = covariances.quadratic()
+    squared = critical**2
+
+    def end(t: np.ndarray, sign: int) -> np.ndarray:
+        middle, scale = 2 * t + squared * slope, 1 + squared * square
+        root = np.maximum(middle**2 - 4 * scale * (t**2 - squared * constant), 0)
+        return (middle + sign * np.sqrt(root)) / (2 * scale)
+
+    step = covariances.half_count
+    low, high = end(values - step, -1), end(values + step, 1)
+    # What is so far below 0 that its variance would have to be a larger frequency's says nothing
+    # about how large that is; and the same above 1.
+    low = np.minimum(low, np.maximum(values - step, 0))
+    high = np.maximum(high, np.minimum(values + step, 1))
+    return within(low, high, critical * np.sqrt(np.maximum(constant, 0)) + step)
+
+
+def _exact_intervals(values: np.ndarray, covariances: EstimateCovariances, critical: float) -> Ends:
+    """Return Clopper-Pearson intervals, whose tails are exact if users are drawn at random."""
+    # With fixed users the count varies less than a binomial one, so that they are too long.
+    law: Any = covariances.binomial
+    n, tail = covariances.n_samples, float(ndtr(-critical))
+    count = covariances.support_counts(values)
+    with np.errstate(invalid="ignore"):
+        low = np.where(count > 0, stats.beta.ppf(tail, count, n - count + 1), 0.0)
+        high = np.where(count < n, stats.beta.isf(tail, count + 1, n - count), 1.0)
+    low, high = ((end - law.q) / (law.p - law.q) for end in (low, high))
+    return within(low, high, critical * float(np.ravel(covariances.noise.std)[0]))
+
+
+def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: float) -> Ends:
+    """Return intervals of the categories, each of whose ends misses with a known probability."""
+    # The tails of a count that few reports make are not normal. The score interval takes the
+    # skewness of the count into account (Cornish and Fisher); its ends missed at most as often
+    # as stated in each of 39,000 cells (a test enumerates some). The ends of Clopper and
+    # Pearson miss at most as often, too. All are monotone in the count, so that the inner ones
+    # do not miss more often.
+    # Shapes: values (d,) -> (d,).
+    # tail: the probability that a lower end is above the frequency of its category, and the same
+    # for an upper end below it; less than 1/2.
+    critical: Any = -ndtri(tail)
+    law = covariances.binomial
+    if law is None:
+        if covariances.noise.support_law is not None:
+            return _signed_tails(values, covariances, critical)
+        return score_intervals(values, covariances, critical)
+    # Counts are skewed to the right by those who seldom support the category (q), and to the left
+    # by those who mostly support their own (p).
+    spread = np.sqrt(covariances.n_samples * min(law.p * (1 - law.p), law.q * (1 - law.q)))
+    growth = max(critical**2 - 1, 0) / 6 / max(spread, 1e-9)
+    low, _ = score_intervals(values, covariances, critical + growth * max(1 - 2 * law.q, 0))
+    _, high = score_intervals(values, covariances, critical + growth * max(2 * law.p - 1, 0))
+    exact = _exact_intervals(values, covariances, critical)
+    return np.maximum(low, exact[0]), np.minimum(high, exact[1])
+
+
+def _signed_tails(values: np.ndarray, covariances: EstimateCovariances, critical: float) -> Ends:
+    """Return such intervals of counts of reports for a category less those of its block against."""
+    # The variance grows with the frequency of the block, which few users tell badly. So each block
+    # is taken to be as frequent as the largest one. Those who do not have a category report for it
+    # as often as against it: of their part of the count, all odd cumulants are 0, and the even ones
+    # its variance V. A user who has it adds `skew` times her variance to the third one. By Cornish
+    # and Fisher a quantile is then off by at most `more` reports; where V is small, by no more than
+    # if there were only reports for it, or only those against it, which have the tails of a Poisson
+    # law. (No end misses more often than stated, by enumeration with 30 to 1,500 users at
+    # epsilon 2 to 10, 2, 8 and 64 blocks of one category, and tails down to 1e-5.)
+    law: Any = covariances.noise.support_law
+    n, p = covariances.n_samples, float(law.p)
+    either = p + float(np.ravel(covariances.noise.std)[0]) ** 2 * n * p**2  # for or against, hers
+    skew = (p - 3 * p * either + 2 * p**3) / max(either - p**2, 1e-300)
+    constant, *_ = covariances.quadratic()
+    third, fourth = max(critical**2 - 1, 0) / 6, max(critical**3 - 3 * critical, 0) / 24
+    fourth /= max(n * p * np.sqrt(constant.max()), 1e-300)
+    wider = critical * np.sqrt(constant.max() / constant)
+    most = max(1, abs(skew)) * third
+    more = np.minimum(np.maximum([skew, -skew], 0) * third + fourth, most) / (n * p)
+    low, _ = score_intervals(values - more[0], covariances, wider)
+    _, high = score_intervals(values + more[1], covariances, wider)
+    return low, high
+
+
+# -- linear answers ---------------------------------------------------------------------------
+def answer_intervals(
+    values: np.ndarray,
+    covariances: EstimateCovariances,
+    rows: sparse.csr_array,
+    level: float,
+    simultaneous: bool,
+) -> Ends:
+    """Return intervals of linear answers: those of single categories by score, others by Wald."""
+    # Shapes: values (d,), rows (n_queries, d) -> (n_queries,).
+    critical, std = band(covariances, rows, level, simultaneous)
+    half_width = critical * std
+    low, high = wald_intervals(values, rows, half_width, covariances.half_count)
+    single = np.flatnonzero(np.diff(rows.indptr) == 1)
+    if single.size:
+        places = rows.indptr[single]
+        of_categories = np.array(score_intervals(values, covariances, critical))
+        ends = of_categories[:, rows.indices[places]] * rows.data[places]
+        low[single], high[single] = ends.min(axis=0), ends.max(axis=0)
+    return within(low, high, half_width, *answer_range(rows))
+
+
+def answer_range(rows: sparse.csr_array) -> Ends:
+    """Return the least and the largest answer of a distribution: the extreme weights of a query."""
+    # Shapes: rows (n_queries, d) -> (n_queries,).
+    has_zeros = np.diff(rows.indptr) < rows.shape[1]
+    least, most = (_of_each_row(pick, rows, rows.data) for pick in (np.minimum, np.maximum))
+    least = np.where(has_zeros, np.minimum(least, 0), least)
+    return least, np.where(has_zeros, np.maximum(most, 0), most)
+
+
+def wald_intervals(
+    values: np.ndarray, rows: sparse.csr_array, half_width: np.ndarray, half_count: float
+) -> Ends:
+    """Return intervals around linear answers, widened by half a count."""
+    # Shapes: values (d,), rows (n_queries, d), half_width (n_queries,) -> (n_queries,).
+    # A report more or less moves the answer by the smallest weight at least.
+    step = _of_each_row(np.minimum, rows, abs(rows.data))
+    answers, width = rows @ values, half_width + step * half_count
+    return answers - width, answers + width
+
+
+def _of_each_row(pick: Any, rows: sparse.csr_array, data: np.ndarray) -> np.ndarray:
+    """Return the smallest or the largest of the explicit weights of each row; 0 if it has none."""
+    result = np.zeros(rows.shape[0])
+    filled = np.flatnonzero(np.diff(rows.indptr))
+    if filled.size:
+        result[filled] = pick.reduceat(data, rows.indptr[filled])
+    return result

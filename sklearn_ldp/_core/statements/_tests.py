@@ -1,0 +1,305 @@
+"""Tests of a hypothesis about all frequencies at once: Wald's, of one estimate or of a difference.
+
+They need nothing of a covariance matrix but its products with vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
+from scipy.special import chdtrc
+
+from ..domains.values import as_distribution
+from ..noise import as_rows
+from ..numerics.simplex import norm_sub
+from ..support.typing import Frequencies
+from ._covariances import Estimate, EstimateCovariances, covariances_of_rows
+from ._intervals import band
+
+_TOLERANCE = 1e-4  # of the residual; the error of the quadratic form is about its square
+_STEPS = 2_000
+Product = Callable[[np.ndarray], np.ndarray]
+
+
+class WaldTest(NamedTuple):
+    """Result of a Wald test, one number for each estimate.
+
+    Parameters
+    ----------
+    statistic : ndarray of shape (n_estimates,)
+        Approximately chi-square distributed if the hypothesis holds.
+    degrees_of_freedom : int
+        Degrees of freedom of that distribution.
+    p_value : ndarray of shape (n_estimates,)
+        Probability of a statistic at least this large if the hypothesis holds.
+    """
+
+    statistic: np.ndarray
+    degrees_of_freedom: int
+    p_value: np.ndarray
+
+
+def wald_test(statistics: list[float], degrees_of_freedom: int) -> WaldTest:
+    """Return the result for the statistics of all estimates."""
+    values = np.array(statistics)
+    return WaldTest(values, degrees_of_freedom, chdtrc(degrees_of_freedom, values))
+
+
+def goodness_of_fit(
+    estimate: Estimate, frequencies: Frequencies, *, of: str = "population"
+) -> WaldTest:
+    """Test whether the true distribution is a given one.
+
+    Privacy: costs none.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate of shape (n_estimates, d)
+        A raw estimate.
+    frequencies : array-like of shape (d,)
+        The distribution to compare with; it must not have been made from the same reports. A
+        pandas Series may be in any order if its index holds the categories.
+    of : {"population", "users"}, default="population"
+        Whose distribution it is: that of the population that the users are a random sample of, or
+        that of the users themselves, see :mod:`sklearn_ldp.inference`.
+
+    Returns
+    -------
+    WaldTest
+        One statistic and p-value for each estimate, with d - 1 degrees of freedom.
+
+    Raises
+    ------
+    ValueError
+        If the estimate is post-processed or has no noise model, the frequencies are not a
+        distribution over its categories, or the covariances of the mechanism are not known.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import OUE
+    >>> from sklearn_ldp.inference import goodness_of_fit
+    >>> oracle = OUE(2.0, categories=["a", "b", "c"], random_state=0)
+    >>> estimate = oracle.fit_transform(["a", "b", "b", "c"] * 5000)
+    >>> goodness_of_fit(estimate, [0.25, 0.5, 0.25]).p_value.round(2)
+    array([0.63])
+    >>> bool(goodness_of_fit(estimate, [0.25, 0.25, 0.5]).p_value < 1e-6)
+    True
+    """
+    rows = covariances_of_rows(estimate, of, "test of fit")
+    expected = as_distribution(frequencies, estimate.categories, "goodness_of_fit")
+    statistics = []
+    for values, covariances in rows:
+        under = replace(covariances, frequencies=expected)
+        statistics.append(sum_known(values - expected, under.product, under.variances()))
+    return wald_test(statistics, estimate.shape[1] - 1)
+
+
+def independence(estimate: Estimate, *, of: str = "population") -> WaldTest:
+    """Test whether two attributes of a joint domain are independent.
+
+    Privacy: costs none.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate of shape (n_estimates, d_a * d_b)
+        A raw estimate whose categories are all pairs of a value of the first and one of the second
+        attribute, in any order.
+    of : {"population", "users"}, default="population"
+        Among whom: in the population that the users are a random sample of, or among the users
+        themselves, see :mod:`sklearn_ldp.inference`.
+
+    Returns
+    -------
+    WaldTest
+        One statistic and p-value for each estimate, with (d_a - 1) (d_b - 1) degrees of freedom.
+
+    Raises
+    ------
+    ValueError
+        If the categories are not all pairs of two attributes, the estimate is post-processed or has
+        no noise model, or the covariances of the mechanism are not known.
+
+    Notes
+    -----
+    The difference ``Delta = F - f_a f_b'`` of the joint frequencies from the product of their
+    margins is compared with its covariance by the delta method, at the product of the margins.
+
+    Examples
+    --------
+    >>> import itertools
+    >>> from sklearn_ldp import OUE
+    >>> from sklearn_ldp.inference import independence
+    >>> pairs = list(itertools.product(["F", "M"], ["yes", "no"]))
+    >>> oracle = OUE(3.0, categories=pairs, random_state=0)
+    >>> estimate = oracle.fit_transform((pairs * 4 + [("F", "yes"), ("M", "no")]) * 2000)
+    >>> test = independence(estimate)
+    >>> test.degrees_of_freedom, bool(test.p_value[0] < 0.01)
+    (1, True)
+    """
+    rows = covariances_of_rows(estimate, of, "test of independence")
+    order, names = as_table(estimate.categories)
+    shape = len(names[0]), len(names[1])
+    statistics = [_independence(*row, order, shape) for row in rows]
+    return wald_test(statistics, (shape[0] - 1) * (shape[1] - 1))
+
+
+class Departures(NamedTuple):
+    """How far the cells of a table are from those of independent attributes, and their noise."""
+
+    # (d_a, d_b): the joint frequencies minus the products of the margins, as the sum of all is.
+    differences: np.ndarray
+    std: np.ndarray  # (d_a, d_b): their standard deviations if the attributes are independent
+    # How many of them the differences stay within, all at once, with the probability asked for.
+    critical: float
+
+
+def departures(estimate: Estimate, level: float, of: str) -> Departures:
+    """Return how far the cells of a table are from those of independent attributes."""
+    # Shapes: estimate (1, d_a * d_b).
+    # level: probability that all differences are within the noise if the attributes are
+    # independent.
+    ((values, covariances),) = covariances_of_rows(estimate, of, "comparison with independence")
+    order, (first, second) = as_table(estimate.categories)
+    table = _laid_out(values, order, (len(first), len(second)))
+    of_rows, of_columns, product = _margins(table)
+    # J of _independence as a matrix, with one row for each cell.
+    of_cells = np.kron(
+        np.eye(len(first)) - np.outer(of_rows, np.ones(len(first))),
+        np.eye(len(second)) - np.outer(of_columns, np.ones(len(second))),
+    )
+    under = replace(covariances, frequencies=product.ravel()[order])
+    critical, std = band(under, as_rows(of_cells[:, order]), level)
+    return Departures(from_independence(table), std.reshape(table.shape), critical)
+
+
+def from_independence(table: np.ndarray) -> np.ndarray:
+    """Return a table minus that of independent attributes with the same margins."""
+    # Shapes: table (d_a, d_b) -> (d_a, d_b).
+    # table: joint frequencies; their sum need not be 1.
+    of_rows, of_columns, _ = _margins(table)
+    return _centred(table, of_rows, of_columns)
+
+
+def as_table(categories: np.ndarray) -> tuple[np.ndarray, tuple[list[Any], list[Any]]]:
+    """Return how categories that are pairs make a table."""
+    # Shapes: categories (d_a * d_b,) -> (d_a * d_b,).
+    # categories: all pairs of a value of the first and one of the second attribute, in any
+    # order.
+    # Returns: the place of each category in the table, in C order; and the values of both
+    # attributes.
+    pairs = categories.tolist()
+    if all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+        first, second = (list(dict.fromkeys(values)) for values in zip(*pairs, strict=True))
+        if len(first) * len(second) == len(pairs) and min(len(first), len(second)) > 1:
+            row, column = ({v: i for i, v in enumerate(names)} for names in (first, second))
+            places = np.array([row[a] * len(second) + column[b] for a, b in pairs])
+            return places, (first, second)
+    raise ValueError(
+        "A test of independence needs all pairs of two attributes with at least two values each as "
+        f"categories, got {len(pairs):,} such as {pairs[0]!r}. Fit an oracle to two columns."
+    )
+
+
+def _margins(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the margins of a table with the sum 1, and the nearest table of independent ones."""
+    total, of_rows, of_columns = table.sum(), table.sum(axis=1), table.sum(axis=0)
+    if total > 0.5:
+        of_rows, of_columns = of_rows / total, of_columns / total
+    else:  # far from the 1 that it estimates: nothing but noise
+        of_rows, of_columns = norm_sub(of_rows), norm_sub(of_columns)
+    return of_rows, of_columns, np.outer(norm_sub(of_rows), norm_sub(of_columns))
+
+
+def _centred(x: np.ndarray, of_rows: np.ndarray, of_columns: np.ndarray) -> np.ndarray:
+    """J x: what is left of a table after its margins, to first order."""
+    x = x - np.outer(of_rows, x.sum(axis=0))
+    return x - np.outer(x.sum(axis=1), of_columns)
+
+
+def _laid_out(values: np.ndarray, places: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    table = np.empty(shape)
+    table.ravel()[places] = values
+    return table
+
+
+def _independence(
+    values: np.ndarray,
+    covariances: EstimateCovariances,
+    places: np.ndarray,
+    shape: tuple[int, int],
+) -> float:
+    table = _laid_out(values, places, shape)
+    of_rows, of_columns, product = _margins(table)
+    under = replace(covariances, frequencies=product.ravel()[places])
+
+    def transposed(x: np.ndarray) -> np.ndarray:
+        x = x - of_rows @ x
+        return x - (x @ of_columns)[:, None]
+
+    def covariance(x: np.ndarray) -> np.ndarray:
+        of_pairs = under.product(transposed(x.reshape(shape)).ravel()[places])
+        return _centred(_laid_out(of_pairs, places, shape), of_rows, of_columns)
+
+    variances = _laid_out(under.variances(), places, shape)
+    tau = float(variances.mean())
+
+    def regular(x: np.ndarray) -> np.ndarray:
+        """J Sigma J' is 0 for tables whose rows, or columns, are all equal."""
+        square = x.reshape(shape)
+        means = square.mean(axis=1, keepdims=True) + square.mean(axis=0) - square.mean()
+        return (covariance(x) + tau * means).ravel()
+
+    return quadratic_form(regular, variances.ravel(), _centred(table, of_rows, of_columns).ravel())
+
+
+# -- quadratic forms --------------------------------------------------------------------------
+def quadratic_form(product: Product, diagonal: np.ndarray, vector: np.ndarray) -> float:
+    """Return ``vector' M^-1 vector`` for a positive definite matrix M."""
+    # Shapes: diagonal (d,), vector (d,).
+    d = len(vector)
+    if not np.any(vector):
+        return 0.0
+    scale = 1 / diagonal
+    solution, failed = cg(
+        LinearOperator((d, d), product, dtype=np.float64),
+        vector,
+        rtol=_TOLERANCE,
+        maxiter=_STEPS,
+        M=LinearOperator((d, d), lambda x: scale * x, dtype=np.float64),
+    )
+    if failed:
+        raise RuntimeError(
+            f"Conjugate gradients did not converge in {_STEPS} steps over {d} categories. Please "
+            "report the oracle, its parameters and the number of users."
+        )
+    return float(vector @ solution)
+
+
+def sum_known(difference: np.ndarray, product: Product, variances: np.ndarray) -> float:
+    """Return the Wald statistic of a difference of frequencies whose true sum is known to be 0."""
+    # Shapes: difference (d,), variances (d,).
+    # product: returns its covariance matrix Sigma times a vector.
+    # As the true sum is known, the difference is replaced by its residual mu after regression
+    # on its own sum, `mu = delta - S (1' delta) / T` with `S = Sigma 1` and `T = 1' S`. Its sum
+    # is 0, and its covariance matrix is `R = Sigma - S S' / T`. With any c > 0 the solution x
+    # of `(Sigma + c S S') x = mu` has `S' x = 0`, as multiplication by 1' shows, hence `R x =
+    # mu`, and `mu' x` is the statistic with the generalised inverse of R. An oracle such as
+    # GRR, whose estimates always sum to 1, has S = 0, and the vector of ones takes the place of
+    # S.
+    d = len(difference)
+    of_sum = product(np.ones(d))
+    total = float(of_sum.sum())
+    if total > 1e-9 * float(variances.sum()):
+        residual = difference - of_sum * (difference.sum() / total)
+    else:
+        of_sum, residual = np.ones(d), difference - difference.mean()
+    c = float(variances.mean()) / float(of_sum @ of_sum)
+    return quadratic_form(
+        lambda x: product(x) + (c * (of_sum @ x)) * of_sum,
+        variances + c * of_sum**2,
+        residual - residual.mean(),
+    )

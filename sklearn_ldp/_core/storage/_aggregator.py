@@ -1,0 +1,490 @@
+"""A collection in progress: it adds up batches of reports and counts each exactly once."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from sklearn.base import clone
+
+from ..lifecycle import BaseCollector, with_counts
+from ..mechanisms import OracleOrProtocol, as_protocol
+from ..support.text import printable
+from . import checkpoints
+from ._batches import Caps, RefusedBatchError, Sources, as_key, check_batch_id
+from ._header import Header
+from ._ledger import CopyRule, KnownLines, Ledger, repeated
+from ._tally import Tally, checked_tally, count_batch, without_order
+
+_KEPT_REFUSALS = 1000  # a bound on what hostile clients can make a collector remember
+_REASON_CHARACTERS = 500
+
+
+class Refusal(NamedTuple):
+    """A batch that was refused.
+
+    Parameters
+    ----------
+    batch_id : str
+        The batch's id, or the name of its file if the id could not be read.
+    reason : str
+        The message of the error.
+    """
+
+    batch_id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class CollectionSummary:
+    """Summary of a collection: what was counted, repeated and refused.
+
+    Parameters
+    ----------
+    configuration : dict
+        The collection's configuration, see :func:`report_configuration`.
+    n_samples : int
+        Number of reports.
+    n_batches : int
+        Number of batches that were counted.
+    n_repeats : int
+        Number of repeated batches that were ignored.
+    n_refused : int
+        Number of refusals.
+    refused : tuple of Refusal
+        The last refusals (at most 1000), with their reasons.
+    shard_sizes : tuple of int
+        Number of reports in each shard.
+    """
+
+    configuration: dict[str, Any]
+    n_samples: int
+    n_batches: int
+    n_repeats: int
+    n_refused: int
+    refused: tuple[Refusal, ...]
+    shard_sizes: tuple[int, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{key}: {printable(value)}" for key, value in self.configuration.items()]
+        lines += [
+            f"reports: {self.n_samples}",
+            f"batches: {self.n_batches} ({self.n_repeats} repeats ignored, "
+            f"{self.n_refused} refused)",
+        ]
+        lines += [f"refused '{printable(name)}': {printable(why)}" for name, why in self.refused]
+        return "\n".join(lines)
+
+
+class Aggregator:
+    """Add up batches of reports and count each batch exactly once.
+
+    An oracle adds up whatever it is given. An aggregator also keeps a ledger: each batch has an id
+    and is counted once, however often it is sent. A batch that the oracle's clients cannot have
+    made is refused as a whole; it changes nothing except for an entry in the summary. The counts
+    are exact integers that do not depend on the order of the batches. Several threads may share an
+    aggregator, in all that it does: no report of theirs is lost, or counted twice.
+
+    Privacy: costs none.
+
+    Parameters
+    ----------
+    oracle : oracle or Protocol
+        Unfitted, with declared categories; the aggregator keeps a copy.
+    collection_round : str, default=""
+        Name of the collection: files of another round are refused.
+    on_repeat : {"raise", "ignore"}, default="raise"
+        What to do with a batch that was seen before. A batch that has the id of another one, but
+        other reports, is refused in any case, and so is one that has the reports of another one
+        under a new id, and a file of posted lines that has grown.
+    caps : Caps, default=None
+        Limits on batches and their sources; None sets none.
+    key : bytes, default=None
+        A secret of at least 16 bytes. With it checkpoints and tallies are signed, and those that
+        were not signed with it are refused. What is given to `add` is trusted.
+
+    Raises
+    ------
+    ValueError
+        If the oracle's domain is not known, if the oracle already holds reports, or if the key is
+        too short.
+
+    See Also
+    --------
+    aggregate : Add up files, streams and folders.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import OLH
+    >>> from sklearn_ldp.collection import Aggregator
+    >>> oracle = OLH(1.0, categories=["a", "b", "c"], random_state=0)
+    >>> server = Aggregator(oracle, on_repeat="ignore")
+    >>> server.add(oracle.privatize(["a", "b"]), "monday").add(oracle.privatize(["c"]), "tuesday")
+    Aggregator(OLH, 3 reports in 2 batches)
+    >>> server.add(oracle.privatize(["c"]), "tuesday").n_samples
+    3
+    >>> server.estimate_.shape
+    (1, 3)
+    """
+
+    def __init__(
+        self,
+        oracle: OracleOrProtocol,
+        *,
+        collection_round: str = "",
+        on_repeat: str = "raise",
+        caps: Caps | None = None,
+        key: bytes | None = None,
+    ) -> None:
+        if on_repeat not in ("raise", "ignore"):
+            raise ValueError(f'on_repeat must be "raise" or "ignore", got {on_repeat!r}.')
+        self._protocol = as_protocol(oracle, collection_round)
+        self._oracle: Any = clone(oracle) if isinstance(oracle, BaseCollector) else None
+        ledger = Ledger({}, {}, CopyRule.of(self._protocol))
+        # Counts and ledger are replaced together, in one assignment: Ctrl-C cannot part them.
+        self._held = Tally(self._protocol.configuration, self._protocol.empty, ledger)
+        # Key of the digests of posted lines.
+        self._secret = secrets.token_bytes(16)
+        self._caps = caps or Caps()
+        self._sources = Sources(self._caps)
+        self._key = as_key(key)
+        self._refusals: deque[Refusal] = deque(maxlen=_KEPT_REFUSALS)
+        self._n_refused = 0
+        self._n_repeats = 0
+        # Batches of the checkpoint that this work resumes from: that they come again is no repeat.
+        self._resumed: frozenset[str] = frozenset()
+        # Seals that a checkpoint may have, by its path, when this state is to replace it.
+        self._seals: dict[Path, set[bytes]] = {}
+        self._lock = threading.RLock()
+        self._saving = threading.Lock()
+        self.on_repeat = on_repeat
+
+    # -- adding -------------------------------------------------------------------------------
+    def add(self, reports: Any, batch_id: str) -> Self:
+        """Add a batch of reports, unless it was added before.
+
+        Parameters
+        ----------
+        reports : array-like, Arrow stream or iterator of those
+            Reports as returned by the oracle's `privatize`.
+        batch_id : str
+            Name of the batch; the sender must use the same name each time it sends the batch.
+
+        Returns
+        -------
+        self : object
+            The aggregator itself, with the batch added.
+
+        Raises
+        ------
+        RefusedBatchError
+            If a report cannot come from the oracle, if plain reports support more or fewer
+            categories than its clients' do (see the oracle's `aggregate`), or if the batch was
+            seen before. This is a ValueError.
+        """
+        check_batch_id(batch_id)
+        try:
+            batch = count_batch(reports, self._protocol, batch_id)
+        except RefusedBatchError as error:
+            self.note_refusal(batch_id, error)
+            raise
+        self._commit(batch)
+        return self
+
+    def merge(self, other: Aggregator | Tally) -> Self:
+        """Add what another server or a worker has added up.
+
+        Parameters
+        ----------
+        other : Aggregator or Tally
+            Sums of the same collection; it is not modified. Of one file of posted lines that two
+            servers have read while it grew, the lines of both count: each digests them by a key
+            of its own, so that tallies tell nothing of them. Let one server read a growing file.
+
+        Returns
+        -------
+        self : object
+            The aggregator itself, with the batches of `other` added; the refusals of `other` are
+            not copied.
+
+        Raises
+        ------
+        RefusedBatchError
+            If `other` is of another collection, if its sums cannot be those of its batches, if it
+            is not signed with the key, or if one of its batches was seen before (with
+            ``on_repeat="ignore"``: if some of its batches were, but not all). This is a
+            ValueError.
+        """
+        tally = other.tally() if isinstance(other, Aggregator) else other
+        if not isinstance(tally, Tally):
+            raise TypeError(
+                f"Aggregator.merge needs an Aggregator or a Tally, got {type(other).__name__}."
+            )
+        try:
+            tally.refuse_unsigned(self._key)
+            self._held.refuse_other(tally)
+            tally = checked_tally(tally, self._protocol.mechanism)
+        except RefusedBatchError as error:
+            self.note_refusal(_name_of(tally), error)
+            raise
+        self._commit(tally)
+        return self
+
+    def note_refusal(self, batch_id: str, reason: str | Exception) -> None:
+        """Record a batch that was refused elsewhere, for example by a reader of files.
+
+        Parameters
+        ----------
+        batch_id : str
+            Name of the batch or of its file.
+        reason : str or Exception
+            Why it was refused.
+        """
+        refusal = Refusal(_short(batch_id), _short(reason))
+        with self._lock:
+            self._n_refused += 1
+            self._refusals.append(refusal)
+
+    def _is_known(self, header: Header) -> bool:
+        """Whether a file is a repeat, from its header; raise unless repeats are ignored.
+
+        It is False if only reading the file can tell. A file beyond a cap is refused.
+        """
+        batch_id = header.batch_id
+        self._caps.refuse_size(batch_id, header.n_samples)
+        with self._lock:
+            ledger = self._held.ledger
+            ledger.refuse_grown(batch_id, getattr(header, "prefixes", ()))  # of posted lines
+            is_known = ledger.has_file(batch_id, header.origin)
+            return is_known and self._is_repeat(Ledger({batch_id: header.n_samples}, {}))
+
+    def _is_repeat(self, batches: Ledger) -> bool:
+        """Whether all batches were seen before; raise unless such repeats are ignored."""
+        seen = self._held.ledger.repeats(batches)
+        if not seen:
+            return False
+        is_all = len(seen) == len(batches)
+        if is_all and self._resumed.issuperset(seen):
+            return True
+        if is_all and self.on_repeat == "ignore":
+            self._n_repeats += len(seen)
+            return True
+        raise repeated(seen)
+
+    def _commit(self, tally: Tally) -> None:
+        """Add all of it: ledger and counts change together, even if Ctrl-C interrupts."""
+        with self._lock:
+            try:
+                if self._is_repeat(tally.ledger):
+                    return
+                self._sources.refuse(tally.ledger)
+                held = self._held + tally
+            except RefusedBatchError as error:
+                self.note_refusal(_name_of(tally), error)
+                raise
+            self._held = held
+            self._sources.add(tally.ledger)
+
+    @property
+    def _known_lines(self) -> KnownLines:
+        return KnownLines(self._held.ledger.posted_sizes, self._secret)
+
+    # -- what was collected -------------------------------------------------------------------
+    def __contains__(self, batch_id: object) -> bool:
+        return batch_id in self._held.ledger
+
+    def __repr__(self) -> str:
+        return (
+            f"Aggregator({self._protocol.name}, {self.n_samples} reports in "
+            f"{len(self._held.ledger)} batches)"
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of reports."""
+        return self._held.n_samples
+
+    @property
+    def batches(self) -> Mapping[str, int]:
+        """The ledger: a snapshot that maps the id of each batch to its number of reports."""
+        return self._held.ledger
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """The configuration of the collection, see :func:`report_configuration`."""
+        return dict(self._protocol.configuration)
+
+    @property
+    def oracle_(self) -> Any:
+        """A fitted oracle (or survey) that holds the counts."""
+        if self._oracle is None:
+            raise AttributeError(
+                f"This Aggregator was given a protocol of {self._protocol.name} instead of an "
+                "oracle, so it makes no estimate; tally() returns the sums."
+            )
+        return with_counts(self._oracle, self._held.counts)
+
+    @property
+    def estimate_(self) -> Any:
+        """The raw FrequencyEstimate of shape (1, d) with its shards; of a survey an EstimateSet."""
+        if not self.n_samples:
+            raise ValueError("This Aggregator holds no reports yet: add a batch first.")
+        return self.oracle_.estimate_
+
+    def tally(self) -> Tally:
+        """Return the sums and the ledger, to be merged elsewhere.
+
+        Returns
+        -------
+        Tally
+            A snapshot of the present state; signed, if there is a key.
+        """
+        return without_order(self._held).signed(self._key)
+
+    def summary(self) -> CollectionSummary:
+        """Return what was collected, and what was refused and why.
+
+        Returns
+        -------
+        CollectionSummary
+            A snapshot of the present state; ``print`` shows it.
+        """
+        with self._lock:
+            return CollectionSummary(
+                self.configuration,
+                self.n_samples,
+                len(self._held.ledger),
+                self._n_repeats,
+                self._n_refused,
+                tuple(self._refusals),
+                tuple(self._held.sizes.tolist()),
+            )
+
+    # -- on disk ------------------------------------------------------------------------------
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a checkpoint atomically: as a whole, or not at all.
+
+        When this returns, the file is complete and on disk. It is an uncompressed npz archive that
+        is read without pickle. What a killed process left of an earlier attempt is removed.
+
+        One process at a time writes a checkpoint, and nothing that another one has added is ever
+        overwritten: an aggregator that has loaded or saved this file before refuses to replace it
+        if somebody else has written it since. An aggregator that has done neither replaces it.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to write; an existing one is replaced.
+
+        Raises
+        ------
+        CheckpointError
+            If another process has written the file since it was loaded or saved here, or works on
+            it at this moment. The file is not touched then. This is a ValueError.
+        """
+        with self._saving, checkpoints.locked(Path(path), 0):
+            self._write(path)
+
+    def _write(self, path: str | PathLike[str]) -> None:
+        """Write a checkpoint that is locked already."""
+        place = Path(path).resolve()
+        with self._lock:
+            state = checkpoints.Checkpoint(
+                without_order(self._held),
+                self._n_repeats,
+                self._n_refused,
+                [tuple(refusal) for refusal in self._refusals],
+                self._secret,
+            )
+        seal = checkpoints.write(path, state, self._seals.get(place), key=self._key)
+        self._seals[place] = {seal}
+
+    @classmethod
+    def load(
+        cls,
+        path: str | PathLike[str],
+        oracle: OracleOrProtocol,
+        *,
+        collection_round: str = "",
+        on_repeat: str = "raise",
+        caps: Caps | None = None,
+        key: bytes | None = None,
+    ) -> Aggregator:
+        """Read a checkpoint that `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to read.
+        oracle : oracle or Protocol
+            Unfitted, with the configuration that the checkpoint was written with.
+        collection_round : str, default=""
+            Name of the collection.
+        on_repeat : {"raise", "ignore"}, default="raise"
+            As for the class.
+        caps : Caps, default=None
+            As for the class. What the checkpoint holds is not refused.
+        key : bytes, default=None
+            As for the class: a checkpoint that was not signed with it is refused.
+
+        Returns
+        -------
+        Aggregator
+            An aggregator in the state that was saved.
+
+        Raises
+        ------
+        CheckpointError
+            If the file is damaged, cut short, of another collection or not signed with the key, or
+            if its sums cannot be those of its batches. This is a ValueError.
+        """
+        result = cls(
+            oracle, collection_round=collection_round, on_repeat=on_repeat, caps=caps, key=key
+        )
+        state = checkpoints.read(path, result._protocol, key=result._key)
+        result._held = state.tally
+        result._secret = state.secret or result._secret
+        result._sources.add(state.tally.ledger)
+        result._n_repeats, result._n_refused = state.n_repeats, state.n_refused
+        result._refusals.extend(Refusal(*refusal) for refusal in state.refused)
+        result._seals[Path(path).resolve()] = {state.seal}
+        return result
+
+    @classmethod
+    def _open(cls, path: str | PathLike[str], oracle: Any, **options: Any) -> Aggregator:
+        """An aggregator whose state belongs at `path`, whether there is one yet or not."""
+        try:
+            result = cls.load(path, oracle, **options)
+        except FileNotFoundError:
+            result = cls(oracle, **options)
+            result._seals[Path(path).resolve()] = set()
+        result._resumed = frozenset(result._held.ledger)
+        return result
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._key is not None:
+            raise TypeError(
+                "An Aggregator with a key is not pickled, so that the key gets nowhere by accident:"
+                " save a checkpoint, or send its tally()."
+            )
+        locks = ("_lock", "_saving")
+        state = {name: value for name, value in vars(self).items() if name not in locks}
+        return state | {"_held": without_order(self._held, CopyRule.of(self._protocol))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.RLock(), _saving=threading.Lock())
+
+
+def _name_of(tally: Tally) -> str:
+    return next(iter(tally.ledger), "a tally without batches")
+
+
+def _short(text: Any) -> str:
+    text = printable(text)
+    return text if len(text) <= _REASON_CHARACTERS else f"{text[:_REASON_CHARACTERS]}..."

@@ -1,0 +1,308 @@
+"""Batches of reports: their ids and errors, caps on their sizes, and keys that sign them."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+from ..mechanisms import OracleOrProtocol, as_protocol
+
+_MAX_ID = 1000  # characters
+
+
+class RefusedBatchError(ValueError):
+    """A batch of reports was refused as a whole; the collection is unchanged.
+
+    Parameters
+    ----------
+    message : str
+        Why it was refused.
+    batch_id : str, default=""
+        Id of the batch, if the error is about a single one that was counted before.
+    """
+
+    def __init__(self, message: str, batch_id: str = "") -> None:
+        super().__init__(message)
+        self.batch_id = batch_id
+
+
+class RepeatedBatchError(RefusedBatchError):
+    """A batch was refused because its id, or its reports, were seen before.
+
+    Parameters
+    ----------
+    message : str
+        Why it was refused.
+    batch_id : str, default=""
+        Id of the batch, if the error is about a single one.
+    """
+
+
+def check_batch_id(batch_id: Any) -> None:
+    """Raise ValueError if the id cannot stand in a ledger."""
+    if not isinstance(batch_id, str) or not 0 < len(batch_id) <= _MAX_ID:
+        raise ValueError(
+            f"A batch's id must be a string of 1 to {_MAX_ID} characters, got "
+            f"{repr(batch_id)[:80]}."
+        )
+    try:
+        batch_id.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"A batch's id must be valid Unicode, got {batch_id!r:.80}.") from None
+
+
+def report_configuration(oracle: OracleOrProtocol, *, collection_round: str = "") -> dict[str, Any]:
+    """Return what clients and servers must agree on for their reports to add up.
+
+    Files of reports and checkpoints carry it, and whoever reads them compares it with the
+    expected one.
+
+    Parameters
+    ----------
+    oracle : oracle or Protocol
+        Unfitted, with declared categories.
+    collection_round : str, default=""
+        Name of the collection: reports of one round are not added to another.
+
+    Returns
+    -------
+    dict
+        Plain numbers and strings: the oracle, epsilon, the number of categories, their SHA-256
+        digest, the mechanism's own settings such as the hash family, the integers that a report
+        consists of, p and q if the mechanism has them, and the round.
+
+    Raises
+    ------
+    ValueError
+        If the oracle's domain is not known.
+    TypeError
+        If a category is of a type that has no form that is the same on every machine.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import OLH
+    >>> from sklearn_ldp.collection import report_configuration
+    >>> configuration = report_configuration(OLH(1.0, categories=["a", "b"]))
+    >>> configuration["epsilon"], configuration["hash_range"], configuration["hash_family"]
+    (1.0, 4, 'linear')
+    """
+    return dict(as_protocol(oracle, collection_round).configuration)
+
+
+# -- caps on what a batch, or a source of batches, may add ----------------------------------------
+
+
+def source_of(batch_id: str) -> str:
+    """Return what stands before the first slash of an id.
+
+    Parameters
+    ----------
+    batch_id : str
+        Id of a batch, such as ``relay-7/0001``.
+
+    Returns
+    -------
+    str
+        The source, such as ``relay-7``. Ids without a slash all have the source "", so that nobody
+        gets around a cap by leaving the slash out.
+    """
+    return batch_id.partition("/")[0] if "/" in batch_id else ""
+
+
+@dataclass(frozen=True)
+class Caps:
+    """Limits on batches and on their sources; None sets no limit.
+
+    A batch beyond a limit is refused as a whole. Ids of batches are their senders' claims, unless
+    files are signed with a key; so the limits on sources need a key, or a transport that knows who
+    sends.
+
+    Parameters
+    ----------
+    max_batch_reports : int, default=None
+        Largest number of reports in a batch.
+    min_batch_reports : int, default=None
+        Least number of reports in a batch: a small batch says much about the few users in it.
+    max_source_batches : int, default=None
+        Largest number of batches of one source.
+    max_source_reports : int, default=None
+        Largest number of reports of one source, over all of its batches.
+    source : callable, default=source_of
+        Returns the source of a batch's id, a str: by default what stands before the first slash.
+        Ids without a slash are all of one source.
+
+    Raises
+    ------
+    ValueError
+        If a limit is not a whole number >= 1, or if no batch could meet all of them.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR
+    >>> from sklearn_ldp.collection import Aggregator, Caps
+    >>> server = Aggregator(GRR(1.0, categories=2), caps=Caps(min_batch_reports=3))
+    >>> server.add([0, 1, 1], "relay-7/1")
+    Aggregator(GRR, 3 reports in 1 batches)
+    >>> server.add([0], "relay-7/2")
+    Traceback (most recent call last):
+    ...
+    sklearn_ldp...RefusedBatchError: Batch 'relay-7/2' is refused: it has 1 ...
+    """
+
+    max_batch_reports: int | None = None
+    min_batch_reports: int | None = None
+    max_source_batches: int | None = None
+    max_source_reports: int | None = None
+    source: Callable[[str], str] = source_of
+
+    def __post_init__(self) -> None:
+        limits = {name: cap for name, cap in vars(self).items() if name != "source"}
+        for name, cap in limits.items():
+            is_whole = isinstance(cap, Integral) and not isinstance(cap, bool)
+            if cap is not None and not (is_whole and cap >= 1):
+                raise ValueError(f"{name} must be a whole number >= 1 or None, got {cap!r}.")
+        most = [cap for cap in (self.max_batch_reports, self.max_source_reports) if cap is not None]
+        if self.min_batch_reports is not None and most and self.min_batch_reports > min(most):
+            raise ValueError(
+                f"min_batch_reports={self.min_batch_reports} lets no batch through, because at "
+                f"most {min(most)} reports are allowed."
+            )
+
+    def refuse_size(self, batch_id: str, n_samples: int) -> None:
+        """Raise RefusedBatchError if a batch is too large or too small.
+
+        Parameters
+        ----------
+        batch_id : str
+            Id of the batch.
+        n_samples : int
+            Its number of reports.
+        """
+        most, least = self.max_batch_reports, self.min_batch_reports
+        if most is not None and n_samples > most:
+            raise _refused(batch_id, f"it has {n_samples} reports, at most {most} are accepted")
+        if least is not None and n_samples < least:
+            raise _refused(
+                batch_id,
+                f"it has {n_samples} reports, at least {least} are expected, because a small batch "
+                "says much about its users: send it together with others",
+            )
+
+
+class Sources:
+    """Number of batches and reports of each source, as far as they are capped.
+
+    Parameters
+    ----------
+    caps : Caps
+        The limits.
+    """
+
+    def __init__(self, caps: Caps):
+        self._caps = caps
+        self._most = {"batches": caps.max_source_batches, "reports": caps.max_source_reports}
+        self._totals: dict[str, tuple[int, int]] = {}
+
+    def add(self, batches: Mapping[str, int]) -> None:
+        """Count batches."""
+        for _, source, total in self._running(batches):
+            self._totals[source] = total
+
+    def refuse(self, batches: Mapping[str, int]) -> None:
+        """Raise RefusedBatchError if a batch, or its source with it, has too much or too little."""
+        for batch_id, n_samples in batches.items():
+            self._caps.refuse_size(batch_id, n_samples)
+        for batch_id, source, total in self._running(batches):
+            for n, (name, most) in zip(total, self._most.items(), strict=True):
+                if most is not None and n > most:
+                    raise _refused(
+                        batch_id,
+                        f"with it the source {source!r:.200} would have {n} {name}, at most {most} "
+                        "are accepted",
+                    )
+
+    def _running(self, batches: Mapping[str, int]) -> Iterator[tuple[str, str, tuple[int, int]]]:
+        """Yield each batch, its source, and what the source has with it, if sources are capped."""
+        totals: dict[str, tuple[int, int]] = {}
+        for batch_id, n_samples in batches.items() if any(self._most.values()) else ():
+            source = self._caps.source(batch_id)
+            n_batches, n_reports = totals.get(source) or self._totals.get(source, (0, 0))
+            totals[source] = n_batches + 1, n_reports + n_samples
+            yield batch_id, source, totals[source]
+
+
+def _refused(batch_id: str, reason: str) -> RefusedBatchError:
+    return RefusedBatchError(f"Batch {batch_id!r} is refused: {reason}.")
+
+
+# -- tags that only those who know a key can make (HMAC-SHA-256, RFC 2104) ------------------------
+LEAST_BYTES = 16
+
+
+class Key:
+    """The secret of those who may add to a collection; it shows itself nowhere.
+
+    Parameters
+    ----------
+    secret : bytes
+        At least 16 bytes.
+    """
+
+    __slots__ = ("_secret",)
+
+    def __init__(self, secret: bytes):
+        self._secret = secret
+
+    def __repr__(self) -> str:
+        return "Key(...)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and hmac.compare_digest(self._secret, other._secret)
+
+    def __hash__(self) -> int:
+        return hash(Key)  # not of the secret
+
+    def tag(self, kind: str, content: bytes) -> str:
+        """Return the tag of some content, as 64 hexadecimal digits.
+
+        Parameters
+        ----------
+        kind : str
+            What the content is. A tag of one kind of content is worth nothing for another.
+        content : bytes
+            What is signed.
+        """
+        message = b"sklearn_ldp " + kind.encode() + b"\0" + content
+        return hmac.new(self._secret, message, hashlib.sha256).hexdigest()
+
+    def has_made(self, tag: Any, kind: str, content: bytes) -> bool:
+        """Whether a tag is that of the content."""
+        if not isinstance(tag, str) or not tag.isascii():
+            return False
+        return hmac.compare_digest(tag, self.tag(kind, content))
+
+
+def as_key(key: Any) -> Key | None:
+    """Return the key in bytes; the errors do not show it.
+
+    Raises
+    ------
+    TypeError
+        If it is neither bytes nor None.
+    ValueError
+        If it is too short.
+    """
+    if key is None or isinstance(key, Key):
+        return key
+    if not isinstance(key, (bytes, bytearray)):
+        raise TypeError(f"key must be bytes, or None for no signatures, got {type(key).__name__}.")
+    if len(key) < LEAST_BYTES:
+        raise ValueError(
+            f"key must have at least {LEAST_BYTES} bytes, got {len(key)}: draw one with "
+            "secrets.token_bytes(32)."
+        )
+    return Key(bytes(key))

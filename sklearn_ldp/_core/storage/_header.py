@@ -1,0 +1,160 @@
+"""The header of a file of reports, and its comparison with what is expected."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..mechanisms import Protocol
+from ._batches import Key, check_batch_id
+
+KEY = b"sklearn_ldp"  # where the schema's metadata has the header
+FORMAT = "sklearn_ldp reports"
+VERSION = 1
+MAX_CHARACTERS = 1 << 16
+POSTED = "posted/"  # with which the id of lines as clients post them begins
+
+
+@dataclass(frozen=True)
+class Header:
+    """Description of the batch that a file holds."""
+
+    configuration: dict[str, Any]  # as :func:`report_configuration` returns it
+    batch_id: str  # name of the batch
+    n_samples: int  # number of reports
+    # Digest of the reports; empty for lines as clients post them, of which nobody states one.
+    sha256: str
+    tag: str = ""  # signature of all the rest; empty without a key
+
+    @property
+    def origin(self) -> str:
+        """What a ledger knows a file by that comes again, in hexadecimal digits."""
+        return self.sha256
+
+    def signed(self, key: Key | None) -> Header:
+        """Return the header with a tag, if there is a key."""
+        return self if key is None else replace(self, tag=key.tag("reports", self._content()))
+
+    def refuse_unsigned(self, key: Key | None) -> None:
+        """Raise ValueError if there is a key that has not signed this header."""
+        if key is None or key.has_made(self.tag, "reports", self._content()):
+            return
+        if not self.tag:
+            raise ValueError("it is not signed, and this collection has a key: sign it with key=")
+        raise ValueError("it is signed with another key than this collection's, or was changed")
+
+    def _content(self) -> bytes:
+        return json.dumps({**vars(self), "tag": ""}, sort_keys=True).encode()
+
+    def to_json(self) -> str:
+        """Return the header as one line of text."""
+        batch = {"id": self.batch_id, "n_samples": self.n_samples, "sha256": self.sha256}
+        if self.tag:
+            batch["tag"] = self.tag
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "configuration": self.configuration,
+                "batch": batch,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class PostedHeader(Header):
+    """Description of lines as clients post them, which say nothing of themselves."""
+
+    place: str = ""  # digest of the path or address of their file; empty if they come from none
+    # Ids that the file had when it ended after as many lines as a batch that the ledger knows.
+    prefixes: tuple[str, ...] = ()
+
+    @property
+    def origin(self) -> str:
+        """The place: nobody has stated a digest of the reports."""
+        return self.place
+
+
+def parse_header(text: str | bytes) -> Header:
+    """Parse what `to_json` wrote; raise ValueError if it is anything else."""
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(
+            f"its header has {len(text)} characters, at most {MAX_CHARACTERS} are read"
+        )
+    try:
+        content = json.loads(text, parse_constant=_no_constant)
+        if content["format"] != FORMAT:
+            raise ValueError("another format")
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise ValueError(
+            "it carries no configuration of sklearn_ldp: it was not written by write_reports, or "
+            "is damaged"
+        ) from None
+    if content.get("version") != VERSION:
+        raise ValueError(
+            f"it is of format version {content.get('version')!r:.80}, this release reads version "
+            f"{VERSION}"
+        )
+    configuration, batch = content.get("configuration"), content.get("batch")
+    if not isinstance(configuration, dict) or not isinstance(batch, dict):
+        raise ValueError("its header is damaged")
+    n_samples, sha256, tag = batch.get("n_samples"), batch.get("sha256"), batch.get("tag", "")
+    are_texts = isinstance(sha256, str) and isinstance(tag, str)
+    if type(n_samples) is not int or n_samples < 1 or not are_texts:
+        raise ValueError("its header is damaged")
+    check_batch_id(batch.get("id"))
+    return Header(configuration, batch["id"], n_samples, str(sha256), tag)
+
+
+def _no_constant(name):
+    raise ValueError(name)
+
+
+def schema_header(metadata: dict[bytes, bytes] | None) -> Header:
+    """The header in a schema's metadata; ValueError if there is none."""
+    return parse_header((metadata or {}).get(KEY, b"{}"))
+
+
+def refuse_other_configuration(theirs: dict[str, Any], protocol: Protocol) -> None:
+    """Raise ValueError if reports of this configuration are not of this protocol."""
+    what = protocol.difference(theirs)
+    if what:
+        raise ValueError(
+            f"its reports are of another collection: {what}. Reports of two protocols cannot be "
+            "added up; read them with an oracle that is configured like their clients' oracle"
+        )
+
+
+class ContentDigest:
+    """SHA-256 of columns of reports; it does not depend on how they are cut into pieces."""
+
+    # n_columns: number of columns.
+
+    def __init__(self, n_columns: int):
+        self._columns = [hashlib.sha256() for _ in range(n_columns)]
+        self.n_samples = 0
+
+    def add(self, columns: list[np.ndarray]) -> None:
+        """Add a piece: arrays as `to_columns` makes them."""
+        self.n_samples += len(columns[0])
+        for sha, column in zip(self._columns, columns, strict=True):
+            little = column.astype(column.dtype.newbyteorder("<"), copy=False)
+            sha.update(np.ascontiguousarray(little).data)
+
+    def hexdigest(self) -> str:
+        """The digest of all pieces."""
+        return hashlib.sha256(b"".join(sha.digest() for sha in self._columns)).hexdigest()
+
+    def refuse_other(self, header: Header) -> None:
+        """Raise ValueError if the header promises other reports."""
+        if self.n_samples != header.n_samples:
+            raise ValueError(
+                f"it is cut short or damaged: its header promises {header.n_samples} reports, "
+                f"it holds {self.n_samples}"
+            )
+        if header.sha256 and self.hexdigest() != header.sha256:
+            raise ValueError("it is damaged: its reports do not have the digest in its header")

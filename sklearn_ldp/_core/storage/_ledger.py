@@ -1,0 +1,355 @@
+"""The ledger of a collection: which batches were counted, and by what copies of them are known."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+from ..mechanisms import Protocol
+from ._batches import RepeatedBatchError
+from ._header import POSTED
+from .containers import n_integers, report_fields
+
+# -- digests, by which batches are known however they were stored and cut -------------------------
+PIECE = 16
+#: Bytes of a digest in a ledger: of the sums, of the beginning, and of the file if it was one.
+#: Digests of lines follow if clients have posted them.
+N_BYTES = 3 * PIECE
+_FILE = slice(2 * PIECE, N_BYTES)
+# With half of 32 digests, honest files that share a tenth of their lines are refused once in 10**8.
+N_LINES, LINE = 32, 8
+LENGTHS = range(N_BYTES, N_BYTES + N_LINES * LINE + 1, LINE)
+_RARE_BITS = 40
+_BEGINNING = 4096  # reports: enough to be unlike those of any other batch of most mechanisms ..
+_SHORT_BEGINNING, _TELLING_BITS = 256, 8.0  # .. and fewer, where a report has that many bits
+SMALL = 4096  # integers in the reports of a small batch, whose digest is that of the reports
+_ENOUGH_BITS = 128
+
+
+class Entry(NamedTuple):
+    """A batch in a ledger: how many were there before it, its reports, and its digest or b""."""
+
+    place: int
+    n_reports: int
+    digest: bytes
+
+
+class Ledger(Mapping[str, int]):
+    """Numbers of reports of the batches that were counted, by their ids; immutable.
+
+    A batch without a digest (bytes, by its id) is not compared with others of its id. Without a
+    `rule`, only ids and digests are looked at, and not what is a copy under another id.
+    """
+
+    # Ledgers that grow out of one another share these mappings, to which entries are only added: a
+    # ledger is its first entries. So growing costs what is new, and does nothing if interrupted.
+    _by_id: dict[str, Entry]
+    _by_key: dict[bytes, str]  # ids of batches that nobody but a copy agrees with
+    _by_line: dict[bytes, str]  # one batch of posted lines that had the line
+    _by_place: dict[bytes, str]  # the first batch of posted lines of a file at that place
+    #: Numbers of lines of the batches of posted lines, by which files that grew are known.
+    posted_sizes: set[int]
+
+    def __init__(
+        self,
+        batches: Mapping[str, int],
+        digests: Mapping[str, bytes],
+        rule: CopyRule | None = None,
+    ) -> None:
+        self._rule, self._n = rule, 0
+        self._by_id, self._by_key, self._by_line, self._by_place = {}, {}, {}, {}
+        self.posted_sizes = set()
+        for batch, n_reports in batches.items():
+            self._add(batch, n_reports, digests.get(batch, b""))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Ledger, (dict(self), self.digests, self._rule)
+
+    # -- a mapping ----------------------------------------------------------------------------
+    def __len__(self) -> int:
+        return self._n
+
+    def __iter__(self) -> Iterator[str]:
+        return islice(self._by_id, self._n)
+
+    def __contains__(self, batch: object) -> bool:
+        entry = self._by_id.get(batch)  # type: ignore[call-overload]
+        return entry is not None and entry.place < self._n
+
+    def __getitem__(self, batch: str) -> int:
+        if batch not in self:
+            raise KeyError(batch)
+        return self._by_id[batch].n_reports
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def digest(self, batch: str) -> bytes:
+        """Return the digest of a batch; empty if it has none."""
+        return self._by_id[batch].digest if batch in self else b""
+
+    @property
+    def digests(self) -> dict[str, bytes]:
+        """The digests by batch, of those that have one."""
+        return {batch: digest for batch in self if (digest := self._by_id[batch].digest)}
+
+    def without_order(self, rule: CopyRule | None = None) -> Ledger:
+        """Return what may be kept: no digest tells the order in which users came.
+
+        Whoever knows nearly all reports of an array, or of posted lines, could find that order by
+        trying some. Other files were shuffled before.
+        """
+        digests = {
+            batch: digest
+            if any(digest[_FILE]) and not batch.startswith(POSTED)
+            else digest[:PIECE] + bytes(PIECE) + digest[2 * PIECE :]
+            for batch, digest in self.digests.items()
+        }
+        return Ledger(self, digests, rule)
+
+    # -- seen before? -------------------------------------------------------------------------
+    def repeats(self, other: Ledger) -> list[str]:
+        """Return which batches of another ledger are in this one.
+
+        RepeatedBatchError if one of them had other reports, or may have had.
+        """
+        seen = [batch for batch in other if batch in self]
+        for batch in seen:
+            known, given = self.digest(batch), other.digest(batch)
+            if known and given and known[:PIECE] != given[:PIECE]:
+                raise RepeatedBatchError(
+                    f"This collection has seen batch {batch!r} before, with other reports: this "
+                    "batch is refused, and the first one stays. Ask the sender which is right; if "
+                    "both are, send this one under an id of its own.",
+                    batch,
+                )
+            is_telling = self._rule is None or self._rule.tells_in_any_order(self[batch])
+            if batch.startswith(POSTED) and not is_telling and _is_namesake(known, given):
+                what = f"batch {batch!r}, or one with as many reports of each kind, before"
+                remedy = "Leave it out if it is a copy, or else give the file another name"
+                raise _counted(batch, f"{what}, in a file of this name in another folder. {remedy}")
+        return seen
+
+    def has_file(self, batch: str, file_sha256: str) -> bool:
+        """Whether a batch of this id came in a file with this digest in its header."""
+        if batch not in self:
+            return False
+        digest, found = self.digest(batch), of_file(file_sha256)[:PIECE]
+        return not digest or (len(found) == PIECE and digest[_FILE] == found)
+
+    def refuse_grown(self, batch: str, prefixes: Iterable[str]) -> None:
+        """Raise RepeatedBatchError if the first lines of a file were counted (ids of prefixes)."""
+        known = next(filter(self.__contains__, prefixes), None)
+        if known is not None:
+            what = f"the first {self[known]} of the lines of batch {batch!r} before"
+            remedy = "Put the lines after them into a file of another name"
+            raise _counted(batch, f"{what}, as batch {known!r}. {remedy}")
+
+    def __add__(self, other: Ledger) -> Ledger:
+        if seen := self.repeats(other):
+            raise repeated(seen)
+        if len(self._by_id) > self._n:  # this one has grown already, or was interrupted
+            grown = Ledger(self, self.digests, self._rule)
+        else:
+            grown = object.__new__(Ledger)
+            vars(grown).update(vars(self))
+        for batch, n_reports in other.items():
+            grown._refuse_copy(batch, n_reports, other.digest(batch))
+            grown._add(batch, n_reports, other.digest(batch))
+        return grown
+
+    def _refuse_copy(self, batch: str, n_reports: int, digest: bytes) -> None:
+        """Raise RepeatedBatchError if other batches have the reports, or most posted lines."""
+        # Without digests of lines, nobody has looked whether a file of posted lines has grown.
+        place = digest[_FILE] if batch.startswith(POSTED) and len(digest) == N_BYTES else b""
+        if (known := self._by_place.get(place)) is not None and known in self:
+            what = f"a file at the place of batch {batch!r} before, as batch {known!r}"
+            raise _counted(batch, f"{what}, and a tally does not tell whether it has grown")
+        if self._rule is None:
+            return
+        original = self._by_key.get(self._rule.key(digest, n_reports))
+        if original is not None:
+            raise RepeatedBatchError(
+                f"This collection has seen the reports of batch {batch!r} before, as batch "
+                f"{original!r}: a report counts once. Leave the batch out. (Batches do not agree "
+                "by chance; if a simulation repeats itself, give every batch a seed of its own.)",
+                batch,
+            )
+        found = Counter(self._by_line[x] for x in lines_of(digest) if x in self._by_line)
+        n_others, n_choices = sum(self[x] for x in found), len(self)
+        if self._rule.tells_lines(found.total(), n_others, n_choices ** len(found)):
+            what = f"most lines of batch {batch!r} before, as batch {min(found)!r} or others"
+            raise _counted(batch, f"{what}. Leave out the lines that were counted")
+
+    def _add(self, batch: str, n_reports: int, digest: bytes) -> None:
+        self._by_id[batch] = Entry(self._n, n_reports, digest)
+        if batch.startswith(POSTED) and any(digest[_FILE]):
+            self._by_place.setdefault(digest[_FILE], batch)
+        if self._rule is not None:
+            if key := self._rule.key(digest, n_reports):
+                self._by_key.setdefault(key, batch)
+            if batch.startswith(POSTED):
+                self.posted_sizes.add(n_reports)
+                for line in lines_of(digest):
+                    self._by_line.setdefault(line, batch)
+        self._n += 1
+
+
+def _is_namesake(known: bytes, given: bytes) -> bool:
+    """Whether batches of one id came in files of different places, or from who knows where."""
+    return bool(known and given) and not (any(known[_FILE]) and known[_FILE] == given[_FILE])
+
+
+def repeated(batches: list[str]) -> RepeatedBatchError:
+    """Make the error for batches that were seen before."""
+    more = f" and {len(batches) - 1} more" if len(batches) > 1 else ""
+    return RepeatedBatchError(
+        f"This collection has seen batch {batches[0]!r}{more} before: a report counts once. Leave "
+        "the batch out, or ask to ignore repeats."
+    )
+
+
+def _counted(batch: str, what: str) -> RepeatedBatchError:
+    """The error for lines of which only their users know whether they come again."""
+    return RepeatedBatchError(
+        f"This collection has counted {what}: a report counts once. Close a file before it is "
+        "counted, and give each batch a file of its own.",
+        batch,
+    )
+
+
+class CopyRule(NamedTuple):
+    """What only copies of a batch have in common with it.
+
+    Parameters
+    ----------
+    entropy : float
+        Collision entropy of a report, see :class:`Mechanism`.
+    n_small : int
+        Largest number of reports whose digest is that of the reports, and not of their sums.
+
+    Notes
+    -----
+    *Proof of the bound.* Let P_v be the law of the report of a user with value v, and H its
+    collision entropy, at least: the sum of P_v(r)**2 over all reports r is at most 2**-H for all v.
+    Two independent users have equal reports with a probability of sum_r P_v(r) P_w(r), which is
+    at most 2**-H as well by Cauchy and Schwarz. Users randomise independently, so the first m
+    reports of two batches are equal, each to the one at its place, with a probability of at most
+    2**-(m H), whatever the values are and in any order that looks at no report. And n reports are
+    those of another batch in *some* order with at most n! 2**-(n H), since there are n! orders.
+
+    Sums have no such bound, however rarely two reports are equal: the support counts of n users
+    agree with a probability of about 1 / n each. So equal sums alone are no sign of a copy.
+    """
+
+    entropy: float
+    n_small: int
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> CopyRule:
+        """The rule for reports of a protocol."""
+        entropy, fields = protocol.mechanism.report_entropy(order=2), report_fields(protocol)
+        n_small = SMALL // n_integers(fields) if fields else 0
+        return cls(entropy, min(n_small, n_first(entropy)))
+
+    def key(self, digest: bytes, n_samples: int) -> bytes:
+        """Return the key of a batch.
+
+        Parameters
+        ----------
+        digest : bytes
+            As `Beginning.digest` returns it; empty if it is not known.
+        n_samples : int
+            Number of reports of the batch.
+
+        Returns
+        -------
+        bytes
+            A key that two honest batches share with a probability of at most 2**-128: the digest of
+            all reports in any order, or those of the sums and of the first reports in their order.
+            Empty if neither will do, because the batch is too small.
+        """
+        in_order = min(n_samples, n_first(self.entropy)) * self.entropy
+        if not digest or in_order < _ENOUGH_BITS:
+            return b""
+        if n_samples <= self.n_small and self.tells_in_any_order(n_samples):
+            return digest[:PIECE]
+        return digest[: 2 * PIECE] if any(digest[PIECE : 2 * PIECE]) else b""
+
+    def tells_in_any_order(self, n_samples: int) -> bool:
+        """Whether two batches of so many reports agree in any order only if one is a copy."""
+        return n_samples * self.entropy - math.lgamma(n_samples + 1) / math.log(2) >= _ENOUGH_BITS
+
+    def tells_lines(self, n_shared: int, n_reports: int, n_choices: int) -> bool:
+        """Whether a batch shares lines with others that chance does not make it share.
+
+        Parameters
+        ----------
+        n_shared : int
+            How many of its k = `N_LINES` digests of lines are among those of the others: with
+            fewer than half of them it is as if there was none.
+        n_reports : int
+            Number of reports m of those others.
+        n_choices : int
+            In how many ways these others could have been chosen.
+
+        Returns
+        -------
+        bool
+            True with a probability of at most 2**-40 for a batch of users of its own.
+
+        Notes
+        -----
+        *Proof.* Two reports, or their digests, are equal with a probability of at most c. A batch
+        has n reports, D of which are different. x given users of it have the reports of x given
+        users of the others with a probability of at most c**x, as these pairs are independent; so
+        C(n, x) (m c)**x bounds the expected number of choices of x different reports that the
+        others have too. The digests are keyed, so the k lowest are a random sample of the D, and
+        hold x given ones with a probability of C(k, x) / C(D, x). All in all it is at most
+        C(k, x) (2 m c)**x, if half of the reports are different; where many are equal by chance,
+        the bound is above 1.
+        """
+        equal = 2 * max(n_reports, 1) * (2.0**-self.entropy + 2.0 ** (-8 * LINE))
+        chosen = math.log2(math.comb(N_LINES, n_shared) * n_choices)
+        is_rare = chosen + n_shared * math.log2(equal) <= -_RARE_BITS
+        return is_rare and 2 * n_shared >= N_LINES
+
+
+def n_first(entropy: float) -> int:
+    """Number of reports at the beginning of a batch that its digest looks at."""
+    return _SHORT_BEGINNING if entropy >= _TELLING_BITS else _BEGINNING
+
+
+def of_file(sha256: str) -> bytes:
+    """Return the digest in a header as bytes; empty if it is none."""
+    try:
+        return bytes.fromhex(sha256)
+    except ValueError:
+        return b""
+
+
+class KnownLines(NamedTuple):
+    """What those who read posted lines must know of a collection.
+
+    Parameters
+    ----------
+    sizes : set of int
+        Numbers of lines of the batches of posted lines that were counted.
+    secret : bytes
+        Key of the digests of lines. No client knows it, so nobody makes lines whose digests are
+        low and has honest files refused for them.
+    """
+
+    sizes: set[int]
+    secret: bytes
+
+
+NO_LINES = KnownLines(set(), b"")
+
+
+def lines_of(digest: bytes, start: int = N_BYTES) -> list[bytes]:
+    """The digests of lines in that of a batch."""
+    return [digest[i : i + LINE] for i in range(start, len(digest), LINE)]

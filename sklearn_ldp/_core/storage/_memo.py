@@ -1,0 +1,242 @@
+"""Base of the clients that remember: a private file, and the column that a user is asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..domains import codes_on_client
+from ..mechanisms import OracleOrProtocol, Protocol
+from ..mechanisms.coins import SecureCoins
+from ..mechanisms.several import Several
+from ..support.files import read_regular, replacing, sweep
+from .checkpoints import locked
+
+_MAX_BYTES = 1 << 24
+_LOCK_SECONDS = 60.0
+
+
+class BaseClient:
+    """One user of an oracle, or of the question of a survey that is drawn for them once."""
+
+    # Their file is read without trust in it. A change is made under a lock, on what the file says
+    # at that time, and it is on disk before `_changing` ends. So what a client sends afterwards
+    # is known to all later clients, whenever a process is killed. The question, the protocol
+    # but for its round, and the settings must stay as they were.
+
+    _form: str  # name and version of the format of the file
+    _mark: str  # the entry that tells one user's file from another's
+
+    def __init__(
+        self,
+        source: OracleOrProtocol,
+        memo: str | PathLike[str],
+        question: str,
+        missing: str,
+        **settings: float,
+    ) -> None:
+        self._name, self._path = type(self).__name__, Path(memo)
+        self._protocol: Any = source.protocol()
+        if not isinstance(question, str) or not question:
+            raise ValueError(
+                f"{self._name} needs question= to be the name of what is asked, such as "
+                "question='browser', because its memo is of one question, got "
+                f"{'an empty text' if question == '' else type(question).__name__}."
+            )
+        self._is_stood_in = is_stood_in(missing, self._name)
+        if getattr(source, "random_state", None) is not None:
+            raise ValueError(
+                f"{self._name} refuses {type(source).__name__} with a random_state, because "
+                "predictable reports protect nobody: leave it out. To simulate, use privatize."
+            )
+        survey = _sha256(_text([question, survey_digest(self._protocol, **settings)]))
+        self._head = {"format": self._form, "survey": survey}
+        self._known: tuple[bytes | None, dict[str, Any]] = (None, {})
+        self._written: dict[str, tuple[Any, str]] = {}
+        self._part: Any = None  # the number of the column or of the prefix
+        self._own_mark: Any = None
+        with self._changing() as entries:
+            if not entries:
+                entries.update(self._new(SecureCoins()))
+        self._part, self._own_mark = entries["part"], entries[self._mark]
+
+    def _new(self, coins: SecureCoins) -> dict[str, Any]:
+        """The entries of a new file, of which "part" is the number of what is drawn, or None."""
+        mechanism = self._protocol.mechanism
+        is_survey = isinstance(mechanism, Several)
+        return {"part": int(mechanism.draw_samples(1, coins)[0]) if is_survey else None}
+
+    @property
+    def column(self) -> Any:
+        """The column that this user is asked for; None if there are no columns to draw from."""
+        columns = getattr(self._protocol.domain, "columns", None)
+        return None if columns is None else list(columns)[self._part]
+
+    # -- values and reports -------------------------------------------------------------------
+    def _code(self, value: Any) -> np.ndarray:
+        """The code of a value, or of that of the column in a record, of shape (1,)."""
+        domain, name, column = self._protocol.domain, self._protocol.name, self.column
+        if column is not None:
+            domain, name = domain.columns[column], f"{name}, in the column {column!r},"
+            if not hasattr(value, "keys") or not (self._is_stood_in or column in value):
+                raise ValueError(
+                    f"{self._name} is to report the column {column!r}, which the record does not "
+                    f"have: pass a mapping of column to value, got {type(value).__name__}."
+                )
+            value = value.get(column)
+        try:
+            codes = codes_on_client(domain, [value], name)
+        except (TypeError, ValueError):
+            if not self._is_stood_in:
+                raise
+            codes = codes_on_client(domain, [domain.stand_in], name)
+        if column is not None or self._part is None:
+            return codes
+        return self._protocol.mechanism.looked_at(codes, np.array([self._part]))
+
+    def _row(self, report: np.ndarray) -> list[int]:
+        """A report of the oracle, or on the part, as integers for the file."""
+        numbers = np.ravel(report).tolist()
+        if self._part is None:
+            return numbers
+        width = sum(field.width or 1 for field in self._protocol.mechanism.report_fields)
+        return [self._part, *numbers, *[0] * (width - 1 - len(numbers))]
+
+    def _report(self, row: list[int]) -> np.ndarray:
+        """The report as `privatize` returns it."""
+        field, *more = self._protocol.mechanism.report_fields
+        is_row = more or field.width is not None
+        return self._protocol.mechanism.as_reports([row] if is_row else row)
+
+    def _are_reports(self, rows: list[Any], part: int | None) -> bool:
+        """Whether rows of a file can be reports on the part; raises ValueError as well."""
+        for row in rows:
+            if type(row) is not list or part not in (None, *row[:1]):
+                return False
+            if any(type(one) is not int or not 0 <= one < 1 << 63 for one in row):
+                return False
+            if len(self._report(row)) != 1:
+                return False
+        return True
+
+    # -- the file -------------------------------------------------------------------------------
+    def _read(self) -> dict[str, Any]:
+        """The entries of this client's file, which must be replaced and not changed."""
+        entries: dict[str, Any] = {}
+        with suppress(FileNotFoundError):  # a link to a file that is still to come has a name, too
+            content = read_regular(self._path, _MAX_BYTES)
+            if content != self._known[0]:  # thousands of rounds take milliseconds to parse
+                self._known = content, self._parsed(content)
+            entries = dict(self._known[1])
+        if self._own_mark not in (None, entries.get(self._mark)):
+            raise ValueError(
+                f"The memo of this {self._name} has been deleted, or another one is in its place, "
+                "so nothing is reported: make a new client of the file that is meant."
+            )
+        return entries
+
+    def _parsed(self, content: bytes) -> dict[str, Any]:
+        form, survey, is_whole, entries = "", None, False, {}
+        with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            entries = json.loads(content)
+            form, survey = str(entries.pop("format")), entries.pop("survey")
+            digest = entries.pop("sha256", None)
+            is_other = survey != self._head["survey"]  # whose entries may well be of other kinds
+            is_whole = digest == _sha256(_text(entries)) and (is_other or self._is_fine(entries))
+        ours, _, newest = self._form.rpartition(" ")
+        found, _, version = form.rpartition(" ")
+        if found == ours and version.isdecimal() and version != newest:
+            if int(version[:9]) > int(newest):
+                what = f"a newer {self._name}: install the release of sklearn_ldp that wrote it"
+            else:
+                what = (
+                    f"an older {self._name}: it belongs to no question. Delete it, or name another "
+                    "file; what is asked from now on spends epsilon again"
+                )
+            raise ValueError(f"{self._path} is the memo of {what}.")
+        if form != self._form or not is_whole:
+            raise ValueError(
+                f"{self._path} is not the memo of a {self._name}, or it is damaged. A new one "
+                "would spend epsilon again: delete it only if that is meant."
+            )
+        if survey != self._head["survey"]:
+            raise ValueError(
+                f"{self._path} is the memo of another question, survey or oracle: question, "
+                "categories, epsilons and all other parameters must stay as they were. Give each "
+                "question a file of its own; its users spend epsilon in each."
+            )
+        return entries
+
+    def _is_fine(self, entries: dict[str, Any]) -> bool:
+        """Whether the entries of a file can be those of such a client: its digest has no key."""
+        # ValueError, KeyError, TypeError and AttributeError say no as well.
+        raise NotImplementedError
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, Any]]:
+        """Lock the file, yield its entries (none without one), and write them if changed."""
+        # Raises ValueError as `_read` does, if another process does not let the file go, or
+        # if it is full; OSError if it cannot be written. It is as before then.
+        with locked(self._path, _LOCK_SECONDS):
+            sweep(self._path)
+            entries = self._read()
+            before = dict(entries)
+            yield entries
+            if entries != before:
+                self._write(entries)
+
+    def _write(self, entries: dict[str, Any]) -> None:
+        text = self._text_of(entries)
+        head = _text({**self._head, "sha256": _sha256(text)})
+        content = f"{head[:-1]}, {text[1:]}".encode()
+        if len(content) > _MAX_BYTES:
+            raise ValueError(
+                f"{self._path} is full: it would have more than {_MAX_BYTES:,} bytes, so nothing "
+                "is reported or written. Use an oracle with smaller reports."
+            )
+        with replacing(self._path) as file:
+            if hasattr(os, "fchmod"):  # Windows has none before Python 3.13
+                os.fchmod(file.fileno(), 0o600)
+            file.write(content)
+        self._known = content, entries
+
+    def _text_of(self, entries: dict[str, Any]) -> str:
+        """What `_text` returns; of a list that has grown, only the new end is encoded."""
+        for name, value in entries.items():
+            known, text = self._written.get(name, (None, ""))
+            if known and type(value) is list and value[: len(known)] == known:
+                text = ", ".join([text[:-1], *map(json.dumps, value[len(known) :])]) + "]"
+            else:
+                text = json.dumps(value)
+            self._written[name] = value, text
+        texts = (f"{_text(name)}: {self._written[name][1]}" for name in sorted(entries))
+        return f"{{{', '.join(texts)}}}"
+
+
+def is_stood_in(missing: Any, name: str) -> bool:
+    """Return whether a client reports something in place of an answer that it has no code for."""
+    if missing not in ("error", "report"):
+        raise ValueError(f'{name} takes missing="error" or missing="report", got something else.')
+    return missing == "report"
+
+
+def survey_digest(protocol: Protocol, **settings: float) -> str:
+    """Return the digest of what must stay as it was, whatever the round."""
+    configuration = {k: v for k, v in protocol.configuration.items() if k != "collection_round"}
+    return _sha256(_text({**configuration, **settings}))
+
+
+def _text(entries: Any) -> str:
+    return json.dumps(entries, sort_keys=True, default=str)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

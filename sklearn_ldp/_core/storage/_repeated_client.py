@@ -1,0 +1,460 @@
+"""Clients of a collection that is repeated: they remember their reports, and keep count."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import secrets
+from collections.abc import Mapping
+from fractions import Fraction
+from numbers import Real
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from ...surveys import BaseColumnSurvey
+from ..mechanisms import OracleOrProtocol, Protocol, Reports
+from ..mechanisms.chain import Chain
+from ..mechanisms.coins import SecureCoins
+from ..mechanisms.protocol import reports_of
+from ..mechanisms.several import Several
+from ._memo import BaseClient
+
+_LISTS = ("values", "permanent", "first", "rounds", "sent")
+
+
+class RepeatedClient(BaseClient):
+    """One user's side of a collection that is repeated, when their value may change.
+
+    Whoever reports in T rounds with `privatize` spends T times epsilon. This client draws a
+    *permanent* report when a value first occurs. In each round it sends that report or, by a coin,
+    one that does not depend on the value. A single report has exactly the law of the oracle's, so
+    nothing changes on the server.
+
+    Privacy: one report spends the oracle's epsilon, and any number of reports of one value at most
+    `epsilon_forever`. Those of k values spend at most k times `epsilon_forever`, which `spent`
+    counts, between two histories whose values change and come back in the same rounds. *When* a
+    value changes is not protected: no budget bounds what the reports tell of it.
+
+    Parameters
+    ----------
+    oracle : oracle, ColumnOracle, StringOracle or Protocol
+        What a single report spends, over declared or open categories, without a `random_state`. Of
+        a survey whose users are asked for one column each, the column is drawn once. So is the
+        prefix or the level of a tree that a user is asked of: values that share its answer count
+        as one.
+    memo : path-like
+        The file that keeps the reports, created if missing. It is private, see the notes.
+    question : str
+        Name of what is asked, such as "browser". The memo belongs to it: another question has a
+        file of its own.
+    epsilon_forever : float
+        Budget of all reports of one value together, at least the oracle's epsilon. With twice the
+        oracle's epsilon, about half of the rounds send the permanent report.
+    most_epsilon : float, default=None
+        The most that all values may spend; a new value that would spend more is refused. None means
+        no limit. It may be changed later.
+    fixed_part : bool, default=False
+        Whether one hash function serves all values, so that at most `hash_range_` values are ever
+        paid for. Take it if values change often. All reports of a user then carry their function,
+        so they are linkable even if their value changes.
+    missing : {"error", "report"}, default="error"
+        What to do with an answer that is missing or not listed. A user who then does not report
+        tells that by their absence. "report" sends a report of a stand-in: None where it is a
+        category, otherwise the last category; of strings, the last letter of the alphabet alone.
+
+    Raises
+    ------
+    TypeError
+        If the reports have no two likelihoods.
+    ValueError
+        If a budget is not valid, or `fixed_part` finds no hash function; if the oracle has a
+        `random_state`; or if the file is damaged, is of another question, oracle or version, or is
+        kept locked by another process for a minute.
+
+    See Also
+    --------
+    SurveyClient : Where values hardly change: one report for ever.
+    sklearn_ldp.metrics.repeated_collection_risk : What repetition reveals.
+
+    Notes
+    -----
+    A permanent report is one of the oracle's with exp(epsilon_forever) in the place of
+    exp(epsilon), and it is sent with the probability that makes a single report the oracle's:
+    published parameters [1]_ waste budget over more than two values. It comes back unchanged. So
+    its noise does not average out over rounds, and with most oracles the rounds of one user can be
+    found without their name, as can the round in which their value changed. A refusal is visible,
+    too: choose `most_epsilon` such that it is rare.
+
+    The file holds a keyed digest of each value, its permanent report, and the report of each round.
+    The key is in the file: whoever has the file can try all values of a small domain. It is on disk
+    before a report is returned, so a crash spends nothing twice, and several processes may share
+    it. A file that is lost or copied means new permanent reports, which spend again. A client
+    refuses another user's file that takes the place of its own while it lives; a new client cannot
+    tell whose a file is.
+
+    References
+    ----------
+    .. [1] H. H. Arcolezi, C. Pinzón, C. Palamidessi, S. Gambs, "Frequency estimation of evolving
+       data under local differential privacy", EDBT 2023, https://arxiv.org/abs/2210.00262
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn_ldp import OLH
+    >>> from sklearn_ldp.collection import RepeatedClient
+    >>> oracle = OLH(epsilon=1.0, categories=["chrome", "edge", "firefox"])
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> memo = os.path.join(folder.name, "state.json")
+    >>> client = RepeatedClient(
+    ...     oracle, memo, question="browser", epsilon_forever=2.0, most_epsilon=8.0
+    ... )
+    >>> for value, name in [("firefox", "may"), ("firefox", "june"), ("edge", "july")]:
+    ...     report = client.report(value, collection_round=name)
+    >>> client.history
+    {'may': 2.0, 'june': 0.0, 'july': 2.0}
+    >>> client.spent, client.n_values
+    (4.0, 2)
+    >>> folder.cleanup()
+    """
+
+    _form, _mark = "sklearn_ldp repeated client 2", "key"
+
+    def __init__(
+        self,
+        oracle: OracleOrProtocol,
+        memo: str | PathLike[str],
+        *,
+        question: str,
+        epsilon_forever: float,
+        most_epsilon: float | None = None,
+        fixed_part: bool = False,
+        missing: str = "error",
+    ) -> None:
+        if not hasattr(oracle, "protocol"):
+            what = type(oracle).__name__
+            raise TypeError(f"RepeatedClient needs a frequency oracle or Protocol, got {what}.")
+        self._chains = chains_of(oracle.protocol(), epsilon_forever, fixed_part)
+        self._most_values = most_values(most_epsilon, epsilon_forever)
+        self._forever, self._is_fixed = float(epsilon_forever), bool(fixed_part)
+        settings = {"epsilon_forever": self._forever, "fixed_part": self._is_fixed}
+        super().__init__(oracle, memo, question, missing, **settings)
+
+    # -- the account ----------------------------------------------------------------------------
+    @property
+    def n_values(self) -> int:
+        """Number of values (with a fixed part, of hash values) that have a permanent report."""
+        return len(self._read()["values"])
+
+    @property
+    def spent(self) -> float:
+        """What all reports have spent, by any client with this file.
+
+        It bounds what they tell of *which* values the user had, and not of when they changed.
+        """
+        return self.n_values * self._forever
+
+    @property
+    def history(self) -> dict[str, float]:
+        """What each round has added to `spent`, in the order of their first reports."""
+        entries = self._read()
+        is_first = set(entries["first"])
+        return {name: self._forever * (i in is_first) for i, name in enumerate(entries["rounds"])}
+
+    def __repr__(self) -> str:
+        column = "" if self.column is None else f"column={self.column!r}, "
+        return f"RepeatedClient({column}n_values={self.n_values}, spent={self.spent:g})"
+
+    # -- reporting ------------------------------------------------------------------------------
+    def report(self, value: Any, *, collection_round: str) -> Reports:
+        """Return the user's report of a round.
+
+        Privacy: spends `epsilon_forever` if the value is new, otherwise nothing.
+
+        Parameters
+        ----------
+        value : object, or mapping of column to value
+            The user's value; for a survey their values, of which only that of `column` is looked
+            at. If the round was reported before, it does not matter.
+        collection_round : str
+            Name of the round. Each round has one report.
+
+        Returns
+        -------
+        Reports of shape (1,) or (1, width)
+            One report, which knows its round, as ``oracle.privatize([value])`` returns it.
+
+        Raises
+        ------
+        TypeError
+            If the round is not a string.
+        ValueError
+            If the value is not in the domain, would spend more than `most_epsilon`, or the protocol
+            is of another round; or if the file has changed otherwise than by clients, is full, or
+            is kept locked by another process. Nothing is spent or written then, nor after OSError.
+        """
+        if not isinstance(collection_round, str):
+            raise TypeError(
+                f"collection_round must be text, got {type(collection_round).__name__}."
+            )
+        if self._protocol.collection_round not in ("", collection_round):
+            raise ValueError(
+                f"This RepeatedClient is of the round {self._protocol.collection_round!r} alone: "
+                "reports of two rounds do not add up, so make one of the other round's oracle."
+            )
+        with self._changing() as entries:
+            if collection_round not in entries["rounds"]:
+                self._add_round(entries, self._code(value), collection_round)
+        sent = entries["sent"][entries["rounds"].index(collection_round)]
+        row = entries["permanent"][sent] if type(sent) is int else sent
+        return reports_of(self._report(row), self._protocol.protocol(collection_round))
+
+    def _add_round(self, entries: dict[str, Any], code: np.ndarray, collection_round: str) -> None:
+        """Draw the report of a round; a number in "sent" stands for a permanent report."""
+        coins, function, chain = SecureCoins(), entries["function"], self._chains[self._part or 0]
+        if code.ndim > 1:  # a set of items, whose width is that of the longest list
+            looked_at: Any = tuple(code[0, code[0] > 0].tolist())
+        else:
+            looked_at = int(code[0]) if function is None else chain.image(code, function)
+        key = bytes.fromhex(entries["key"])
+        digest = hashlib.blake2b(f"{looked_at}".encode(), key=key, digest_size=16).hexdigest()
+        if digest not in entries["values"]:
+            if len(entries["values"]) >= self._most_values:
+                raise ValueError(
+                    "This value is new to RepeatedClient, and would spend epsilon_forever="
+                    f"{self._forever:g} beyond most_epsilon ({len(entries['values'])} values have "
+                    "spent before it), so nothing is reported or written: leave this round out."
+                )
+            permanent = self._row(chain.permanent(code, coins, function))
+            _append(entries, values=digest, permanent=permanent, first=len(entries["rounds"]))
+        sent: Any = entries["values"].index(digest)
+        is_permanent = chain.are_permanent(1, coins)[0]
+        # Both are made whichever is sent, so that no clock tells which one it is.
+        if chain.has_quick_uniforms or not is_permanent:
+            uniform = self._row(chain.uniform(code, coins, function))
+            sent = sent if is_permanent else uniform
+        _append(entries, rounds=collection_round, sent=sent)
+
+    def _new(self, coins: SecureCoins) -> dict[str, Any]:
+        entries = super()._new(coins)
+        chain, function = self._chains[entries["part"] or 0], None
+        if self._is_fixed and chain.has_functions:
+            part = chain.mechanism.public_part
+            function = int(part.draw(lambda high: coins.integers(high, 1))[0])
+        lists: dict[str, list] = {name: [] for name in _LISTS}
+        return {**entries, "key": secrets.token_hex(32), "function": function, **lists}
+
+    def _is_fine(self, entries: dict[str, Any]) -> bool:
+        values, permanent, first, rounds, sent = lists = [entries[name] for name in _LISTS]
+        part, function, is_drawn = entries["part"], entries["function"], len(self._chains) > 1
+        if len(entries) != len(_LISTS) + 3 or any(type(one) is not list for one in lists):
+            return False
+        if not (_are_below([part], len(self._chains)) if is_drawn else part is None):
+            return False
+        mechanism = self._chains[part or 0].mechanism
+        if self._is_fixed and self._chains[part or 0].has_functions:
+            is_function = _are_below([function], mechanism.report_fields[0].n_values)
+        else:
+            is_function = function is None
+        rows = [*permanent, *(one for one in sent if type(one) is not int)]
+        return (
+            is_function
+            and len(bytes.fromhex(entries["key"])) == 32
+            and all(type(one) is str for one in (*values, *rounds))
+            and all(len(set(one)) == len(one) for one in (values, rounds, first))
+            and len(values) == len(permanent) == len(first)
+            and len(rounds) == len(sent)
+            and _are_below(first, len(rounds))
+            and _are_below([one for one in sent if type(one) is int], len(values))
+            and self._are_reports(rows, part)
+        )
+
+
+def _are_below(numbers: list[Any], high: int) -> bool:
+    """Whether all are integers from 0 to below a number."""
+    return all(type(one) is int and 0 <= one < high for one in numbers)
+
+
+def _append(entries: dict[str, Any], **added: Any) -> None:
+    """Put something at the end of lists, as new ones: a memo's must not be changed."""
+    entries.update({name: [*entries[name], one] for name, one in added.items()})
+
+
+def asks_one_part(mechanism: object) -> bool:
+    """Whether users are asked for one column of a survey, or one prefix of strings, each."""
+    return isinstance(mechanism, Several) and mechanism.views is None and mechanism.n_drawn == 1
+
+
+def chains_of(protocol: Protocol, epsilon_forever: float, fixed_part: bool) -> list[Chain]:
+    """Return the chain of an oracle, or of each part that a user may be asked."""
+    mechanism: Any = protocol.mechanism
+    own = mechanism.mechanisms if asks_one_part(mechanism) else [mechanism]
+    chains = [Chain(one, protocol.epsilon, epsilon_forever) for one in own]
+    if fixed_part and not any(chain.has_functions for chain in chains):
+        raise ValueError(
+            f"{protocol.name} has no hash function that could be fixed: leave fixed_part out, "
+            "or use OLH."
+        )
+    return chains
+
+
+def most_values(most_epsilon: Any, epsilon_forever: float) -> float:
+    """Return how many values may spend their budget."""
+    if most_epsilon is None:
+        return math.inf
+    if not isinstance(most_epsilon, Real) or not epsilon_forever <= float(most_epsilon) < math.inf:
+        raise ValueError(
+            f"Argument most_epsilon must be at least epsilon_forever, {epsilon_forever:g}, which "
+            f"the first value spends, and finite, or None, got {most_epsilon!r}."
+        )
+    # Decimals as they are written, so that three times 0.1 is not above 0.3.
+    most, forever = (Fraction(repr(float(one))) for one in (most_epsilon, epsilon_forever))
+    return int(most / forever)
+
+
+class SurveyClient(BaseClient):
+    """One user's side of a survey that is repeated: always the same column, the same report.
+
+    Privacy: making the client spends nothing; the first `report` spends epsilon of the whole
+    record, and all further ones nothing, whatever has become of the values meanwhile. `renew`
+    spends epsilon once more, on the same column.
+
+    Parameters
+    ----------
+    survey : ColumnOracle
+        Unfitted, with declared domains and without a `random_state`; each user is asked for one
+        column (``n_sampled=1``).
+    memo : path-like
+        The file that keeps column and report, created if missing. It is private: whoever reads it
+        knows the report, but not their values. Delete it if the device is to forget the user.
+    question : str
+        Name of what is asked, such as "browser". The memo belongs to it: another question has a
+        file of its own.
+    missing : {"error", "report"}, default="error"
+        As for :class:`RepeatedClient`.
+
+    Raises
+    ------
+    TypeError
+        If `survey` is not a survey whose users are asked for one column each.
+    ValueError
+        If the file is damaged, is of another question, survey or version, or is kept locked by
+        another process for a minute; or if the survey has a `random_state`.
+
+    See Also
+    --------
+    RepeatedClient : Where values change: a report of each value that is paid for once.
+    sklearn_ldp.robustness.assigned_parts : Columns that nobody can choose.
+
+    Notes
+    -----
+    The reports of one user are equal, so their rounds can be found without their name, as can the
+    round in which a report was renewed; shuffled reports without tokens make it harder. Whoever
+    draws a new column every time spends epsilon every time. What a crash or a copy of the file
+    spends is said of :class:`RepeatedClient`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn_ldp import ColumnOracle
+    >>> from sklearn_ldp.collection import SurveyClient
+    >>> survey = ColumnOracle(epsilon=1.0, domains={"sex": ["F", "M"], "age": 10})
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> memo = os.path.join(folder.name, "survey.json")
+    >>> client = SurveyClient(survey, memo, question="census")
+    >>> in_may = client.report({"sex": "F", "age": 7})
+    >>> again = SurveyClient(survey, memo, question="census")
+    >>> in_june = again.report({"sex": "F", "age": 8})
+    >>> bool((in_may == in_june).all()), client.n_reports
+    (True, 1)
+    >>> folder.cleanup()
+    """
+
+    _form, _mark = "sklearn_ldp survey client 2", "part"
+
+    def __init__(
+        self,
+        survey: BaseColumnSurvey[Any],
+        memo: str | PathLike[str],
+        *,
+        question: str,
+        missing: str = "error",
+    ) -> None:
+        is_survey = isinstance(survey, BaseColumnSurvey)
+        if not is_survey or not asks_one_part(survey.protocol().mechanism):
+            raise TypeError(
+                "SurveyClient needs a survey whose users are asked for one column each, such as "
+                f"ColumnOracle(1.0, domains=domains), got {type(survey).__name__}."
+            )
+        super().__init__(survey, memo, question, missing)
+
+    @property
+    def n_reports(self) -> int:
+        """Number of reports made by any client with this file, each of which spent epsilon."""
+        return self._read()["n_reports"]
+
+    def report(self, record: Mapping[Any, Any]) -> Reports:
+        """Return the user's report: a new one the first time, and later the same.
+
+        Privacy: spends epsilon the first time.
+
+        Parameters
+        ----------
+        record : mapping of column to value
+            The user's values. Only that of `column` is looked at, and only the first time.
+
+        Returns
+        -------
+        Reports of shape (1, width)
+            One report, as ``survey.privatize`` returns it.
+
+        Raises
+        ------
+        ValueError
+            If the record has no valid value of the column, or if the file has changed otherwise
+            than by clients, or is kept locked by another process. Nothing is spent or written then,
+            nor after OSError.
+        """
+        return self._reported(record, False)
+
+    def renew(self, record: Mapping[Any, Any]) -> Reports:
+        """Make a new report for the same column, which replaces the old one.
+
+        Privacy: spends epsilon, in addition to what the reports before have spent.
+
+        Parameters
+        ----------
+        record : mapping of column to value
+            The user's values, of which that of `column` is reported.
+
+        Returns
+        -------
+        Reports of shape (1, width)
+            The new report; it raises what `report` does.
+        """
+        return self._reported(record, True)
+
+    def __repr__(self) -> str:
+        return f"SurveyClient(column={self.column!r}, n_reports={self.n_reports})"
+
+    def _reported(self, record: Mapping[Any, Any], is_renewed: bool) -> Reports:
+        """The report in the file, where a new one is before it is returned."""
+        with self._changing() as entries:
+            if is_renewed or entries["report"] is None:
+                own = self._protocol.mechanism.mechanisms[self._part]
+                report = own.privatize(self._code(record), SecureCoins())
+                entries.update(report=self._row(report), n_reports=entries["n_reports"] + 1)
+        return reports_of(self._report(entries["report"]), self._protocol)
+
+    def _new(self, coins: SecureCoins) -> dict[str, Any]:
+        return {**super()._new(coins), "report": None, "n_reports": 0}
+
+    def _is_fine(self, entries: dict[str, Any]) -> bool:
+        part, report, n_reports = entries["part"], entries["report"], entries["n_reports"]
+        n_parts = len(self._protocol.mechanism.mechanisms)
+        if not type(part) is type(n_reports) is int or len(entries) != 3:
+            return False
+        if part not in range(n_parts) or n_reports < 0 or (report is None) != (n_reports == 0):
+            return False
+        return report is None or self._are_reports([report], part)

@@ -1,0 +1,455 @@
+"""Reports in files: each file is a shuffled batch that carries its configuration, id and digest."""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import fields as fields_of
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..mechanisms import OracleOrProtocol, Protocol, Reports, as_protocol
+from ..mechanisms.coins import SecureCoins
+from ..mechanisms.protocol import reports_of
+from ..support.files import replacing
+from ..support.random import RandomState, as_generator
+from ..support.text import printable
+from ..support.typing import ReportSink, ReportSource
+from ._batches import Key, RefusedBatchError, as_key, check_batch_id
+from ._header import ContentDigest, Header, parse_header, refuse_other_configuration
+from ._ledger import NO_LINES
+from ._tally import Tally, count_batch, refuse_unlikely, without_order
+from .containers import as_chunks, from_columns, is_older, report_fields, to_columns
+from .formats import FORMATS, format_of
+from .sources import is_path, is_url, name_of, open_source
+
+
+def write_reports(
+    path: ReportSink,
+    reports: Any,
+    oracle: OracleOrProtocol,
+    *,
+    batch_id: str | None = None,
+    collection_round: str = "",
+    format: str = "auto",
+    random_state: RandomState = None,
+    key: bytes | None = None,
+) -> str:
+    """Write a batch of reports to a file that describes them.
+
+    The schema's metadata holds the configuration of the oracle, the round, the batch's id, the
+    number of reports and their SHA-256 digest, so that a reader can refuse what does not belong to
+    the collection, and count a batch once however often it is sent. Integers are kept exactly, in
+    the smallest type; bits are packed.
+
+    Privacy: costs none. Reports are shuffled, so that their order says nothing about who came
+    when. The order inside a report says nothing either, because every oracle makes reports in
+    canonical form.
+
+    Parameters
+    ----------
+    path : path-like or binary file
+        Where to write. A file is written atomically: it appears as a whole or not at all.
+    reports : array-like, Arrow stream or iterator of those
+        Reports as returned by the oracle's `privatize`. What comes piece by piece is held in memory
+        up to 64 MB, or about three million reports, and in a temporary file beyond that (`tempfile`
+        says where); the order of all reports is uniformly random in either case.
+    oracle : oracle or Protocol
+        Unfitted, with declared categories.
+    batch_id : str, default=None
+        Name of the batch. None draws a random one, because a name made of the reports would tell
+        their order, in spite of the shuffle, to whoever knows most of them. So the same array that
+        is written again is another batch: name it if it may be.
+    collection_round : str, default=""
+        Name of the collection.
+    format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
+        Parquet with zstd, an uncompressed Arrow IPC stream, or lines of JSON for debugging; "auto"
+        decides by the suffix of the name: ``.parquet``, ``.arrows`` (or ``.arrow``) or ``.jsonl``.
+    random_state : int, RandomState, Generator or None, default=None
+        Source of the shuffle's randomness; None is the secure source.
+    key : bytes, default=None
+        The key of the collection, at least 16 bytes: it signs the configuration, the round, the id,
+        the number of reports and their digest (HMAC-SHA-256).
+
+    Returns
+    -------
+    str
+        The batch's id.
+
+    Raises
+    ------
+    RefusedBatchError
+        If a report cannot come from the oracle, or plain reports are of another epsilon by what
+        they support (see the oracle's `aggregate`); or if Parquet compresses the reports to fewer
+        bytes than honest ones take, as it does with values that nobody has randomised: such a file
+        would be refused when it is read. This is a ValueError; no file is written then (what was
+        given as an open file has to be discarded).
+
+    Examples
+    --------
+    >>> import io
+    >>> from sklearn_ldp import GRR
+    >>> from sklearn_ldp.collection import read_reports, write_reports
+    >>> oracle = GRR(1.0, categories=["yes", "no"])
+    >>> file = io.BytesIO()
+    >>> write_reports(file, oracle.privatize(["yes"] * 3), oracle, batch_id="a", format="arrow")
+    'a'
+    >>> read_reports(file.getvalue(), oracle, format="arrow").dtype
+    dtype('uint8')
+    """
+    form = format_of(path, format)
+    secret = as_key(key)
+    protocol = as_protocol(oracle, collection_round)
+    batch_id = secrets.token_hex(16) if batch_id is None else batch_id
+    check_batch_id(batch_id)
+    # What no reader takes is refused before `reports` is asked for any: a generator may randomise.
+    likely = Header(protocol.configuration, batch_id, 1, "0" * 64, "0" * 64)
+    parse_header(likely.to_json())
+    with Shuffle(random_state) as shuffle:
+        fields = _add_checked(shuffle, reports, protocol)
+        pieces = shuffle.finish()
+        digest = ContentDigest(len(fields))
+        for columns in pieces:
+            digest.add(columns)
+        header = Header(protocol.configuration, batch_id, digest.n_samples, digest.hexdigest())
+        header = header.signed(secret)
+        is_open = hasattr(path, "write")
+        target: Any = path
+        with nullcontext(target) if is_open else replacing(Path(target)) as file:
+            entropy = protocol.mechanism.report_entropy()
+            FORMATS[form].write(file, pieces, fields, header, entropy)
+    return batch_id
+
+
+def _add_checked(shuffle, reports, protocol):
+    """Check all reports of a batch, hand them on as columns, and return the columns' fields."""
+    fields: list = []
+    is_held = isinstance(reports, np.ndarray) and not isinstance(reports, np.memmap)
+    try:
+        for chunk in as_chunks(reports, protocol):
+            if len(chunk):
+                if not fields:
+                    refuse_unlikely(protocol, chunk)
+                checked = protocol.check(chunk, in_any_round=False)
+                fields = report_fields(protocol, checked)
+                shuffle.add(to_columns(checked, fields), may_spill=not is_held)
+        if not fields:
+            raise ValueError("there are no reports")
+    except ValueError as error:
+        raise RefusedBatchError(f"The batch is not written: {error}") from None
+    return fields
+
+
+def read_reports(
+    path: ReportSource,
+    oracle: OracleOrProtocol,
+    *,
+    collection_round: str = "",
+    format: str = "auto",
+    key: bytes | None = None,
+) -> Reports:
+    """Read a batch of reports that `write_reports` wrote.
+
+    Privacy: costs none.
+
+    Parameters
+    ----------
+    path : path-like, bytes or binary file
+        What `write_reports` wrote.
+    oracle : oracle or Protocol
+        Unfitted, with the same configuration as the clients' oracle.
+    collection_round : str, default=""
+        Name of the collection.
+    format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
+        As for `write_reports`.
+    key : bytes, default=None
+        The key of the collection: a file that was not signed with it is refused.
+
+    Returns
+    -------
+    Reports whose first axis is the users
+        The reports, as integers of the smallest type that holds them; they know their protocol.
+
+    Raises
+    ------
+    RefusedBatchError
+        If the reports are of another configuration or round, or if the file is damaged, cut short
+        or not a file of reports. This is a ValueError that says what differs.
+    """
+    protocol = as_protocol(oracle, collection_round)
+    pieces = _read(path, protocol, format, as_key(key))
+    return reports_of(np.concatenate([chunk for _, chunk in pieces]), protocol)
+
+
+def tally_file(
+    path: ReportSource,
+    oracle: OracleOrProtocol,
+    *,
+    collection_round: str = "",
+    format: str = "auto",
+    key: bytes | None = None,
+) -> Tally:
+    """Add up a file of reports: a pure function that a worker can call.
+
+    Memory stays bounded whatever the number of reports. Privacy: costs none.
+
+    Of lines as clients post them a tally does not tell whether their file has grown: an aggregator
+    refuses two of the same path, unless :func:`aggregate` reads the file and looks at its lines.
+
+    Parameters
+    ----------
+    path : path-like, bytes or binary file
+        What `write_reports` wrote.
+    oracle : oracle or Protocol
+        Unfitted, with the same configuration as the clients' oracle.
+    collection_round : str, default=""
+        Name of the collection.
+    format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
+        As for `write_reports`.
+    key : bytes, default=None
+        The key of the collection: a file that was not signed with it is refused, and the tally is
+        signed with it.
+
+    Returns
+    -------
+    Tally
+        The tally of one batch, under the id that the file carries. Tallies are added up with
+        ``+``, or added to an :class:`Aggregator` with its `merge`.
+
+    Raises
+    ------
+    RefusedBatchError
+        For the same reasons as in `read_reports`.
+    """
+    secret = as_key(key)
+    protocol = as_protocol(oracle, collection_round)
+    batch = count_source(path, protocol, format, secret)
+    assert batch is not None  # it is not known to anybody
+    return without_order(batch).signed(secret)
+
+
+def count_source(
+    path: Any,
+    protocol: Protocol,
+    form: str,
+    key: Key | None,
+    is_known: Any = None,
+    lines: Any = NO_LINES,
+) -> Tally | None:
+    """Check and count a file as `tally_file` does, for a protocol that exists already."""
+    # None if `is_known` says so of its header: its reports are not read then.
+    pieces = _read(path, protocol, form, key, is_known, lines.sizes)
+    header, first = next(pieces, (None, None))
+    if header is None:
+        return None
+
+    def chunks():
+        yield first
+        for _, chunk in pieces:
+            yield chunk
+
+    return count_batch(chunks(), protocol, header.batch_id, header, lines.secret)
+
+
+def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, Any]:
+    """Read what a file states about its reports, but not the reports themselves.
+
+    Parameters
+    ----------
+    path : path-like, bytes or binary file
+        What `write_reports` wrote.
+    format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
+        As for `write_reports`.
+
+    Returns
+    -------
+    dict
+        With `configuration` as :func:`report_configuration` returns it, `batch_id`, `n_samples`,
+        `sha256` and `tag`, the signature (empty if there is none). These are the sender's claims:
+        only reading the reports verifies them.
+
+    Raises
+    ------
+    RefusedBatchError
+        If the file's header cannot be read. This is a ValueError.
+    """
+    header = read_header(path, format)
+    return {field.name: getattr(header, field.name) for field in fields_of(Header)}
+
+
+def read_header(path: Any, form: str = "auto", key: Key | None = None, sizes: Any = ()) -> Header:
+    """Read the header of a file; if there is a key, it must have signed the header."""
+    # `sizes` are those of the batches of posted lines that were counted before.
+    with _opened(path, form, key, sizes) as (header, _):
+        return header
+
+
+@contextmanager
+def _opened(path: Any, form: str, key: Key | None, sizes: Any) -> Iterator[tuple[Header, Callable]]:
+    """The header of a file and the reader of its reports; whatever goes wrong names the file."""
+    source, form = open_source(path, form)
+    try:
+        place = os.fspath(path) if is_path(path) else ""
+        place = place if not place or is_url(place) else os.path.realpath(place)
+        header, opened = FORMATS[form].open(source, place, sizes)
+        header.refuse_unsigned(key)
+        yield header, partial(FORMATS[form].read, opened, header)
+    except RefusedBatchError:
+        raise
+    except Exception as error:  # a damaged file can make Arrow raise any exception
+        reason = printable(str(error)[:1000] or type(error).__name__)
+        raise RefusedBatchError(f"{name_of(path)} is refused: {reason}") from None
+    finally:
+        source.close()
+
+
+def _read(
+    path: Any,
+    protocol: Protocol,
+    form: str,
+    key: Key | None = None,
+    is_known: Callable[[Header], bool] | None = None,
+    sizes: Collection[int] = (),
+) -> Iterator[tuple[Header, np.ndarray]]:
+    """Yield pieces of reports in canonical form; the digest is compared after the last one."""
+    # Nothing is yielded if the batch is known, which is asked once its header has been read.
+    with _opened(path, form, key, sizes) as (header, read):
+        if is_known is not None and is_known(header):
+            return
+        refuse_other_configuration(header.configuration, protocol)
+        digest = None
+        for columns, fields in read(protocol):
+            digest = digest or ContentDigest(len(fields))
+            given = from_columns(columns, fields)
+            reports = protocol.check(given)
+            # The digest is that of a form that writers write, so that no other form is accepted.
+            raw = given if is_older(fields, protocol) else reports
+            digest.add(to_columns(raw, fields))
+            if digest.n_samples > header.n_samples:
+                break
+            yield header, reports
+        if digest is None:
+            raise ValueError("it holds no reports")
+        digest.refuse_other(header)
+
+
+# -- a uniform shuffle of columns of reports that need not fit into memory ------------------------
+HELD_BYTES = 1 << 26  # in memory; what is more goes to a temporary file
+_ORDER_BYTES = 16  # of a random key and an index, for each row
+_N_BUCKETS = 256
+
+Columns = list[np.ndarray]
+
+
+class Shuffle:
+    """Collect columns piece by piece, and return their rows in uniformly random order."""
+
+    # Few rows are shuffled in memory. Many are dealt out at random to the buckets of a
+    # temporary file, and each bucket is shuffled by itself. All orders are as likely then: it
+    # is to sort the rows by random numbers, by their first digit first.
+    # A context manager, at whose end the temporary file is removed.
+    # random_state: source of randomness; None is the secure source.
+
+    def __init__(self, random_state: RandomState) -> None:
+        self._rng = None if random_state is None else as_generator(random_state)
+        self._held: list[Columns] = []
+        self._held_bytes = 0
+        self._file: Any = None
+        # Where the rows of each bucket stand in the file: (place, bytes) of every piece.
+        self._places: list[list[tuple[int, int]]] = [[] for _ in range(_N_BUCKETS)]
+
+    def __enter__(self) -> Shuffle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def add(self, columns: Columns, may_spill: bool) -> None:
+        """Add rows; they stay in memory if they may not go to a temporary file."""
+        self._held.append(columns)
+        self._held_bytes += sum(column.nbytes for column in columns)
+        self._held_bytes += _ORDER_BYTES * len(columns[0])
+        if may_spill and self._held_bytes > HELD_BYTES:
+            self._spill()
+
+    def finish(self) -> Iterable[Columns]:
+        """The shuffled rows in pieces, which can be gone through more than once."""
+        if self._file is None:
+            columns = self._joined()
+            order = self._permutation(len(columns[0]))
+            return [[column[order] for column in columns]]
+        if self._held:
+            self._spill()
+        for places in self._places:
+            rows = self._read(places)
+            content, start = rows[self._permutation(len(rows))].tobytes(), 0
+            for place, size in places:
+                self._file.seek(place)
+                self._file.write(content[start : start + size])
+                start += size
+        return self
+
+    def __iter__(self) -> Iterator[Columns]:
+        return (self._columns(self._read(places)) for places in self._places if places)
+
+    def _joined(self) -> Columns:
+        columns = [np.concatenate(pieces) for pieces in zip(*self._held, strict=True)]
+        self._held, self._held_bytes = [], 0
+        return columns
+
+    def _permutation(self, n: int) -> np.ndarray:
+        """A uniform permutation: the order of random 64-bit keys."""
+        if self._rng is not None:
+            return self._rng.permutation(n)
+        return np.argsort(SecureCoins().bytes(8 * n).view(np.uint64))
+
+    def _buckets_of(self, n: int) -> np.ndarray:
+        """A bucket for each of n rows, which one byte of randomness decides."""
+        if self._rng is not None:
+            return self._rng.integers(_N_BUCKETS, size=n, dtype=np.uint8)
+        return SecureCoins().bytes(n)
+
+    def _spill(self) -> None:
+        """Write the rows to the file, the rows of a bucket together."""
+        columns = self._joined()
+        if self._file is None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115
+            self._like = [column[:0] for column in columns]
+        n = len(columns[0])
+        buckets = self._buckets_of(n)
+        rows = np.concatenate([c.reshape(n, -1).view(np.uint8) for c in columns], axis=1)
+        size, place = rows.shape[1], self._file.seek(0, os.SEEK_END)
+        self._file.write(rows[np.argsort(buckets, kind="stable")].data)
+        for places, m in zip(self._places, np.bincount(buckets, minlength=_N_BUCKETS), strict=True):
+            if m:
+                places.append((place, int(m) * size))
+                place += int(m) * size
+
+    def _read(self, places: list[tuple[int, int]]) -> np.ndarray:
+        """The rows of a bucket as bytes, of shape (n, bytes per row)."""
+        content = bytearray()
+        for place, size in places:
+            self._file.seek(place)
+            content += self._file.read(size)
+        return np.frombuffer(content, np.uint8).reshape(-1, sum(map(_width, self._like)))
+
+    def _columns(self, rows: np.ndarray) -> Columns:
+        columns, start = [], 0
+        for like in self._like:
+            flat = np.ascontiguousarray(rows[:, start : start + _width(like)]).view(like.dtype)
+            columns.append(flat.reshape(len(rows), *like.shape[1:]))
+            start += _width(like)
+        return columns
+
+
+def _width(column: np.ndarray) -> int:
+    """Bytes of a row in a column."""
+    return column.itemsize * math.prod(column.shape[1:])

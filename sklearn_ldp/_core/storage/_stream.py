@@ -1,0 +1,491 @@
+"""Adding up sources batch by batch, here or on a Dask cluster, with a checkpoint."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, contextmanager, nullcontext
+from itertools import takewhile
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+from ..mechanisms import OracleOrProtocol, Protocol
+from ..support.progress import Progress
+from ._aggregator import Aggregator
+from ._batches import Caps, RefusedBatchError, check_batch_id
+from ._header import Header
+from ._ledger import KnownLines
+from ._report_files import count_source, read_header
+from ._tally import Tally, without_order
+from .checkpoints import locked
+from .containers import is_iterator
+from .sources import Piped, is_path, is_url, remote_file, report_files, unreadable
+
+
+def aggregate(
+    source: Any,
+    oracle: OracleOrProtocol | Aggregator,
+    *,
+    batch_id: str | None = None,
+    collection_round: str = "",
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_seconds: float = 10.0,
+    on_repeat: str = "raise",
+    on_refusal: str = "raise",
+    lock_seconds: float = 600.0,
+    caps: Caps | None = None,
+    key: bytes | None = None,
+    storage_options: dict[str, Any] | None = None,
+) -> Aggregator:
+    """Add up batches of reports from any source, in constant memory.
+
+    Privacy: costs none.
+
+    Parameters
+    ----------
+    source : path-like, array-like, Arrow stream, or iterator
+        One of these:
+
+        - a file that :func:`write_reports` wrote, a folder of such files, which are taken in the
+          order of their names, or a list of files and folders; each file is a batch, under the id
+          that it carries;
+        - an address of object storage instead of a path, such as ``s3://bucket/folder``,
+          ``gs://...`` or ``memory://...``, which fsspec or pyarrow opens (extra ``storage``);
+        - an array (also one mapped from a file), a list, or any object that streams Arrow columns,
+          such as a pandas, polars or Arrow table: one batch;
+        - an iterator of any of these, each of which is one batch; or of pairs of an id and a
+          batch.
+    oracle : oracle, Protocol or Aggregator
+        The oracle or protocol of the reports, or an aggregator to add them to.
+    batch_id : str, default=None
+        Name of the batch, or of the stream, whose batches are then called ``name/0``, ``name/1``
+        and so on. Needed if `oracle` is an aggregator and the batches have no ids of their own.
+    collection_round : str, default=""
+        Name of the collection; leave it empty for an aggregator, which has its own.
+    checkpoint : path-like, default=None
+        A file that keeps the state. It is created if missing, otherwise the work is resumed from
+        it: batches that it holds are left out. It is written from time to time, at the end, and
+        when the work is interrupted. One process at a time works on it.
+    checkpoint_seconds : float, default=10.0
+        Minimum number of seconds between two checkpoints.
+    on_repeat : {"raise", "ignore"}, default="raise"
+        What to do with a batch that was seen before; an aggregator has its own setting.
+    on_refusal : {"raise", "skip"}, default="raise"
+        Whether to stop at a batch that is refused, or to note it in the summary and continue.
+    lock_seconds : float, default=600.0
+        How long to wait for another process that adds to the same checkpoint, in seconds. The work
+        then goes on from what that process has added.
+    caps : Caps, default=None
+        Limits on batches and their sources; an aggregator has its own.
+    key : bytes, default=None
+        The key of the collection, at least 16 bytes: files and checkpoints that were not signed
+        with it are refused. Arrays and tables carry no signature and are trusted. An aggregator has
+        its own key.
+    storage_options : dict, default=None
+        What fsspec's driver of the object storage needs besides the address, such as credentials;
+        None leaves them to the environment.
+
+    Returns
+    -------
+    Aggregator
+        The given aggregator, or a new one, with the batches added.
+
+    Raises
+    ------
+    RefusedBatchError
+        If a batch is refused; what was added before is kept. A file that cannot be read, for
+        instance because it has vanished from a folder or a list, is refused as well.
+    CheckpointError
+        If the checkpoint is damaged, of another collection or in use by another process.
+    FileNotFoundError
+        If `source` is a path at which there is nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import GRR
+    >>> from sklearn_ldp.collection import aggregate
+    >>> oracle = GRR(2.0, categories=["red", "green"], random_state=np.random.default_rng(0))
+    >>> batches = (oracle.privatize(["red"] * 50_000) for _ in range(3))
+    >>> aggregate(batches, oracle).estimate_.values.round(1) + 0
+    array([[1., 0.]])
+    """
+    prefix = batch_id
+    if batch_id is None and not isinstance(oracle, Aggregator):
+        prefix = "batch"
+    with _Collecting(
+        oracle,
+        checkpoint,
+        on_refusal,
+        seconds=(checkpoint_seconds, lock_seconds),
+        collection_round=collection_round,
+        on_repeat=on_repeat,
+        caps=caps,
+        key=key,
+    ) as work:
+        for name, reports in _batches(source, prefix, batch_id is not None, storage_options):
+            with work.adding():
+                if name is None:
+                    _add_file(work.aggregator, reports)
+                else:
+                    work.aggregator.add(reports, name)
+    return work.aggregator
+
+
+class _Collecting:
+    """A context for adding to an aggregator, and to its checkpoint if there is one.
+
+    The checkpoint is written now and then, and at the end, whatever ends the work after a first
+    batch.
+    """
+
+    def __init__(
+        self,
+        oracle: Any,
+        checkpoint: Any,
+        on_refusal: str,
+        *,
+        seconds: tuple[float, float],
+        **options: Any,
+    ) -> None:
+        if on_refusal not in ("raise", "skip"):
+            raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
+        if isinstance(oracle, Aggregator):
+            given = {**options, "checkpoint": checkpoint}
+            defaults = {"collection_round": "", "on_repeat": "raise"}
+            if any(value != defaults.get(name) for name, value in given.items()):
+                raise ValueError(
+                    "An Aggregator has a round and an on_repeat of its own, caps and a key, and "
+                    "may hold more than a checkpoint would: give an oracle instead, or save the "
+                    "Aggregator yourself."
+                )
+        self._oracle, self._options = oracle, options
+        self._checkpoint, self._skips = checkpoint, on_refusal == "skip"
+        self._seconds, lock_seconds = seconds
+        is_kept = checkpoint is not None
+        self._lock = locked(Path(checkpoint), lock_seconds) if is_kept else nullcontext()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(self._lock)
+            if isinstance(self._oracle, Aggregator):
+                self.aggregator = self._oracle
+            elif self._checkpoint is not None:
+                opened = Aggregator._open(self._checkpoint, self._oracle, **self._options)
+                self.aggregator = opened
+            else:
+                self.aggregator = Aggregator(self._oracle, **self._options)
+            self._last, self._saved = time.monotonic(), self._mark()
+            self._exit = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        with self._exit:
+            self._save()
+            self.aggregator._resumed = frozenset()
+
+    @contextmanager
+    def adding(self) -> Iterator[None]:
+        """Let a refused batch pass if it is to be skipped, and write the checkpoint in time."""
+        try:
+            yield
+        except RefusedBatchError:  # it is on the record
+            if not self._skips:
+                raise
+        if time.monotonic() - self._last >= self._seconds:
+            self._save()
+
+    def _mark(self) -> tuple[int, int, int]:
+        summary = self.aggregator.summary()
+        return summary.n_batches, summary.n_refused, summary.n_repeats
+
+    def _save(self) -> None:
+        mark = self._mark()
+        # If all that has come is a refusal, the oracle may be the wrong one.
+        has_begun = mark[0] > 0 or self._skips
+        if self._checkpoint is not None and has_begun and mark != self._saved:
+            self.aggregator._write(self._checkpoint)
+            self._last, self._saved = time.monotonic(), self._mark()
+
+
+def _batches(source, prefix, is_named, storage_options):
+    """Yield names and batches; the name is None for a file, which carries its own."""
+    paths = _paths(source, storage_options)
+    if paths is not None:
+        if is_named:
+            raise ValueError("A file carries the id of its batch: leave out batch_id.")
+        yield from ((None, path) for path in paths)
+    elif not is_iterator(source):
+        yield _name(prefix), source
+    else:
+        for number, item in enumerate(source):
+            if is_url(item):
+                yield None, remote_file(item, storage_options)
+            elif is_path(item) or isinstance(item, Piped):
+                yield None, item
+            elif isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
+                yield item
+            else:
+                yield f"{_name(prefix)}/{number}", item
+
+
+def _paths(source, storage_options):
+    """The files that a path, or a list of paths, stands for; None if the source holds reports."""
+    if is_path(source):
+        paths = report_files(source, storage_options)
+        if isinstance(paths[0], Path) and not os.path.lexists(paths[0]):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
+        return paths
+    if isinstance(source, (list, tuple)) and source and all(map(is_path, source)):
+        return [file for path in source for file in report_files(path, storage_options)]
+    return None
+
+
+def _name(prefix):
+    if prefix is None:
+        raise ValueError(
+            "An Aggregator counts each batch once, so these need a name: give batch_id, or pairs "
+            "of an id and a batch."
+        )
+    check_batch_id(prefix)
+    return prefix
+
+
+def _add_file(aggregator: Aggregator, file: Any) -> None:
+    try:
+        given = aggregator._protocol, "auto", aggregator._key, aggregator._is_known
+        batch = count_source(file, *given, aggregator._known_lines)
+    except (RefusedBatchError, OSError) as error:
+        refusal = error if isinstance(error, RefusedBatchError) else unreadable(file, error)
+        name = file.name if isinstance(file, Piped) else os.fspath(file)
+        aggregator.note_refusal(name, refusal)
+        raise refusal from error
+    if batch is not None:
+        aggregator._commit(batch)
+
+
+# -- files on a Dask cluster: workers run pure functions, the ledger stays here -------------------
+def aggregate_dask(
+    client: Any,
+    files: Any,
+    oracle: OracleOrProtocol | Aggregator,
+    *,
+    collection_round: str = "",
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_seconds: float = 10.0,
+    on_repeat: str = "raise",
+    on_refusal: str = "raise",
+    retries: int = 3,
+    timeout: float | None = 600.0,
+    progress: bool = False,
+    lock_seconds: float = 600.0,
+    caps: Caps | None = None,
+    key: bytes | None = None,
+) -> Aggregator:
+    """Add up files of reports on a Dask cluster.
+
+    Each file is a task, :func:`tally_file`, of which Dask takes care: it computes again what a lost
+    worker held. The ledger stays in this process, to which the workers send the tallies. They are
+    added in the order of the files, so that the result is that of :func:`aggregate`, whatever
+    happens on the cluster. A file whose batch was counted before is left out after a look at its
+    header.
+
+    Privacy: costs none.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the cluster (needs the extra ``dask``).
+    files : path-like, or iterable of path-like
+        Files that :func:`write_reports` wrote, under paths that the workers can open; or folders
+        of such files, which must be visible to this process as well.
+    oracle : oracle, Protocol or Aggregator
+        The oracle or protocol of the reports, or an aggregator to add them to.
+    collection_round : str, default=""
+        Name of the collection; leave it empty for an aggregator, which has its own.
+    checkpoint : path-like, default=None
+        A file on this machine that keeps the state, as for :func:`aggregate`: the same call
+        resumes from it.
+    checkpoint_seconds : float, default=10.0
+        Minimum number of seconds between two checkpoints.
+    on_repeat : {"raise", "ignore"}, default="raise"
+        What to do with a file whose batch was counted before, or occurs twice; an aggregator has
+        its own setting.
+    on_refusal : {"raise", "skip"}, default="raise"
+        Whether to stop at a file that is refused, or to note it in the summary and continue.
+    retries : int, default=3
+        How often Dask tries a file again after an error of the file system. A file of which
+        workers die is tried as often as Dask's setting ``allowed-failures`` says, and refused then.
+    timeout : float, default=600.0
+        Number of seconds to wait for a file, while those before it are finished; None waits for
+        ever.
+    progress : bool, default=False
+        Whether to show progress on standard error.
+    lock_seconds : float, default=600.0
+        How long to wait for another process that adds to the same checkpoint, in seconds.
+    caps : Caps, default=None
+        Limits on batches and their sources; an aggregator has its own.
+    key : bytes, default=None
+        The key of the collection, at least 16 bytes, as for :func:`aggregate`. The scheduler and
+        the workers see it; the workers sign what they send back.
+
+    Returns
+    -------
+    Aggregator
+        The given aggregator, or a new one, with the files added.
+
+    Raises
+    ------
+    RefusedBatchError
+        If a file is refused; what was added before is kept.
+    OSError
+        If the workers cannot read a file.
+    TimeoutError
+        If a file is not finished in time, as when no worker is left.
+    ConnectionError
+        If the scheduler is gone, or was restarted and has forgotten the files.
+
+    See Also
+    --------
+    aggregate : The same on one machine.
+
+    Examples
+    --------
+    >>> from distributed import Client  # doctest: +SKIP
+    >>> from sklearn_ldp import OLH
+    >>> from sklearn_ldp.collection import aggregate_dask
+    >>> client = Client("tcp://scheduler:8786")  # doctest: +SKIP
+    >>> oracle = OLH(1.0, categories=["red", "green"])
+    >>> aggregate_dask(client, "/data/reports", oracle, checkpoint="state.npz")  # doctest: +SKIP
+    Aggregator(OLH, 50000000 reports in 200 batches)
+    """
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout must be a number of seconds above 0, or None, got {timeout!r}.")
+    places = [files] if is_path(files) else files
+    paths = [str(path) for place in places for path in report_files(place)]
+    with _Collecting(
+        oracle,
+        checkpoint,
+        on_refusal,
+        seconds=(checkpoint_seconds, lock_seconds),
+        collection_round=collection_round,
+        on_repeat=on_repeat,
+        caps=caps,
+        key=key,
+    ) as work:
+        aggregator = work.aggregator
+        # The result of a task: scattered data would be lost with the workers that hold it.
+        shared = aggregator._protocol, aggregator._key, aggregator._known_lines
+        terms = client.submit(_itself, shared, pure=False)
+        left: deque[Any] = deque()
+
+        def refuse(path: str, error: RefusedBatchError) -> None:
+            with work.adding():
+                aggregator.note_refusal(path, error)
+                raise error
+
+        def results(
+            function: Callable[..., Any], paths: list[str], bar: Progress | None = None
+        ) -> Iterator[tuple[str, Any]]:
+            # Not keyed by its arguments: a file of the same name may hold something else by now.
+            options = {"terms": terms, "pure": False, "retries": retries}
+            left.extend(client.map(function, paths, **options))
+            for path, result in zip(paths, _in_order(client, left, paths, timeout), strict=True):
+                if isinstance(result, RefusedBatchError):
+                    refuse(path, result)
+                else:
+                    yield path, result
+                if bar is not None:
+                    bar.finish(f"{len(paths) - len(left):,} of {len(paths):,} files")
+
+        try:
+            if aggregator.batches:
+                headers, paths = results(_header, paths), []
+                for path, header in headers:
+                    try:
+                        if not aggregator._is_known(header):
+                            paths.append(path)
+                    except RefusedBatchError as error:
+                        refuse(path, error)
+            with Progress(len(paths)) if progress else nullcontext() as bar:
+                for _, tally in results(_tally, paths, bar):
+                    with work.adding():
+                        aggregator.merge(tally)
+        finally:
+            if client.status == "running":
+                client.cancel(list(left))
+    return aggregator
+
+
+def _in_order(
+    client: Any, futures: deque[Any], paths: list[str], timeout: float | None
+) -> Iterator[Any]:
+    """Yield the results in their order; what has been yielded is forgotten, here and there.
+
+    They are fetched as many at a time as are finished, because that takes some milliseconds.
+    """
+    from distributed import KilledWorker
+
+    while futures:
+        first, path = futures[0], paths[-len(futures)]
+        try:
+            error = first.exception(timeout)
+        except TimeoutError as late:
+            raise TimeoutError(
+                f"aggregate_dask has waited {timeout:g} s for {path}, and {len(futures)} files are "
+                "left. Look whether the cluster has workers and start some (cluster.scale), or "
+                "wait for longer (timeout), and call again with the same checkpoint: what was "
+                "added is kept."
+            ) from late
+        if first.cancelled():
+            raise ConnectionError(
+                "aggregate_dask has lost the scheduler of the cluster, or it was restarted and has "
+                "forgotten the files. Connect a client, and call again with the same checkpoint: "
+                "what was added is kept."
+            )
+        if isinstance(error, KilledWorker) and error.task == first.key:
+            found = [
+                RefusedBatchError(
+                    f"File {path} is refused: {error.allowed_failures + 1} workers died while they "
+                    "read it. Their logs say of what; if it is memory, split the file or start "
+                    "larger workers, and add it again."
+                )
+            ]
+        elif error is not None:
+            raise error
+        else:
+            finished = takewhile(lambda future: future.status == "finished", futures)
+            try:
+                found = client.gather(list(finished))
+            except (KilledWorker, CancelledError):  # lost meanwhile: see what has become of them
+                continue
+        for result in found:
+            futures.popleft()
+            yield result
+
+
+# -- on a worker ----------------------------------------------------------------------------------
+def _itself(terms: Any) -> Any:
+    return terms
+
+
+def _header(path: str, terms: tuple[Protocol, Any, KnownLines]) -> Header | RefusedBatchError:
+    try:
+        return read_header(path, key=terms[1], sizes=terms[2].sizes)
+    except RefusedBatchError as error:  # returned, since trying again would not help
+        return error
+
+
+def _tally(path: str, terms: tuple[Protocol, Any, KnownLines]) -> Tally | RefusedBatchError:
+    protocol, key, lines = terms
+    try:
+        batch = count_source(path, protocol, "auto", key, None, lines)
+        assert batch is not None  # it is not known to anybody
+        return without_order(batch).signed(key)
+    except RefusedBatchError as error:
+        return error

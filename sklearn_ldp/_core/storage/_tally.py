@@ -1,0 +1,459 @@
+"""Tallies: sums of reports with the ledger of their batches and the digests these are known by."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..mechanisms import (
+    MAX_USERS,
+    Counts,
+    OracleOrProtocol,
+    Protocol,
+    as_protocol,
+    configuration_difference,
+)
+from ..mechanisms.mechanism import Mechanism
+from ._batches import Key, RefusedBatchError, as_key, check_batch_id
+from ._header import ContentDigest, Header, PostedHeader
+from ._ledger import (
+    LENGTHS,
+    LINE,
+    N_BYTES,
+    N_LINES,
+    PIECE,
+    SMALL,
+    CopyRule,
+    Ledger,
+    lines_of,
+    n_first,
+    of_file,
+)
+from .containers import as_chunks, report_fields, to_columns
+
+_N_TESTED = 1 << 16  # reports: OLH of 64 categories at epsilon 4 for 1 takes 6,000 to tell
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Sums of some batches of reports; ``a + b`` adds up two tallies.
+
+    A tally is what a worker sends back: exact integers, the names of the batches and the
+    configuration of their reports. It does not depend on the order in which batches were added, nor
+    tell that of the reports in one: those of arrays are dealt out to shards at random.
+
+    Parameters
+    ----------
+    configuration : dict
+        Configuration of the reports, see :func:`report_configuration`.
+    counts : Counts
+        Sums of the reports, in a single group.
+    ledger : Ledger
+        The batches, a mapping from their ids to their numbers of reports.
+    tag : str
+        What `signed` adds; empty without a key.
+    """
+
+    configuration: dict[str, Any]
+    counts: Counts
+    ledger: Ledger
+    tag: str = ""
+
+    @property
+    def tallies(self) -> np.ndarray:
+        """Sum of the tallies of each shard's reports, int64 of shape (n_shards, tally_size)."""
+        return self.counts.tallies[0]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of reports in each shard, int64 of shape (n_shards,)."""
+        return self.counts.sizes[0]
+
+    @property
+    def batches(self) -> dict[str, int]:
+        """Number of reports of each batch, by its id."""
+        return dict(self.ledger)
+
+    @property
+    def digests(self) -> dict[str, bytes]:
+        """Digest of each batch, by its id.
+
+        A batch without one is not compared with others of its id. None tells the order of an array.
+        """
+        return self.ledger.without_order().digests
+
+    @property
+    def n_samples(self) -> int:
+        """Number of reports."""
+        return self.counts.n_samples
+
+    def signed(self, key: Any) -> Tally:
+        """Return the tally with a tag, for an aggregator that has a key.
+
+        The sum of two tallies is not signed, whatever they are.
+
+        Parameters
+        ----------
+        key : bytes or None
+            The key of the collection; None returns the tally as it is.
+
+        Returns
+        -------
+        Tally
+            The same tally, signed.
+        """
+        secret = as_key(key)
+        return self if secret is None else replace(self, tag=secret.tag("tally", self._content()))
+
+    def refuse_unsigned(self, key: Key | None) -> None:
+        """Raise RefusedBatchError if there is a key that has not signed this tally.
+
+        Parameters
+        ----------
+        key : Key or None
+            The key of the collection.
+        """
+        if key is not None and not key.has_made(self.tag, "tally", self._content()):
+            what = "is signed with another key, or was changed" if self.tag else "is not signed"
+            raise RefusedBatchError(
+                f"A tally of {len(self.ledger)} batches is refused: it {what}. Whoever adds up "
+                "reports for this collection must pass its key to tally_file, tally_reports or "
+                "Tally.signed."
+            )
+
+    def _content(self) -> bytes:
+        """What is signed: everything, in one form on every machine."""
+        digests = {batch: digest.hex() for batch, digest in self.digests.items()}
+        names = [self.configuration, self.batches, digests, list(self.tallies.shape)]
+        sums = [np.ascontiguousarray(a, dtype="<i8").tobytes() for a in (self.tallies, self.sizes)]
+        return b"\0".join([json.dumps(names, sort_keys=True).encode(), *sums])
+
+    def __add__(self, other: Tally) -> Tally:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        self.refuse_other(other)
+        total = self.n_samples + other.n_samples
+        if total > MAX_USERS:
+            raise RefusedBatchError(
+                f"A tally is refused: one of the counts would be {total}, at most 2**53 is exact."
+            )
+        ledger = self.ledger + other.ledger
+        return Tally(self.configuration, self.counts + other.counts, ledger)
+
+    def refuse_other(self, other: Tally) -> None:
+        """Raise RefusedBatchError if a tally has another configuration or number of shards.
+
+        Parameters
+        ----------
+        other : Tally
+            A tally that is to be added.
+        """
+        ours, theirs = self.configuration, other.configuration
+        what = "" if theirs is ours else configuration_difference(theirs, ours)
+        if not what and other.counts.shape[1:] != self.counts.shape[1:]:
+            what = f"{other.counts.n_shards} shards instead of {self.counts.n_shards}"
+        if what:
+            raise RefusedBatchError(
+                f"This collection refuses a tally of another one ({what}): reports of two "
+                "protocols cannot be added up. Estimate from each of them separately."
+            )
+
+
+def without_order(tally: Tally, rule: CopyRule | None = None) -> Tally:
+    """Return what may leave this process: no digest tells an order."""
+    ledger = tally.ledger.without_order(rule)
+    return Tally(dict(tally.configuration), tally.counts, ledger, tally.tag)
+
+
+def checked_tally(tally: Tally, mechanism: Mechanism) -> Tally:
+    """Return a tally from elsewhere with sums as int64; RefusedBatchError if they cannot be."""
+    try:
+        sums = checked_sums(mechanism, tally.tallies, tally.sizes, tally.ledger)
+        if not all(type(d) is bytes and len(d) in LENGTHS for d in tally.ledger.digests.values()):
+            raise ValueError(f"its digests must have {N_BYTES} bytes, and {LINE} for each line")
+    except ValueError as error:
+        raise RefusedBatchError(
+            f"A tally of {len(tally.ledger)} batches is refused: {error}."
+        ) from None
+    return replace(tally, counts=counts_of(*sums))
+
+
+def counts_of(tallies: np.ndarray, sizes: np.ndarray) -> Counts:
+    """The sums of each shard, as counts of a single group."""
+    return Counts(tallies[None], sizes[None])
+
+
+def checked_sums(
+    mechanism: Mechanism, tallies: Any, sizes: Any, batches: Mapping[str, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return sums as int64 after all checks that do not need the reports themselves.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism of the reports.
+    tallies : ndarray of shape (n_shards, tally_size)
+        Sums of each shard.
+    sizes : ndarray of shape (n_shards,)
+        Number of reports in each shard.
+    batches : mapping
+        Number of reports of each batch, keyed by its id.
+
+    Returns
+    -------
+    (ndarray, ndarray)
+        `tallies` and `sizes`.
+
+    Raises
+    ------
+    ValueError
+        If they are not integers, too large, do not agree with the ledger, or cannot be sums of so
+        many reports.
+    """
+    tallies, sizes = _integers(tallies, "counts"), _integers(sizes, "sizes")
+    if tallies.ndim != 2 or sizes.shape != tallies.shape[:1]:
+        raise ValueError(f"its sums have the shapes {tallies.shape} and {sizes.shape}")
+    if sizes.min(initial=0) < 0:
+        raise ValueError(f"one of its shards has {sizes.min()} reports")
+    n_samples = 0
+    for batch_id, n in batches.items():
+        check_batch_id(batch_id)
+        if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
+            raise ValueError(f"its ledger says that batch {batch_id!r:.80} has {n!r:.80} reports")
+        n_samples += int(n)
+    if n_samples != sum(sizes.tolist()):
+        raise ValueError(
+            f"its ledger and its counts do not agree: the ledger lists {n_samples} reports, its "
+            f"sums are of {sum(sizes.tolist())}"
+        )
+    if n_samples > MAX_USERS:
+        raise ValueError(f"one of the counts would be {n_samples}, at most 2**53 is exact")
+    mechanism.check_tallies(tallies, sizes)
+    return tallies, sizes
+
+
+def _integers(array: Any, what: str) -> np.ndarray:
+    array = np.asarray(array)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"its {what} are of type {array.dtype}, expected integers")
+    if array.size and not -MAX_USERS <= int(array.min()) <= int(array.max()) <= MAX_USERS:
+        raise ValueError(
+            f"its {what} run from {array.min()} to {array.max()}, expected at most 2**53"
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def tally_reports(
+    reports: Any,
+    oracle: OracleOrProtocol,
+    batch_id: str,
+    *,
+    collection_round: str = "",
+    key: bytes | None = None,
+) -> Tally:
+    """Add up one batch of reports: a pure function that a worker can call.
+
+    Memory stays bounded whatever the number of reports: arrays are processed in pieces,
+    iterators and Arrow streams are read once. Arrays that do not know their protocol are tested as
+    in the oracle's `aggregate`.
+
+    Privacy: costs none.
+
+    Parameters
+    ----------
+    reports : array-like, Arrow stream or iterator of those
+        Reports as returned by the oracle's `privatize`; together they are one batch.
+    oracle : oracle or Protocol
+        Unfitted, with declared categories; it is not modified.
+    batch_id : str
+        Name of the batch.
+    collection_round : str, default=""
+        Name of the collection.
+    key : bytes, default=None
+        The key of the collection, with which the tally is signed.
+
+    Returns
+    -------
+    Tally
+        The tally of the batch.
+
+    Raises
+    ------
+    RefusedBatchError
+        If a report cannot come from the oracle. This is a ValueError.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR
+    >>> from sklearn_ldp.collection import tally_reports
+    >>> oracle = GRR(1.0, categories=["yes", "no"], n_shards=2)
+    >>> tally = tally_reports([0, 1, 1], oracle, "monday")
+    >>> (tally + tally_reports([1, 0], oracle, "tuesday")).tallies.sum(axis=0)
+    array([2, 3])
+    """
+    secret = as_key(key)
+    protocol = as_protocol(oracle, collection_round)
+    return without_order(count_batch(reports, protocol, batch_id)).signed(secret)
+
+
+def count_batch(
+    reports: Any, protocol: Protocol, batch_id: str, header: Header | None = None, key: bytes = b""
+) -> Tally:
+    """Check and count a batch in the time that its reports take, whatever the tallies take.
+
+    `header` is that of its file; `key` is that of the digests of lines, see `KnownLines`.
+    """
+    check_batch_id(batch_id)
+    counts = protocol.empty
+    # Small batches must not all fill the same shards.
+    number = int.from_bytes(hashlib.sha256(batch_id.encode()).digest()[:8], "little")
+    first_shard = number % counts.n_shards
+    beginning, lines = Beginning(protocol), b""
+    is_posted, n_shards = isinstance(header, PostedHeader), counts.n_shards
+    # Arrays and posted lines may be in the order in which users came. If they were dealt out to the
+    # shards in turn, as those of a shuffled file are, the shards' sums would tell that order.
+    in_turn = n_shards == 1 or (header is not None and not is_posted)
+    slots_of = None if in_turn else partial(_at_random, n_shards)
+    try:
+        for chunk in beginning.watch(as_chunks(reports, protocol)):
+            if len(chunk):
+                if header is None and not counts.n_samples:
+                    refuse_unlikely(protocol, chunk)
+                counts = counts.added(
+                    protocol.mechanism,
+                    len(chunk),
+                    # Checked piece by piece, while a piece is in the processor's cache; those of a
+                    # file were checked when they were read.
+                    partial(_checked, None if header else protocol, chunk),
+                    protocol.n_jobs,
+                    slots_of,
+                    first_shard,
+                )
+                if is_posted and key:
+                    lines = _lowest(lines, chunk, key)
+        if not counts.n_samples:
+            raise ValueError("it holds no reports")
+    except RefusedBatchError:  # of the file that the batch is in
+        raise
+    except ValueError as error:
+        raise RefusedBatchError(f"Batch {batch_id!r} is refused: {error}") from None
+    digest = beginning.digest(counts, header.origin if header else "")
+    ledger = Ledger({batch_id: counts.n_samples}, {batch_id: digest + lines})
+    return Tally(protocol.configuration, counts, ledger)
+
+
+def _at_random(n_shards: int, start: int, stop: int) -> np.ndarray:
+    return np.frombuffer(os.urandom(2 * (stop - start)), dtype=np.uint16) % n_shards
+
+
+def _checked(protocol: Protocol | None, chunk: Any, start: int, stop: int) -> np.ndarray:
+    piece = chunk[start:stop]
+    return piece if protocol is None else protocol.check(piece, in_any_round=False)
+
+
+def refuse_unlikely(protocol: Protocol, first: Any) -> None:
+    """Raise ValueError for plain reports that clients with another epsilon make, by their totals.
+
+    Files say what their reports are of. Of arrays the first ones are enough, as for `Beginning`.
+    """
+    protocol.check(first[:_N_TESTED], tests_totals=True, in_any_round=False)
+
+
+# -- digests, by which batches are known however they were stored and cut -------------------------
+class Beginning:
+    """Digest of the first reports of a batch, in canonical form and in their order.
+
+    A digest of all reports would cost half as much as adding them up. The sums already tell apart
+    what counts; the beginning tells apart batches whose sums agree by chance, as those of a yes/no
+    question do.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        The protocol of the reports.
+    """
+
+    def __init__(self, protocol: Protocol):
+        self._protocol = protocol
+        self._digest: ContentDigest | None = None
+        self._most = self._n_left = n_first(protocol.mechanism.report_entropy(order=2))
+        # All reports so far; None once these are more than a few integers.
+        self._small: list[np.ndarray] | None = []
+
+    def watch(self, chunks: Iterable[Any]) -> Iterator[Any]:
+        """Yield the chunks of a batch as they are, and look at the first ones."""
+        for chunk in chunks:
+            if self._n_left and len(chunk):
+                self._add(chunk[: self._n_left])
+            yield chunk
+
+    def _add(self, first: np.ndarray) -> None:
+        reports = self._protocol.check(first)
+        fields = report_fields(self._protocol, reports)
+        self._digest = self._digest or ContentDigest(len(fields))
+        self._digest.add(to_columns(reports, fields))
+        self._n_left -= len(reports)
+        if self._small is not None:
+            self._small.append(reports)
+            if sum(piece.size for piece in self._small) > SMALL:
+                self._small = None
+
+    def digest(self, counts: Counts, file_sha256: str = "") -> bytes:
+        """Return the digest of the batch: 16 bytes each for its sums, its beginning and its file.
+
+        For a batch of few integers the reports themselves take the place of their sums, in sorted
+        order: summing up would cost more than the whole batch does.
+
+        Half of a SHA-256 each is enough: whoever can find two batches of the same digest has made
+        both of them, so it does not matter which one counts.
+
+        Parameters
+        ----------
+        counts : Counts
+            Sums of the batch's reports. How they are dealt out to shards does not matter.
+        file_sha256 : str, default=""
+            Digest in the header of the batch's file, if it came in one. With it a file that comes
+            again is known without being read.
+
+        Returns
+        -------
+        bytes
+            The digest.
+        """
+        is_small = self._small is not None and counts.n_samples <= self._most
+        content = _of_sorted(np.concatenate(self._small or [])) if is_small else _of_sums(counts)
+        beginning = bytes.fromhex(self._digest.hexdigest()) if self._digest else b""
+        pieces = content, beginning, of_file(file_sha256)
+        return b"".join(piece[:PIECE].ljust(PIECE, b"\0") for piece in pieces)
+
+
+def _of_sums(counts: Counts) -> bytes:
+    """SHA-256 of the counts that are not 0, with their places, as little-endian integers."""
+    shards = np.flatnonzero(counts.sizes[0])  # few, if the batch is small
+    tallies = counts.tallies[0]
+    total = tallies[shards].sum(axis=0) if len(shards) > 1 else tallies[shards[0]]
+    cells = np.flatnonzero(total)
+    sha = hashlib.sha256(cells.astype("<i8").tobytes())
+    sha.update(total[cells].astype("<i8").tobytes())
+    return sha.digest()
+
+
+def _of_sorted(reports: np.ndarray) -> bytes:
+    """SHA-256 of few reports in sorted order, as little-endian integers."""
+    rows = reports.astype("<i8")
+    in_order = b"".join(sorted(row.tobytes() for row in rows))
+    return hashlib.sha256(b"reports" + in_order).digest()
+
+
+def _lowest(held: bytes, reports: np.ndarray, secret: bytes) -> bytes:
+    """The lowest digests of different reports; in any order, and however often each occurs."""
+    rows = np.ascontiguousarray(reports, dtype="<i8")
+    found = {hashlib.blake2b(row.tobytes(), digest_size=LINE, key=secret).digest() for row in rows}
+    return b"".join(sorted(found.union(lines_of(held, 0)))[:N_LINES])

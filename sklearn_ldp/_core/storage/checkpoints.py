@@ -1,0 +1,406 @@
+"""Checkpoints of a collection: files with one writer at a time, read without trust in them."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import io
+import json
+import os
+import random
+import socket
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..mechanisms import Protocol, configuration_difference
+from ..support.arrays import pack_arrays, unpack_arrays
+from ..support.files import errors_name, open_regular, read_regular, replacing, resolved, sweep
+from ..support.typing import FilePath
+from ._batches import Key
+from ._header import POSTED
+from ._ledger import LENGTHS, N_BYTES, CopyRule, Ledger, lines_of
+from ._tally import Tally, checked_sums, counts_of
+
+_FORMAT = "sklearn_ldp checkpoint"
+# The arrays of each version, in the order in which the file holds them.
+_VERSION_1 = ("header", "ids", "id_ends", "counts", "tallies", "sizes")
+_ARRAYS = {1: _VERSION_1, 2: (*_VERSION_1, "digests")}
+_VERSION = max(_ARRAYS)
+_BYTES = ("header", "ids", "digests")  # the others are little-endian integers of 64 bits
+# Hexadecimal digits of SHA-256, or of HMAC-SHA-256 with a key: the archive's comment, hence the
+# file's last bytes.
+_SEAL = 64
+_NO_DIGEST = bytes(N_BYTES)  # zeros stand for a batch without a digest
+_LOCKED_BYTE = 1 << 30  # Windows lets nobody read a locked byte, and the text stands at the front
+
+_held: set[int] = set()  # descriptors of the locks of this process
+
+
+class CheckpointError(ValueError):
+    """A checkpoint is damaged, cut short, of another collection, or in use by another process."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Content of a checkpoint: a tally, the last refusals, and numbers of repeats and refusals."""
+
+    tally: Tally
+    n_repeats: int
+    n_refused: int
+    refused: list
+    secret: bytes = b""  # key of the digests of posted lines; empty in older checkpoints
+    seal: bytes = b""  # of the file that it was read from
+
+
+def write(
+    path: FilePath, state: Checkpoint, seals: set[bytes] | None = None, *, key: Key | None = None
+) -> bytes:
+    """Write a checkpoint atomically; it is complete and on disk when this returns.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to write, which should be `locked`.
+    state : Checkpoint
+        What to write.
+    seals : set of bytes, default=None
+        The seals that a file at `path` may have: those of states that this one continues. The new
+        seal is added before the file is replaced, so that the set is right even if this is
+        interrupted. None replaces any file.
+    key : Key, default=None
+        Makes the seal.
+
+    Returns
+    -------
+    bytes
+        The seal of the new checkpoint.
+
+    Raises
+    ------
+    CheckpointError
+        If the file has another seal; it is not touched.
+    """
+    path = Path(path)
+    content = _pack(state, key)
+    seal = content[-_SEAL:]
+    sweep(path)
+    with replacing(path) as file:
+        file.write(content)
+        if seals is not None:
+            if _seal_on_disk(path) not in (None, *seals):
+                raise CheckpointError(
+                    f"{path} is left as it is, because another process has written it since it was "
+                    "read or written here: load it and add your batches to it, or save this state "
+                    "under another name."
+                )
+            seals.add(seal)
+    return seal
+
+
+def _seal_on_disk(path: Path) -> bytes | None:
+    """The last bytes of a checkpoint, which tell it from any other; None if there is none."""
+    try:
+        with open_regular(path) as file:
+            file.seek(max(file.seek(0, io.SEEK_END) - _SEAL, 0))
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def _seal(content: bytes | memoryview, key: Key | None) -> bytes:
+    if key is None:
+        return hashlib.sha256(content).hexdigest().encode()
+    return key.tag("checkpoint", bytes(content)).encode()
+
+
+def _pack(state: Checkpoint, key: Key | None = None) -> bytes:
+    """An npz archive whose comment is a seal: the digest, or the tag, of all bytes before it."""
+    tally = state.tally
+    names = sorted(tally.ledger)  # nothing tells which one came first
+    ids = [batch.encode() for batch in names]
+    digests = [tally.ledger.digest(batch) or _NO_DIGEST for batch in names]
+    width = max(map(len, digests), default=N_BYTES)
+    header = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "configuration": tally.configuration,
+        "is_signed": key is not None,
+        "secret": state.secret.hex(),
+        "n_repeats": state.n_repeats,
+        "n_refused": state.n_refused,
+        "refused": state.refused,
+    }
+    members = {
+        "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
+        "ids": np.frombuffer(b"".join(ids), np.uint8),
+        "id_ends": np.cumsum([len(text) for text in ids], dtype=np.int64),
+        "counts": np.array([tally.ledger[batch] for batch in names], np.int64),
+        "tallies": tally.tallies,
+        "sizes": tally.sizes,
+        "digests": np.array(digests, dtype=f"S{width}").view(np.uint8).reshape(-1, width),
+    }
+    arrays = {name: np.asarray(array, dtype=_dtype(name)) for name, array in members.items()}
+    content = pack_arrays(arrays, b"0" * _SEAL)
+    content[-_SEAL:] = _seal(content[:-_SEAL], key)
+    return bytes(content)
+
+
+def _dtype(name: str) -> np.dtype:
+    return np.dtype("|u1" if name in _BYTES else "<i8")
+
+
+def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Checkpoint:
+    """Read a checkpoint of a protocol's reports, with as many shards as the protocol has.
+
+    The seal is checked before anything else is read, so that damage is recognised as such. Since
+    anybody can make a seal, the content is read without trusting it all the same.
+    """
+    path = Path(path)
+    content = read_regular(path)
+    body, seal = content[:-_SEAL], content[-_SEAL:]
+    if not body or not hmac.compare_digest(seal, _seal(body, key)):
+        if key is not None and seal == _seal(body, None):
+            raise CheckpointError(
+                f"{path} is not signed, and with a key only signed checkpoints are read. If you "
+                "trust it, merge Aggregator.load(path, oracle).tally().signed(key) into an "
+                "Aggregator that has the key, and save that."
+            )
+        if key is None and b'"is_signed": true' in body:
+            raise CheckpointError(f"{path} is signed and its key is missing: key= or --key-file.")
+        what, other = ("SHA-256", "a") if key is None else ("signature", "another")
+        raise CheckpointError(
+            f"{path} is damaged or cut short: its {what} is not the one it ends with (or it was "
+            f"made with {other} key). Keep it until you have tried its key, and add again to an "
+            "earlier checkpoint all batches that it does not hold."
+        )
+    try:
+        return _unpacked(_members(content), protocol, seal)
+    except Exception as error:  # whatever a forged file makes the readers raise
+        raise CheckpointError(f"{path} is not a checkpoint of this collection: {error}.") from None
+
+
+def claimed_configuration(path: FilePath) -> dict:
+    """Return the configuration that a checkpoint claims to have; `read` compares it."""
+    header = json.loads(_members(read_regular(path))["header"].tobytes())
+    if not isinstance(header, dict) or not isinstance(header.get("configuration"), dict):
+        raise ValueError("its header is damaged")
+    return header["configuration"]
+
+
+def _members(content: bytes) -> dict[str, np.ndarray]:
+    """The arrays of a checkpoint, whose names and types must be known."""
+    members = unpack_arrays(content)
+    if tuple(members) not in _ARRAYS.values():
+        raise ValueError("its arrays are not those of a checkpoint")
+    for name, array in members.items():
+        if array.dtype != _dtype(name) or array.ndim > 2:
+            raise ValueError(
+                f"its array {name} is of dtype {array.dtype}, {array.ndim}-dimensional"
+            )
+    return members
+
+
+def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -> Checkpoint:
+    header = json.loads(members["header"].tobytes())
+    version = header.get("version")
+    if header.get("format") != _FORMAT or version not in _ARRAYS:
+        raise ValueError(f"it is of format {header.get('format')!r:.80}, {version!r:.80}")
+    if tuple(members) != _ARRAYS[version]:
+        raise ValueError("its arrays are not those of its version")
+    what = configuration_difference(header["configuration"], protocol.configuration)
+    if what:
+        raise ValueError(what)
+    tallies, sizes, shape = members["tallies"], members["sizes"], protocol.empty.shape[1:]
+    if tallies.shape != shape or sizes.shape != shape[:1]:
+        raise ValueError(
+            f"it holds tallies of shape {tallies.shape}, expected {shape}: n_shards must be the "
+            "same"
+        )
+    batches = _batches(members["ids"].tobytes(), members["id_ends"], members["counts"])
+    digests = _read_digests(batches, members.get("digests"))
+    secret = bytes.fromhex(header.get("secret", ""))[:16]
+    if not secret and any(batch.startswith(POSTED) for batch in batches):
+        what = "posted lines under ids of an earlier release, and would count them again"
+        raise ValueError(f"it holds {what}. Add all files to a new checkpoint")
+    counts = counts_of(*checked_sums(protocol.mechanism, tallies, sizes, batches))
+    numbers, refused = (header["n_repeats"], header["n_refused"]), header["refused"]
+    are_fine = all(type(number) is int and number >= 0 for number in numbers)
+    texts = (text for item in refused for text in item)
+    if not are_fine or any(len(i) != 2 for i in refused) or any(type(t) is not str for t in texts):
+        raise ValueError("its header is damaged")
+    ledger = Ledger(batches, digests, CopyRule.of(protocol))
+    tally = Tally(protocol.configuration, counts, ledger)
+    return Checkpoint(tally, *numbers, refused, secret, seal)
+
+
+def _read_digests(batches: dict[str, int], array: np.ndarray | None) -> dict[str, bytes]:
+    if array is None:
+        return {}
+    if array.ndim != 2 or len(array) != len(batches) or array.shape[1] not in LENGTHS:
+        raise ValueError("its ledger is damaged")
+    found = zip(batches, (row.tobytes() for row in array), strict=True)
+    # Rows without a digest, or with fewer lines than others, are filled with zeros.
+    return {
+        batch: row[:N_BYTES] + b"".join(line for line in lines_of(row) if any(line))
+        for batch, row in found
+        if any(row)
+    }
+
+
+def _batches(text: bytes, ends: np.ndarray, counts: np.ndarray) -> dict[str, int]:
+    stops = ends.tolist()
+    starts = [0, *stops[:-1]]
+    if ends.shape != counts.shape or ends.ndim != 1 or (stops[-1] if stops else 0) != len(text):
+        raise ValueError("its ledger is damaged")
+    ids = [text[start:stop].decode() for start, stop in zip(starts, stops, strict=False)]
+    ledger = dict(zip(ids, counts.tolist(), strict=True))
+    if len(ledger) < len(ids):  # `checked_sums` looks at ids and counts
+        raise ValueError("its ledger is damaged")
+    return ledger
+
+
+# -- one writer: a lock of the system, which dies with its process -------------------------------
+def _lock(descriptor: int) -> bool:
+    """Lock an open file; True as well where the file system knows no locks."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+            os.lseek(descriptor, 0, os.SEEK_SET)  # or the owner's name would stand behind a GiB
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        # Others are not honoured here; whoever writes compares what is on disk all the same.
+        return not isinstance(error, (BlockingIOError, PermissionError))
+    return True
+
+
+def _forget_locks() -> None:
+    """A forked child must not keep alive the locks of its parent."""
+    for descriptor in _held:
+        with suppress(OSError):
+            os.close(descriptor)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_locks)
+
+
+@contextmanager
+def locked(path: Path, seconds: float) -> Iterator[None]:
+    """Keep other runs off a file, which is locked through a file beside it.
+
+    The lock is not on the file itself, because a file that is replaced takes its lock with it.
+
+    Parameters
+    ----------
+    path : Path
+        The file to work on.
+    seconds : float
+        How long to wait for another run.
+
+    Raises
+    ------
+    CheckpointError
+        If the other run does not end in time. The error names its process.
+    """
+    side = lock_file(path)
+    deadline = time.monotonic() + seconds
+    while (descriptor := _attempt(path, side)) is None:
+        if time.monotonic() >= deadline:
+            raise CheckpointError(
+                f"{path} is in use by {_owner(side)}, which did not end within {seconds:g} "
+                "seconds: nothing was read or written, so try again when that process is done."
+            )
+        time.sleep(random.uniform(0.01, 0.1))  # processes that start together must not stay in step
+    _held.add(descriptor)
+    try:
+        yield
+    finally:
+        _held.discard(descriptor)
+        with suppress(OSError):
+            side.unlink()  # while it is locked, so that nobody locks a file without a name
+        with suppress(OSError):  # a forked child has closed it
+            os.close(descriptor)
+        if sys.platform == "win32":  # where no open file goes; another run's is open
+            with suppress(OSError):
+                side.unlink()
+
+
+def other_user(path: Path) -> str:
+    """Name the process whose run has locked the file; empty if there is none."""
+    side = lock_file(path)
+    try:
+        descriptor = os.open(side, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return ""
+    try:
+        return "" if _lock(descriptor) else _owner(side)
+    finally:
+        os.close(descriptor)
+
+
+def _attempt(path: Path, side: Path) -> int | None:
+    # A link there would have the process write to a file of somebody else's choice.
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with errors_name(path, f"cannot lock this file by {side}"):
+        descriptor = os.open(side, flags, 0o666)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            raise CheckpointError(
+                f"{path} cannot be locked, because {side} is no file of its own: remove it, and "
+                "find out who has made it."
+            )
+        if _lock(descriptor) and _has_name(descriptor, side):
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"process {os.getpid()} on host {socket.gethostname()}".encode())
+            return descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None
+
+
+def _has_name(descriptor: int, side: Path) -> bool:
+    """Whether the locked file is still the one with this name: its last owner removes it."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), side.stat())
+    except OSError:
+        return False
+
+
+def lock_file(path: Path) -> Path:
+    """Return the file beside another one through which it is locked.
+
+    Parameters
+    ----------
+    path : Path
+        The file to work on.
+
+    Returns
+    -------
+    Path
+        It exists while the file is locked, and after its owner was killed.
+    """
+    target = resolved(path)
+    return target.with_name(f".{target.name}.lock")
+
+
+def _owner(side: Path) -> str:
+    with suppress(OSError):
+        return read_regular(side)[:200].decode(errors="replace") or "another process"
+    return "another process"

@@ -1,0 +1,257 @@
+"""Clients outside Python: a JavaScript module for one collection, and vectors that test it."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..domains import Domain
+from ..domains.values import is_missing
+from ..mechanisms import OracleOrProtocol, Protocol
+from ..mechanisms.coins import ByteCoins
+from ._memo import is_stood_in, survey_digest
+from ._repeated_client import RepeatedClient, chains_of, most_values
+
+#: The version of the written format that clients and vectors are of.
+VERSION = 1
+_MOST_CATEGORIES = 100_000
+_EXACT = (1 << 53) - 1  # the largest integer that JavaScript's numbers hold with all smaller ones
+_NAMES = "GRR, SUE, OUE, OLH, BLH, HadamardResponse with one block, SubsetSelection and ItemOracle"
+_THRESHOLDS = {"keep", "one", "zero", "inside"}
+_SECTION = re.compile(r"^// \[([a-z ]+)\]\n", re.MULTILINE)
+
+
+def client_module(
+    oracle: OracleOrProtocol,
+    *,
+    collection_round: str = "",
+    epsilon_forever: float | None = None,
+    most_epsilon: float | None = None,
+    fixed_part: bool = False,
+    missing: str = "error",
+) -> str:
+    """Return a JavaScript module that randomises values as the oracle does.
+
+    It exports ``privatize(value)`` and ``configuration``, runs in browsers and Node 20, and needs
+    nothing else. Its reports are those of the written format, see :doc:`/user_guide/format`.
+
+    Privacy: costs none. Each call of its ``privatize`` spends epsilon of the user.
+
+    Parameters
+    ----------
+    oracle : oracle or Protocol
+        GRR, SUE, OUE, OLH, BLH, HadamardResponse with one block, SubsetSelection, or ItemOracle,
+        whose `privatize` takes a list of items.
+    collection_round : str, default=""
+        Name of the collection.
+    epsilon_forever : float, default=None
+        If given, the module also exports ``repeated(storage, question)``, which keeps the memo of
+        a :class:`RepeatedClient` in an object with ``getItem`` and ``setItem``.
+    most_epsilon : float, default=None
+        As for :class:`RepeatedClient`.
+    fixed_part : bool, default=False
+        As for :class:`RepeatedClient`.
+    missing : {"error", "report"}, default="error"
+        As for :class:`RepeatedClient`; in an open domain it is for what has no canonical form.
+
+    Returns
+    -------
+    str
+        The module.
+
+    Raises
+    ------
+    ValueError
+        If there is no client for the oracle or its categories, or a budget is not valid.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import GRR
+    >>> from sklearn_ldp.collection import client_module
+    >>> module = client_module(GRR(1.0, categories=["yes", "no"]), collection_round="may")
+    >>> "export function privatize(value)" in module
+    True
+    """
+    protocol = oracle.protocol(collection_round)
+    settings: dict[str, Any] = {
+        "version": VERSION,
+        "configuration": protocol.configuration,
+        "mechanism": client_mechanism(protocol),
+        "categories": _categories(protocol.domain),
+    }
+    if is_stood_in(missing, "client_module"):
+        domain = protocol.domain
+        if domain.shares_overlap:
+            settings["stand_in_set"] = []
+        else:
+            code = 0 if domain.is_open else int(domain.encode([domain.stand_in])[0])
+            settings["stand_in"] = code
+    if epsilon_forever is not None:
+        settings |= _memory(protocol, epsilon_forever, most_epsilon, fixed_part)
+    elif most_epsilon is not None or fixed_part:
+        raise ValueError("most_epsilon and fixed_part are for clients with epsilon_forever.")
+    return _module(settings)
+
+
+def _module(settings: dict[str, Any], kinds: set[str] | None = None) -> str:
+    """The module with its settings, without what these kinds of mechanisms do not need."""
+    used, text = kinds or {settings["mechanism"]["kind"]}, _resource("client.mjs")
+    if "memo" in settings:
+        used, text = used | {"repeated"}, f"{text}\n{_resource('repeated.mjs')}"
+        text = text.replace("\n// -- the same", "\n// [repeated]\n// -- the same", 1)
+    first, *rest = _SECTION.split(text)
+    kept = [
+        first,
+        *(body for of, body in zip(rest[::2], rest[1::2], strict=True) if used & {*of.split()}),
+    ]
+    # A page may hold the module, and nothing in it may look like the page's own marks.
+    content = json.dumps(settings).replace("<", "\\u003c")
+    return "".join(kept).replace("const SETTINGS = {};", f"const SETTINGS = {content};", 1)
+
+
+def _resource(name: str) -> str:
+    return (files("sklearn_ldp") / "clients" / name).read_text(encoding="utf-8")
+
+
+def client_mechanism(protocol: Protocol) -> dict[str, Any]:
+    """Return what a client draws reports by; integers that JSON may round are decimal texts."""
+    found = protocol.mechanism.client_parameters
+    if found is None:
+        raise ValueError(
+            f"There is no client for {protocol.name} outside Python: take {_NAMES}, for one column."
+        )
+    return {name: str(value) if name in _THRESHOLDS else value for name, value in found.items()}
+
+
+def _categories(domain: Domain) -> list[Any] | None:
+    if domain.is_open:
+        return None
+    if domain.size > _MOST_CATEGORIES:
+        raise ValueError(
+            f"A page would load a list of {domain.size:,} categories, and the limit is "
+            f'{_MOST_CATEGORIES:,}: take the open domain, OLH(categories="open", '
+            'hash_family="mixing") or --open, for which only the server lists categories.'
+        )
+    found = [None if is_missing(one) else one for one in domain.categories.tolist()]
+    is_fine = all(
+        one is None or type(one) is str or (type(one) is int and abs(one) <= _EXACT)
+        for one in found
+    )
+    if domain.edges is not None or not is_fine:
+        raise ValueError(
+            "A client outside Python takes categories that are texts, integers below 2**53 or "
+            f"None, got {domain!r:.100}: list the names of the categories."
+        )
+    return found
+
+
+def _memory(
+    protocol: Protocol, forever: float, most: float | None, fixed_part: bool
+) -> dict[str, Any]:
+    """What a client that remembers needs beside the rest."""
+    if protocol.domain.shares_overlap:
+        raise ValueError("No client outside Python remembers sets of items: use RepeatedClient.")
+    (chain,) = chains_of(protocol, forever, fixed_part)
+    n_values = most_values(most, forever)
+    field, *more = protocol.mechanism.report_fields
+    settings: dict[str, Any] = {"epsilon_forever": float(forever), "fixed_part": bool(fixed_part)}
+    memo = {
+        **settings,
+        "format": RepeatedClient._form,
+        "survey": survey_digest(protocol, **settings),
+        "most_values": None if most is None else n_values,
+        "is_row": bool(more) or field.width is not None,
+    }
+    names = ("keep_against", "keep_for", "share")
+    return {"memo": memo, "chain": {name: str(getattr(chain, name)) for name in names}}
+
+
+# -- vectors: (coins, code, report) --------------------------------------------------------------
+def client_vectors(
+    oracle: OracleOrProtocol, n: int, seed: int = 0, draw_code: Any = None
+) -> dict[str, Any]:
+    """Return rows of coins, a code and the report that all clients must make of them."""
+    # Ties and rejections are more frequent than among uniform coins. A row has the coins in
+    # hexadecimal digits, of which all are read, the code, and the report as clients post it.
+    # draw_code: draws a code by a generator, and returns it with its form in the row; None draws
+    # places.
+    protocol, rng = oracle.protocol(), np.random.default_rng(seed)
+    mechanism, domain = client_mechanism(protocol), protocol.domain
+    is_mixing = mechanism["kind"] == "mixing"
+    edges = [int(mechanism[name]) >> 56 for name in sorted(_THRESHOLDS & mechanism.keys())]
+    rows = []
+    for _ in range(n):
+        if draw_code is not None:
+            code, shown = draw_code(rng)
+        elif domain.is_open:
+            code, shown = (one := rng.integers(2**64, dtype=np.uint64)), str(one)
+        else:
+            code = rng.integers(domain.size)
+            shown = str(domain.word_digests()[code]) if is_mixing else int(code)
+        coins = _TestCoins(rng, [*edges, 255])
+        rows.append([coins, shown, one_report(protocol, code, coins)])
+    return {
+        "version": VERSION,
+        "mechanism": mechanism,
+        "rows": [[coins.drawn.hex(), *row] for coins, *row in rows],
+    }
+
+
+def one_report(protocol: Protocol, code: Any, coins: ByteCoins) -> Any:
+    """Return what a client posts: the report of one user, as a function of their code and coins."""
+    # coins: the bytes of their coins.
+    # Returns: the integers of the report in their order; those of a field that has values from
+    # 2**53 on are decimal texts.
+    # code: the place of their value among the categories; its digest in an open domain.
+    report = protocol.mechanism.privatize(np.array([code]), coins)[0].tolist()
+    fields = protocol.mechanism.report_fields
+    if all(field.n_values <= _EXACT + 1 for field in fields):
+        return report
+    return [
+        str(x) if field.n_values > _EXACT + 1 else x
+        for x, field in zip(report, fields, strict=True)
+    ]
+
+
+class _TestCoins(ByteCoins):
+    """Random bytes, an eighth of which are of a few given values."""
+
+    def __init__(self, rng: np.random.Generator, values: list[int]) -> None:
+        super().__init__(b"")
+        self._rng, self._values, self.drawn = rng, np.array(values, dtype=np.uint8), b""
+
+    def bytes(self, n):
+        drawn = self._rng.integers(256, size=n, dtype=np.uint8)
+        is_given = self._rng.random(n) < 0.125
+        drawn[is_given] = self._rng.choice(self._values, is_given.sum())
+        self.drawn += drawn.tobytes()
+        return drawn
+
+
+def write_self_test(folder: Path, module: str, vectors: list[dict[str, Any]]) -> Path:
+    """Write a client, vectors, and the script that compares them under Node."""
+    # Returns: the script. It ends with 0 if all vectors agree, otherwise with 1.
+    texts = {
+        "client.mjs": f"{module}\nexport {{ KINDS, posted }};\n",
+        "vectors.json": json.dumps(vectors),
+        "self_test.mjs": _resource("self_test.mjs"),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder / "self_test.mjs"
+
+
+def declarations() -> str:
+    """Return the declarations of a client for TypeScript."""
+    return _resource("client.d.mts")
+
+
+def whole_module() -> str:
+    """Return the client of all kinds of mechanisms at once, of no collection: for tests."""
+    kinds = {"direct", "unary", "linear", "mixing", "hadamard", "subset", "items", "itemhash"}
+    return _module({"version": VERSION, "configuration": {}, "mechanism": {}}, kinds)

@@ -1,0 +1,520 @@
+"""Formats of files of reports: a writer and a reader of columns for each, which trust no size."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Callable, Collection, Iterable, Iterator
+from importlib.util import find_spec
+from os import SEEK_END, PathLike
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...oracles.channels import ReportField
+from ..mechanisms import Protocol
+from ..support.parquet import SAFE, column_chunks, refuse_large_footer, walk_pages
+from ._batches import RefusedBatchError
+from ._header import (
+    KEY,
+    POSTED,
+    Header,
+    PostedHeader,
+    parse_header,
+    refuse_other_configuration,
+    schema_header,
+)
+from .containers import (
+    arrow_schema,
+    cut,
+    from_batch,
+    from_columns,
+    is_older,
+    n_integers,
+    report_fields,
+    row_bytes,
+    to_batch,
+    to_columns,
+    unknown_field,
+)
+
+_GROUP_BYTES = 1 << 23  # bytes of reports in a row group or a record batch
+_MAX_GROUP = 1 << 20
+_LINE_INTEGERS = 1 << 19  # integers in the lines that are read at a time
+_POSTED_BYTES = 1 << 20  # the most that a line may have as a client posts it
+_SUM_BYTES = 384  # of the numbers whose sum names posted lines, see `_posted_id`
+# What a small Parquet file may cost in work and memory, for which Arrow has no limits.
+MAX_COLUMN_BYTES = 1 << 27  # the most that a column may take in a row group
+GROUP_BYTES = 100  # fewer than a row group takes, with its pages and its place in the footer
+ENTROPY_SHARE = 2  # a file must have a half of the bits that its reports have at least
+_UNPACKED_SHARE = 16  # Parquet has no small integers, and adds levels to lists
+_CHUNK_BYTES = 1 << 12  # for the headers of the pages of a column in a row group
+
+Columns = list[np.ndarray]
+Pieces = Iterator[tuple[Columns, list[ReportField]]]
+
+
+class Format(NamedTuple):
+    """Functions of a format: `open` returns the header and what `read` reads the reports from."""
+
+    # `open` is also told where the file is, if anybody knows, and how many lines the batches of
+    # posted lines have that were counted before.
+    # `write` is given the bits of randomness in a report, at least. It raises RefusedBatchError
+    # if readers would refuse what it wrote.
+
+    write: Callable[[Any, Iterable[Columns], list[ReportField], Header, float], None]
+    open: Callable[[Any, str, Collection[int]], tuple[Header, Any]]
+    read: Callable[[Any, Header, Protocol], Pieces]
+
+
+def n_group(fields: list[ReportField]) -> int:
+    """Number of reports that are written at a time."""
+    return min(max(_GROUP_BYTES // row_bytes(fields), 1), _MAX_GROUP)
+
+
+def _n_read(fields):
+    """Number of reports that are read at a time: packed bits grow to bytes."""
+    return min(max(_GROUP_BYTES // sum(field.width or 8 for field in fields), 1), _MAX_GROUP)
+
+
+def _groups(pieces, fields):
+    """Cut pieces of any length into groups; only the last one is smaller than the others."""
+    size, held, n_held = n_group(fields), [], 0
+    for piece in pieces:
+        start, n = 0, len(piece[0])
+        while start < n:
+            stop = min(start + size - n_held, n)
+            held.append([column[start:stop] for column in piece])
+            n_held, start = n_held + stop - start, stop
+            if n_held == size:
+                yield _joined(held)
+                held, n_held = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(pieces):
+    if len(pieces) == 1:
+        return pieces[0]
+    return [np.concatenate(columns) for columns in zip(*pieces, strict=True)]
+
+
+def _expect_schema(schema, protocol):
+    """The fields of the columns; ValueError if they are not those of the protocol's reports."""
+    import pyarrow as pa
+
+    fields = report_fields(protocol)
+    older = list(protocol.mechanism.older_fields)
+    if older and schema.names == [field.name for field in older]:
+        fields = older
+    if not fields:  # the mechanism does not say: one column of 64-bit integers
+        kind = schema.types[0] if len(schema.types) == 1 else None
+        is_rows = kind is not None and pa.types.is_fixed_size_list(kind)
+        fields = [unknown_field(kind.list_size if kind is not None and is_rows else None)]
+    expected = arrow_schema(fields, {})
+    kinds, expected_kinds = (list(map(_of_bytes, one.types)) for one in (schema, expected))
+    if schema.names != expected.names or kinds != expected_kinds:
+        ours, theirs = (
+            ", ".join(f"{field.name} {field.type}" for field in one) for one in (expected, schema)
+        )
+        raise ValueError(f"expected columns {ours}, got {theirs[:200]}")
+    return fields
+
+
+def _of_bytes(kind):
+    """The type of a column; lists of bytes, which older files have, are as good as binaries."""
+    import pyarrow as pa
+
+    is_list = pa.types.is_fixed_size_list(kind) and kind.value_type == pa.uint8()
+    return pa.binary(kind.list_size) if is_list else kind
+
+
+# -- Parquet ----------------------------------------------------------------------------------
+def _write_parquet(sink, pieces, fields, header, entropy):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    counted = pa.PythonFile(sink, mode="w")
+    schema = arrow_schema(fields, {KEY: header.to_json().encode()})
+    is_dictionary = all(field.width is None and field.n_values <= 1 << 16 for field in fields)
+    with pq.ParquetWriter(
+        counted,
+        schema,
+        compression="zstd",
+        use_dictionary=is_dictionary,
+        write_statistics=False,
+        write_page_checksum=True,
+    ) as writer:
+        for piece in _groups(pieces, fields):
+            writer.write_batch(to_batch(piece, schema), row_group_size=len(piece[0]))
+    most = most_reports(counted.tell(), entropy, n_group(fields))
+    if header.n_samples > most:
+        raise RefusedBatchError(
+            f"The batch is not written: its {header.n_samples} reports are so much alike that they "
+            f"take the bytes of {most} honest ones, and readers refuse such a file. Write reports "
+            "as privatize returns them, which are random whatever the values; or pass "
+            "format='arrow' to keep others."
+        )
+
+
+def _open_parquet(source, *_):
+    import pyarrow.parquet as pq
+
+    refuse_large_footer(source)
+    file = pq.ParquetFile(source, **SAFE, page_checksum_verification=True)
+    return schema_header(file.schema_arrow.metadata), (source, file)
+
+
+def _read_parquet(opened, header, protocol):
+    source, file = opened
+    fields = _expect_schema(file.schema_arrow, protocol)
+    if file.metadata.num_rows != header.n_samples:
+        raise ValueError(
+            f"its header promises {header.n_samples} reports, its footer {file.metadata.num_rows}"
+        )
+    n_bytes, entropy = source.seek(0, SEEK_END), protocol.mechanism.report_entropy()
+    refuse_impossible(header.n_samples, n_bytes, entropy, n_group(fields))
+    refuse_large_pages(source, n_bytes, row_bytes(fields))
+    for batch in file.iter_batches(batch_size=_n_read(fields), use_threads=False):
+        batch.validate(full=True)
+        yield from_batch(batch), fields
+
+
+def most_reports(n_bytes: int, entropy: float, group_rows: int) -> int:
+    """Return how many honest reports a Parquet file of some bytes can hold; see below."""
+    # entropy: bits of randomness in a report, at least.
+    most = n_bytes * group_rows // GROUP_BYTES
+    return min(most, int(ENTROPY_SHARE * 8 * n_bytes / entropy)) if entropy > 0 else most
+
+
+def refuse_impossible(n_samples: int, n_bytes: int, entropy: float, group_rows: int) -> None:
+    """Refuse a file that promises more reports than honest ones fit into its bytes."""
+    # Reports are random whatever the values, and no format stores them in fewer bits than their
+    # entropy, but for a chance that a share of 1 / `ENTROPY_SHARE` makes negligible: less than
+    # exp(-20) for a file of any oracle at any epsilon, since a header alone takes over 1,000
+    # bytes. Where epsilon is so large that all reports may be equal, the row groups are left:
+    # none has more than `group_rows` rows, and each takes `GROUP_BYTES` at least.
+    # entropy: bits of randomness in a report, at least.
+    most = most_reports(n_bytes, entropy, group_rows)
+    if n_samples > most:
+        raise ValueError(
+            f"it promises {n_samples} reports in {n_bytes} bytes, which hold at most {most} honest "
+            "ones. Send reports as write_reports stores what privatize returns"
+        )
+
+
+def refuse_large_pages(source: Any, n_bytes: int, row_bytes: int) -> None:
+    """Refuse a Parquet file whose pages unpack to more than its rows need, or lie elsewhere."""
+    # The sizes in the file's footer are mere claims. A reader allocates the sizes in the pages'
+    # own headers, so every page header is read, and no byte of the file may belong to two
+    # columns.
+    # row_bytes: bytes per report in its columns.
+
+    def most(n_rows: int) -> int:
+        return min(_UNPACKED_SHARE * n_rows * row_bytes + _CHUNK_BYTES, MAX_COLUMN_BYTES)
+
+    walk_pages(source, column_chunks(source), n_bytes, most)
+
+
+# -- Arrow IPC stream -------------------------------------------------------------------------
+def _write_arrow(sink, pieces, fields, header, entropy):
+    import pyarrow as pa
+
+    schema = arrow_schema(fields, {KEY: header.to_json().encode()})
+    with pa.ipc.new_stream(sink, schema) as writer:
+        for piece in _groups(pieces, fields):
+            writer.write_batch(to_batch(piece, schema))
+
+
+def _open_arrow(source, *_):
+    import pyarrow as pa
+
+    messages = read_messages(source)
+    first = next(messages, None)
+    if first is None or first.type != "schema":
+        raise ValueError("it does not begin with an Arrow schema")
+    schema = pa.ipc.read_schema(first)
+    return schema_header(schema.metadata), (schema, messages)
+
+
+def _read_arrow(opened, header, protocol):
+    import pyarrow as pa
+
+    schema, messages = opened
+    fields = _expect_schema(schema, protocol)
+    for message in messages:
+        if message.type != "record batch":
+            raise ValueError(f"expected record batches, got a {message.type}")
+        refuse_compressed(message)
+        for piece in cut(pa.ipc.read_record_batch(message, schema), _n_read(fields)):
+            yield from_batch(piece), fields
+
+
+# -- JSON lines -------------------------------------------------------------------------------
+def _write_jsonl(sink, pieces, fields, header, entropy):
+    sink.write(f"{header.to_json()}\n".encode())
+    for piece in _groups(pieces, fields):
+        rows = from_columns(piece, fields).tolist()
+        text = "".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows)
+        sink.write(text.encode())
+
+
+def _open_jsonl(source, place, sizes):
+    start = source.tell() if source.seekable() else None
+    first = source.readline(_POSTED_BYTES + 2) or b"{}"
+    if not _is_posted(first):
+        return parse_header(first), source
+    if start is None:
+        raise ValueError(
+            "lines as clients post them are read twice, and this source gives them once: save "
+            "them in a file"
+        )
+    source.seek(start)
+    name, total, n_samples, prefixes = PurePath(place).name, 0, 0, []
+    while line := source.readline(_POSTED_BYTES + 2):
+        if n_samples in sizes:
+            prefixes.append(_posted_id(name, total))
+        spelled = line.translate(None, b" \t\r\n")  # JSON may have spaces anywhere
+        total += int.from_bytes(hashlib.shake_256(spelled).digest(_SUM_BYTES), "little")
+        n_samples += 1
+    source.seek(start)
+    # Nobody has named this batch, or stated a digest of its reports.
+    where = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest() if place else ""
+    content = _posted(first)["configuration"], _posted_id(name, total), n_samples, ""
+    return PostedHeader(*content, place=where, prefixes=tuple(prefixes)), source
+
+
+def _posted_id(name: str, total: int) -> str:
+    """The id of posted lines: a digest of the name of their file, and of the lines in any order."""
+    # Often the lines still stand in the order in which users came, and whoever reads the id
+    # could find that order by trying some. So it is of the sum of a number for each line. To
+    # find other lines of the same sum takes about 2**110 operations (D. Wagner, 2002,
+    # https://doi.org/10.1007/3-540-45708-9_19: 2**(2 sqrt(b)) for sums modulo 2**b). The name
+    # is in it because the lines of two honest files of few categories often are the same in
+    # some order.
+    content = name.encode("utf-8", "surrogateescape") + b"\0" + total.to_bytes(_SUM_BYTES + 8)
+    return POSTED + hashlib.sha256(content).hexdigest()[:32]
+
+
+def _is_posted(line: bytes) -> bool:
+    try:
+        return "report" in _posted(line)
+    except ValueError:
+        return False
+
+
+def _posted(line: bytes) -> dict[str, Any]:
+    """What a client has posted: a configuration and a report, and nothing else."""
+    if len(line.rstrip(b"\r\n")) > _POSTED_BYTES:  # whether or not others follow it
+        raise ValueError(f"a line has more than {_POSTED_BYTES} bytes")
+    try:
+        found = json.loads(line.decode(), object_pairs_hook=without_repeats)
+    except (ValueError, RecursionError):
+        found = None
+    is_fine = isinstance(found, dict) and found.keys() == {"configuration", "report"}
+    if not is_fine or not isinstance(found["configuration"], dict):
+        raise ValueError(
+            f"expected a configuration and a report in each line, and nothing else, got "
+            f"{line[:80]!r}"
+        )
+    return found
+
+
+def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; of a repeated name, readers would differ in which value they take."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name twice")
+    return found
+
+
+def _posted_rows(source, protocol):
+    """Yield the report of each line in its normal form: so a line counts alone or beside others."""
+    # Its configuration is compared with the protocol's, and the older form of a report
+    # rewritten.
+    older, known = n_integers(list(protocol.mechanism.older_fields)), None
+    while line := source.readline(_POSTED_BYTES + 2):
+        found = _posted(line)
+        report, configuration = found["report"], found["configuration"]
+        if configuration != known:
+            refuse_other_configuration(configuration, protocol)
+            known = configuration
+        if isinstance(report, list):  # large integers are texts, as JavaScript would round them
+            report = [int(x) if _is_large(x) else x for x in report]
+            if older and len(report) == older:
+                row = _row(report, True, [older])
+                report = protocol.check(np.array([row], dtype=np.int64))[0].tolist()
+        yield report
+
+
+def _is_large(x: Any) -> bool:
+    return isinstance(x, str) and x.isascii() and x.isdecimal() and len(x) <= 20
+
+
+def _rows(source, limit):
+    while line := source.readline(limit):
+        try:
+            yield json.loads(line)
+        except (ValueError, RecursionError):
+            raise ValueError(f"expected a JSON line, got {line[:80]!r}") from None
+
+
+def _read_jsonl(source, header, protocol):
+    fields, older = report_fields(protocol), list(protocol.mechanism.older_fields)
+    is_posted = isinstance(header, PostedHeader)
+    widths = {n_integers(form): form for form in ([] if is_posted else older, fields) if form}
+    limit = 64 + 24 * max(widths, default=1 << 16)
+    is_row = bool(fields) and (len(fields) > 1 or fields[0].width is not None)
+    rows: list = []
+
+    def columns():
+        array = np.array(rows, dtype=np.int64)
+        own = next(iter(widths.values())) if fields else report_fields(protocol, array)
+        # A bad report may not fit into the columns, so it is checked before.
+        checked = protocol.check(array)
+        return to_columns(array if is_older(own, protocol) else checked, own), own
+
+    for row in _posted_rows(source, protocol) if is_posted else _rows(source, limit):
+        rows.append(_row(row, is_row if fields else None, list(widths)))
+        found = len(row) if isinstance(row, list) else 1
+        if isinstance(row, list) and fields:
+            widths = {found: widths[found]}  # all have the first one's form
+        if len(rows) * found >= _LINE_INTEGERS:
+            yield columns()
+            rows = []
+    if rows:
+        yield columns()
+
+
+def _row(row, is_row, widths):
+    if is_row is None:
+        is_row = isinstance(row, list)
+    items = row if is_row and isinstance(row, list) else [row]
+    if any(type(item) is not int or not -(2**63) <= item < 2**63 for item in items) or (
+        is_row and (not isinstance(row, list) or (widths and len(row) not in widths))
+    ):
+        lengths = " or ".join(map(str, reversed(widths))) or "some"
+        what = f"a list of {lengths} integers" if is_row else "an integer"
+        raise ValueError(f"expected {what} per line, got {row!r:.80}")
+    return row
+
+
+FORMATS = {
+    "parquet": Format(_write_parquet, _open_parquet, _read_parquet),
+    "arrow": Format(_write_arrow, _open_arrow, _read_arrow),
+    "jsonl": Format(_write_jsonl, _open_jsonl, _read_jsonl),
+}
+SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".arrow": "arrow", ".jsonl": "jsonl"}
+
+
+def format_of(path: object, form: str) -> str:
+    """The format that was asked for, or the one that the file's name implies."""
+    if form == "auto":
+        suffix = PurePath(path).suffix.lower() if isinstance(path, (str, PathLike)) else None
+        if suffix not in SUFFIXES:
+            name = os.fspath(path) if isinstance(path, PathLike) else path
+            raise ValueError(
+                f"The format of {name!r:.200} is unknown: give a name that ends with one of "
+                f"{', '.join(SUFFIXES)}, or pass format=."
+            )
+        form = SUFFIXES[suffix]
+    if form not in FORMATS:
+        raise ValueError(f"format must be one of {sorted(FORMATS)} or 'auto', got {form!r}.")
+    if form != "jsonl" and find_spec("pyarrow") is None:
+        raise ImportError(
+            f"The format {form!r} needs pyarrow: pip install 'sklearn_ldp[data]'; or use 'jsonl'."
+        )
+    return form
+
+
+# -- messages of an Arrow stream, whose sizes are checked before memory is taken for them ---------
+MAX_METADATA_BYTES = 1 << 20  # of a message: a schema with the header of a file takes a few kB
+MAX_BODY_BYTES = 1 << 28  # of a record batch
+_PIECE_BYTES = 1 << 20
+_CONTINUATION = 0xFFFFFFFF
+
+
+def read_messages(source: Any) -> Iterator[Any]:
+    """Yield the messages of an Arrow stream one by one."""
+    # A file could be cut short while it is mapped, which would kill the process, so the bytes
+    # are read. A message states how long it is, but memory is taken only for bytes that are
+    # there.
+    # source: at the beginning of the stream; it need not be seekable.
+    import pyarrow as pa
+
+    while head := _read(source, 4):
+        if len(head) < 4 or struct.unpack("<I", head)[0] != _CONTINUATION:
+            raise ValueError("expected an Arrow stream, got something else between its messages")
+        length = struct.unpack("<i", _read_all(source, 4))[0]
+        if length == 0:  # the end of the stream
+            return
+        if not 0 < length <= MAX_METADATA_BYTES:
+            raise ValueError(f"one of its messages claims metadata of {length} bytes")
+        metadata = _read_all(source, length)
+        size = _body_bytes(metadata)
+        if not 0 <= size <= MAX_BODY_BYTES:
+            raise ValueError(
+                f"expected record batches of at most {MAX_BODY_BYTES} bytes, got one of {size}"
+            )
+        body = _read_all(source, size)
+        frame = b"".join((struct.pack("<Ii", _CONTINUATION, length), metadata, body))
+        yield pa.ipc.read_message(pa.BufferReader(frame))
+
+
+def _read(source: Any, size: int) -> bytearray:
+    """Read that many bytes, or fewer at the end of the file; in pieces, since sizes may lie."""
+    content = bytearray()
+    while len(content) < size:
+        piece = source.read(min(size - len(content), _PIECE_BYTES))
+        if not piece:
+            break
+        content += piece
+    return content
+
+
+def _read_all(source: Any, size: int) -> bytearray:
+    content = _read(source, size)
+    if len(content) < size:
+        raise ValueError(
+            f"it is cut short: one of its messages lacks {size - len(content)} of {size} bytes. "
+            "Copy it again"
+        )
+    return content
+
+
+def _body_bytes(metadata: bytes | bytearray) -> int:
+    """The size of the body that the metadata of a message states."""
+    try:
+        root = struct.unpack_from("<I", metadata)[0]
+        place = _table_field(metadata, root, 3)
+        return struct.unpack_from("<q", metadata, root + place)[0] if place else 0
+    except struct.error:
+        raise ValueError("the metadata of one of its messages are damaged") from None
+
+
+def refuse_compressed(message: Any) -> None:
+    """Refuse an Arrow record batch with compressed buffers, whose size is a mere claim."""
+    # message: A record batch, not yet decoded. Its flatbuffer has a `compression` field if it
+    # is compressed.
+    data = message.metadata.to_pybytes()
+    try:
+        root = struct.unpack_from("<I", data)[0]
+        header = root + _table_field(data, root, 2)
+        batch = header + struct.unpack_from("<I", data, header)[0]
+        is_compressed = _table_field(data, batch, 3) != 0
+    except struct.error:
+        raise ValueError("the header of one of its record batches is damaged") from None
+    if is_compressed:
+        raise ValueError("its record batches are compressed: send Arrow streams uncompressed")
+
+
+def _table_field(data, table, index):
+    """The offset of a field in a table of a flatbuffer, or 0 if there is none."""
+    entries = table - struct.unpack_from("<i", data, table)[0]
+    place = 4 + 2 * index
+    if place >= struct.unpack_from("<H", data, entries)[0]:
+        return 0
+    return struct.unpack_from("<H", data, entries + place)[0]

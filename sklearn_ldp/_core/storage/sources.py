@@ -1,0 +1,263 @@
+"""Sources of reports: files and folders, object storage, bytes, and open files."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from os import PathLike
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from ..support.files import open_regular
+from ..support.text import printable
+from ._batches import RefusedBatchError
+from .formats import SUFFIXES as SUFFIXES
+from .formats import format_of
+
+_HELD_BYTES = 1 << 26  # of a Parquet file that cannot be sought in; a larger one goes to the disk
+_URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)  # a Windows drive has one letter
+_READ_AHEAD = 1 << 23
+
+
+class Piped(NamedTuple):
+    """A batch that comes through a pipe, of which nobody knows the format but the caller."""
+
+    file: Any
+    format: str
+    name: str
+
+
+def is_path(source: Any) -> bool:
+    """Whether the source names a file or a folder."""
+    return isinstance(source, (str, PathLike))
+
+
+def is_url(path: Any) -> bool:
+    """Whether a path is an address such as ``s3://bucket/folder``."""
+    return isinstance(path, str) and _URL.match(path) is not None
+
+
+def name_of(source: Any) -> str:
+    """How errors call a source."""
+    if isinstance(source, Piped):
+        return source.name.capitalize()
+    return f"File {printable(os.fspath(source))}" if is_path(source) else "The file"
+
+
+def unreadable(source: Any, error: OSError) -> RefusedBatchError:
+    """The refusal of a file that the system does not let us read."""
+    reason = error.strerror or error
+    return RefusedBatchError(
+        f"{name_of(source)} is refused: it cannot be read ({printable(reason)}). Nothing of it "
+        "was counted: add it again once it can be."
+    )
+
+
+def open_source(source: Any, form: str) -> tuple[Any, str]:
+    """Open a path, URL, bytes or binary file for reading, and return it with its format."""
+    # Closing it leaves the caller's own file open. A file is not mapped, because one that is
+    # cut short while it is mapped kills the process. A format that needs seeking is copied to a
+    # temporary file if the source cannot do that.
+    if isinstance(source, Piped):
+        source, form = source.file, source.format
+    form = format_of(source, form)
+    if is_url(source):
+        source = remote_file(source)
+    if isinstance(source, RemoteFile):
+        file = source.open()
+    elif is_path(source):
+        return open_regular(source), form
+    elif isinstance(source, (bytes, bytearray, memoryview)):
+        return io.BytesIO(source), form
+    else:
+        file = _Borrowed(source)
+    is_whole = hasattr(source, "seekable") and source.seekable() and source.tell() == 0
+    if form == "parquet" and not is_whole:
+        with closing(file):
+            return _spooled(file), form
+    return file, form
+
+
+class _Borrowed:
+    """A file that somebody else closes."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def close(self) -> None:
+        """Leave it open."""
+
+
+def _spooled(file: Any) -> Any:
+    copy = tempfile.SpooledTemporaryFile(max_size=_HELD_BYTES)  # noqa: SIM115
+    try:
+        shutil.copyfileobj(file, copy, 1 << 20)
+        copy.seek(0)
+    except BaseException:
+        copy.close()
+        raise
+    return copy
+
+
+def report_files(path: Any, storage_options: dict[str, Any] | None = None) -> list[Any]:
+    """The files of reports in a folder and its subfolders, sorted by name; or the file itself."""
+    if is_url(path):
+        if PurePosixPath(path).suffix.lower() in SUFFIXES and not path.endswith("/"):
+            return [remote_file(path, storage_options)]
+        files = remote_files(path, storage_options)
+        return _kept(path, files, [file.relative for file in files])
+    if isinstance(path, RemoteFile):
+        return [path]
+    path = Path(path)
+    if not path.is_dir():
+        return [path]
+    found = [file for file in sorted(path.rglob("*")) if file.is_file()]
+    return _kept(path, found, [file.relative_to(path) for file in found])
+
+
+def _kept(folder: Any, files: Iterable[Any], names: Iterable[Any]) -> list[Any]:
+    """The files in a folder whose names are those of reports, and are not hidden."""
+    kept = []
+    for file, name in zip(files, names, strict=True):
+        place = PurePosixPath(name)
+        is_hidden = any(part.startswith((".", "_")) for part in place.parts)
+        if place.suffix.lower() in SUFFIXES and not is_hidden:
+            kept.append(file)
+    if not kept:
+        raise ValueError(
+            f"There is no file of reports ({', '.join(SUFFIXES)}) in {printable(folder)}."
+        )
+    return kept
+
+
+# -- object storage, through fsspec or, where that has no driver, pyarrow -------------------------
+class RemoteFile:
+    """A file in object storage, which stands where a path may stand."""
+
+    # url: its address.
+    # relative: its name in the folder that was asked for.
+    # opener: opens it for reading.
+
+    def __init__(self, url: str, relative: str, opener: Any) -> None:
+        self.relative = relative
+        self._url = url
+        self._opener = opener
+
+    def __fspath__(self) -> str:
+        return self._url
+
+    __str__ = __fspath__
+
+    def open(self) -> Any:
+        """Open it for reading from its beginning; whatever goes wrong is an OSError."""
+        with _os_errors():
+            return io.BufferedReader(_Raw(self._opener()), _READ_AHEAD)
+
+
+@contextmanager
+def _os_errors() -> Iterator[None]:
+    """Make an OSError of whatever a driver raises."""
+    try:
+        yield
+    except (OSError, ImportError):
+        raise
+    except Exception as error:
+        raise OSError(f"{type(error).__name__}: {error}") from error
+
+
+class _Raw(io.RawIOBase):
+    """What all drivers have in common: bytes in their order. Few read lines with a limit."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with _os_errors():
+            content = self._file.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+def remote_file(url: str, storage_options: dict[str, Any] | None = None) -> RemoteFile:
+    """The file at an address, which nobody is asked for before it is opened."""
+
+    def opener() -> Any:
+        storage = _storage(url, storage_options or {})
+        return storage.open(storage.path)
+
+    return RemoteFile(url, "", opener)
+
+
+def remote_files(url: str, storage_options: dict[str, Any] | None = None) -> list[RemoteFile]:
+    """All files in a folder of object storage and below, sorted by name."""
+    with _os_errors():
+        storage = _storage(url, storage_options or {})
+        start = len(storage.path.rstrip("/")) + 1
+        return [
+            RemoteFile(storage.address(name), name[start:], partial(storage.open, name))
+            for name in sorted(storage.names())
+        ]
+
+
+class _Storage(NamedTuple):
+    """A place in object storage: its path, what opens a file, lists all below, and names a file."""
+
+    path: str
+    open: Callable[[str], Any]
+    names: Callable[[], Iterable[str]]
+    address: Callable[[str], str]
+
+
+def _storage(url: str, options: dict[str, Any]) -> _Storage:
+    """The place of an address, by fsspec, or by pyarrow if fsspec has no driver."""
+    try:
+        from fsspec.core import url_to_fs
+
+        system, path = url_to_fs(url, **options)
+    except (ImportError, ValueError) as error:  # an unknown protocol is a ValueError
+        missing = error
+    else:
+
+        def found() -> Iterable[str]:
+            system.invalidate_cache()  # a listing may be as old as the process
+            return system.find(path)
+
+        opened = partial(system.open, mode="rb", block_size=_READ_AHEAD)
+        return _Storage(path, opened, found, system.unstrip_protocol)
+    if not options:  # those of pyarrow are part of the address
+        try:
+            from pyarrow import ArrowInvalid
+            from pyarrow.fs import FileSelector, FileSystem, FileType
+
+            system, path = FileSystem.from_uri(url)
+        except (ImportError, ArrowInvalid, NotImplementedError):
+            pass
+        else:
+
+            def files() -> Iterable[str]:
+                infos = system.get_file_info(FileSelector(path, recursive=True))
+                return [info.path for info in infos if info.type == FileType.File]
+
+            scheme = url.partition("://")[0]
+            return _Storage(path, system.open_input_stream, files, f"{scheme}://{{}}".format)
+    raise ImportError(
+        f"{url} needs a driver that is not installed ({missing}). Install it with pip install "
+        "'sklearn_ldp[storage]', and for instance s3fs for s3:// or gcsfs for gs://."
+    ) from missing

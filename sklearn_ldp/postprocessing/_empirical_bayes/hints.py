@@ -1,0 +1,157 @@
+"""Hints for a prior: groups of categories, and what queries tell about the estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from ..._core.domains import Domain
+from ..._core.noise import as_rows
+from ..._core.queries import QuerySet, as_query_set, query_matrix
+from ..._core.queries import groups as groups_by
+from ..._core.support.typing import Column
+
+# Chosen with the constants of `postprocessing/_empirical_bayes/group_priors.py`.
+_MOST_PARTITIONS = 8  # into which sets that overlap are sorted
+_RANGES = (5, 10, 20, 40, 80, 160)  # numbers of ranges into which an ordered domain is divided
+_SMALLEST_RANGE = 3  # categories
+
+
+#: The group of each category, disjoint groups, or a list of several such groupings.
+Grouping: TypeAlias = Column | Mapping[Any, Any] | QuerySet | Sequence[Any]
+
+
+class Partition(NamedTuple):
+    """Groups that each category belongs to one of."""
+
+    codes: np.ndarray  # (d,): the group of each category
+    names: list  # the names of the groups; none of them is empty
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Return the sum over each group, of shape (n_groups,)."""
+        return np.bincount(self.codes, weights=values, minlength=len(self.names))
+
+    def rows(self) -> sparse.csr_array:
+        """Return the queries for the totals, of shape (n_groups, d)."""
+        d = len(self.codes)
+        shape = (len(self.names), d)
+        return as_rows(sparse.csr_array((np.ones(d), (self.codes, np.arange(d))), shape=shape))
+
+    def sizes(self) -> np.ndarray:
+        """Return the number of categories of each group."""
+        return np.bincount(self.codes, minlength=len(self.names))
+
+
+def as_partitions(groups: Any, categories: np.ndarray, name: str) -> list[Partition]:
+    """Return the partitions that a parameter `groups` stands for."""
+    # Shapes: groups (d,), categories (d,).
+    # groups: labels of the categories, or disjoint groups of them. Categories in none of the
+    # groups of a query set form another one.
+    several = isinstance(groups, list | tuple) and len(groups) > 0 and _is_grouping(groups[0])
+    return [_partition(one, categories, name) for one in (groups if several else [groups])]
+
+
+def are_disjoint(matrix: sparse.csr_array) -> bool:
+    """Whether queries ask for the totals of groups that have no category in common."""
+    return bool(np.all(matrix.data == 1)) and len(np.unique(matrix.indices)) == matrix.nnz
+
+
+def _is_grouping(item: Any) -> bool:
+    return isinstance(item, list | np.ndarray | Mapping | QuerySet) or hasattr(item, "iloc")
+
+
+def _partition(groups: Any, categories: np.ndarray, name: str) -> Partition:
+    query_set = groups if isinstance(groups, QuerySet) else groups_by(groups)
+    d = len(categories)
+    if query_set.depends_on_truth:
+        raise ValueError(f"{name} needs groups of named categories, got {query_set!r}.")
+    matrix = query_set.aligned(categories).matrix(d)
+    if not are_disjoint(matrix):
+        raise ValueError(
+            f"{name} needs groups in which each category occurs at most once, got {query_set!r}: "
+            "give one label for each category, groups(labels), or a list of several such labels."
+        )
+    codes = np.full(d, matrix.shape[0])
+    columns = matrix.tocoo()
+    codes[columns.col] = columns.row
+    names: list[Any] = list(query_set.names or range(matrix.shape[0]))
+    is_used = np.bincount(codes, minlength=len(names) + 1) > 0
+    names = [name for name, used in zip([*names, None], is_used, strict=True) if used]
+    return Partition((np.cumsum(is_used) - 1)[codes], names)
+
+
+def range_partitions(categories: np.ndarray) -> list[Partition]:
+    """Return divisions of an ordered domain into ranges of nearly equal numbers of categories."""
+    # Shapes: categories (d,).
+    # categories: the domain, in its order.
+    # Returns: the name of a range are its first and last category. There are none if d is very
+    # small.
+    d = len(categories)
+    numbers = [n for n in _RANGES if n * _SMALLEST_RANGE <= d]
+    if not numbers and d >= 2 * _SMALLEST_RANGE:
+        numbers = [2]
+    result = []
+    for n in numbers:
+        codes = np.arange(d) * n // d
+        edges = np.searchsorted(codes, np.arange(n + 1))
+        names = list(zip(categories[edges[:-1]], categories[edges[1:] - 1], strict=True))
+        result.append(Partition(codes, names))
+    return result
+
+
+def _disjoint_sets(matrix: sparse.csr_array) -> list[sparse.csr_array]:
+    """Sort 0/1 queries into matrices of disjoint ones; none if they are other queries."""
+    if not np.all(matrix.data == 1):
+        return []
+    if are_disjoint(matrix):
+        return [matrix]
+    free: list[np.ndarray] = []
+    rows: list[list[int]] = []
+    for i in range(matrix.shape[0]):
+        columns = matrix.indices[matrix.indptr[i] : matrix.indptr[i + 1]]
+        place = next((k for k, one in enumerate(free) if np.all(one[columns])), len(free))
+        if place == _MOST_PARTITIONS:
+            return []
+        if place == len(free):
+            free.append(np.ones(matrix.shape[1], dtype=bool))
+            rows.append([])
+        free[place][columns] = False
+        rows[place].append(i)
+    return [matrix[chosen] for chosen in rows]
+
+
+class QueryHints(NamedTuple):
+    """What queries tell a prior: what it may depend on, and if only the most frequent are asked."""
+
+    partitions: list[Partition]  # groups in which frequencies may differ
+    ordered: bool  # whether neighbouring categories may have similar frequencies
+    # If given, only the largest frequencies will be asked for: this many of them.
+    top: int | None
+
+    @classmethod
+    def of(
+        cls, queries: Any, categories: np.ndarray, name: str, domain: Domain | None = None
+    ) -> QueryHints:
+        """Return what a parameter `queries` says about the estimate that is wanted."""
+        # Shapes: queries (n_queries, d), categories (d,).
+        # domain: the domain itself, if it is known.
+        query_set, d = as_query_set(queries).aligned(categories, domain), len(categories)
+        if query_set.parts:
+            hints = [cls.of(one, categories, name, domain) for one in query_set.parts]
+            found = {p.codes.tobytes(): p for one in hints for p in one.partitions}
+            return cls([*found.values()], any(one.ordered for one in hints), None)
+        if query_set.top is not None:
+            query_set.matrix(d, np.zeros(d))  # refuses more than there are
+            return cls([], False, query_set.top)
+        if query_set.square_weights(d) is not None:
+            return cls([], False, None)
+        matrix = query_set.matrix(d)
+        # Single categories are no groups.
+        sets = _disjoint_sets(matrix) if np.any(np.diff(matrix.indptr) > 1) else []
+        named = len(sets) == 1 and query_set.names
+        groupings = [query_set] if named else [query_matrix(one) for one in sets]
+        partitions = [p for one in groupings for p in as_partitions(one, categories, name)]
+        return cls([p for p in partitions if 1 < len(p.names) < d], query_set.ordered, None)
