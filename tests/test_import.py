@@ -1,6 +1,5 @@
 """What `import sklearn_ldp` must not do, and threads that share caches."""
 
-import subprocess
 import sys
 import threading
 
@@ -120,16 +119,3 @@ def test_threads_are_not_blamed_in_vain():
         return len(calls)
 
     assert not same_in_threads(work)
-
-
-def test_help_of_the_command_line_imports_next_to_nothing():
-    """The negative control is the help of one command, which imports its module."""
-    code = (
-        "import sys; from sklearn_ldp.__main__ import main; main(sys.argv[1:]); "
-        "print('sklearn' in sys.modules)"
-    )
-    for arguments, imports in ([["--help"], "False"], [["privatize", "--help"], "True"]):
-        command = [sys.executable, "-c", code, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert done.stdout.splitlines()[-1] == imports
-        assert "sklearn-ldp" in done.stdout

@@ -133,6 +133,8 @@ def upward(edges, order):
     height = {name: i for i, name in enumerate(["_version", *order])}
 
     def height_of(module):
+        if module == PACKAGE:  # its lazy names: the command line uses the package as users do
+            return height.get("_cli", len(height))
         return height[FRONTS.get(room(module), room(module))]
 
     top = (PACKAGE, f"{PACKAGE}.__main__")
@@ -140,7 +142,7 @@ def upward(edges, order):
         f"{importer} -> {module}"
         for importer, imported in edges.items()
         for module, _ in imported
-        if importer not in top and (module == PACKAGE or height_of(module) > height_of(importer))
+        if importer not in top and height_of(module) > height_of(importer)
     ]
 
 

@@ -14,35 +14,55 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from .. import model_selection, oracles, postprocessing
-from .._core.domains import Domain
+import sklearn_ldp as ldp
+
 from .._core.support.files import check_writable, read_regular
-from .._core.support.lazy import exported_classes, is_concrete
+from .._core.support.lazy import is_concrete
 from .._core.support.text import printable
-from ..surveys import ColumnOracle, RangeOracle
 from ._files import TABLE_SUFFIXES, check_parquet, is_csv, read_categories, read_domains
 
 
 # -- oracles, post-processors and searches, by name ----------------------------------------------
-def all_oracles() -> dict[str, type[oracles.BaseOracle]]:
-    """Return every oracle that the package exports, such as ``{"olh": OLH, ..}``."""
-    # One that is made for queries, or for sets, is left out, as there is no option to give them.
-    found = exported_classes(oracles, oracles.BaseOracle)
-    needs = {"queries", "max_items"}
-    return {kebab(n): one for n, one in found.items() if not needs & {*one._get_param_names()}}
+def kebab(name: str) -> str:
+    """Return ``norm-sub`` for ``NormSub``, and for itself."""
+    return re.sub("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
 
 
-def named_oracles() -> dict[str, type[oracles.BaseOracle]]:
+def _listed(names: str) -> dict[str, str]:
+    return {kebab(name): name for name in names.split()}
+
+
+# The class of each name. They are listed, so that no option and no help imports a class; an oracle
+# for queries or for sets is left out, as there is no option to give them.
+_ORACLES = _listed(
+    "BLH GRR OLH OUE SUE HadamardResponse ProjectiveGeometryResponse SubsetSelection"
+)
+# The candidates of the searches first; the others may need more than an estimate and its noise,
+# and say so when they are used.
+POSTPROCESSORS = _listed(
+    "Base Norm BasePos PostPos BaseCut NormSub NormCut NormMul NormHyb MLEApx Power PowerNS "
+    "EmpiricalBayes CLS NPMLE Calibrate ExactMLE MonotoneCDF Smooth SmoothMLE Trend"
+)
+SEARCHES = _listed("SyntheticSearch SyntheticStack HeldOutSearch")
+_NAMED = (*_ORACLES, "range-oracle")
+
+
+def all_oracles() -> dict[str, type[ldp.oracles.BaseOracle]]:
+    """Return the oracles for a list of categories, such as ``{"olh": OLH, ..}``."""
+    return {name: getattr(ldp.oracles, cls) for name, cls in _ORACLES.items()}
+
+
+def named_oracles() -> dict[str, type[ldp.oracles.BaseOracle]]:
     """Return what ``--oracle`` may name: all oracles, and that for bins of numbers."""
-    return {**all_oracles(), "range-oracle": RangeOracle}
+    return {**all_oracles(), "range-oracle": ldp.RangeOracle}
 
 
-def oracle_class(name: str) -> Callable[..., oracles.BaseOracle]:
+def oracle_class(name: str) -> Callable[..., ldp.oracles.BaseOracle]:
     """Return the class of ``--oracle``."""
     # name: a key of `named_oracles` or the name of its class, "olh-mixing", or
     # `package.module:ClassName` of any other subclass of BaseOracle that can be imported.
-    known: dict[str, Callable[..., oracles.BaseOracle]] = {**named_oracles()}
-    known["olh-mixing"] = partial(oracles.OLH, hash_family="mixing")
+    known: dict[str, Callable[..., ldp.oracles.BaseOracle]] = {**named_oracles()}
+    known["olh-mixing"] = partial(ldp.oracles.OLH, hash_family="mixing")
     module, colon, attribute = name.partition(":")
     if not colon:
         other = "; an oracle of another package is given as package.module:ClassName"
@@ -54,7 +74,7 @@ def oracle_class(name: str) -> Callable[..., oracles.BaseOracle]:
             f"cannot import {name!r} ({type(error).__name__}: {error}); expected "
             "package.module:ClassName of an oracle that Python can import here"
         ) from error
-    if not is_concrete(found, oracles.BaseOracle):
+    if not is_concrete(found, ldp.oracles.BaseOracle):
         raise argparse.ArgumentTypeError(
             f"{name!r} is {found!r}; expected a class derived from sklearn_ldp.oracles.BaseOracle"
         )
@@ -63,8 +83,9 @@ def oracle_class(name: str) -> Callable[..., oracles.BaseOracle]:
 
 def oracle_name(name: str) -> str:
     """Return the name of an oracle as tables have it: the type of ``--oracle`` for argparse."""
-    oracle_class(name)
-    return name if ":" in name else spelled(name, [*named_oracles(), "olh-mixing"])
+    if ":" in name:
+        oracle_class(name)
+    return name if ":" in name else spelled(name, [*_NAMED, "olh-mixing"])
 
 
 def spelled(name: str, known: Iterable[str], other: str = "") -> str:
@@ -86,12 +107,12 @@ def _plain(name: str) -> str:
 
 def make_oracle(
     arguments: Any, categories: Any, *, in_browsers: bool = False
-) -> oracles.BaseOracle:
+) -> ldp.oracles.BaseOracle:
     """Return the oracle of ``--oracle``, or the best one, and ``--epsilon``, without a seed."""
     if arguments.oracle is None:
-        known: Any = [oracles.GRR(), oracles.SubsetSelection(), oracles.OLH()]
+        known: Any = [ldp.oracles.GRR(), ldp.oracles.SubsetSelection(), ldp.oracles.OLH()]
         candidates = known if in_browsers else None
-        return oracles.best_oracle(arguments.epsilon, categories, candidates=candidates)
+        return ldp.oracles.best_oracle(arguments.epsilon, categories, candidates=candidates)
     return oracle_class(arguments.oracle)(arguments.epsilon, categories=categories)
 
 
@@ -101,19 +122,21 @@ def has_domain(arguments: Any) -> bool:
     return any(one is not None for one in given)
 
 
-def make_survey(arguments: Any, domains: Any) -> ColumnOracle:
+def make_survey(arguments: Any, domains: Any) -> ldp.ColumnOracle:
     """Return the oracle of several columns, of ``--oracle`` and ``--epsilon``, without a seed."""
     oracle = "best" if arguments.oracle is None else oracle_class(arguments.oracle)()
-    return ColumnOracle(arguments.epsilon, domains=domains, oracle=oracle)
+    return ldp.ColumnOracle(arguments.epsilon, domains=domains, oracle=oracle)
 
 
-def declared_oracle(arguments: Any) -> oracles.BaseOracle | ColumnOracle | oracles.StringOracle:
+def declared_oracle(
+    arguments: Any,
+) -> ldp.oracles.BaseOracle | ldp.ColumnOracle | ldp.oracles.StringOracle:
     """Return the oracle over the domain of ``--categories``, ``--domains`` or ``--strings``."""
     if arguments.strings is not None:
         if arguments.oracle is not None:
             raise ValueError("--oracle is for a list of categories: leave it out with --strings.")
         lengths = {"max_length": arguments.max_length, "n_found": arguments.n_found}
-        return oracles.StringOracle(
+        return ldp.oracles.StringOracle(
             arguments.epsilon,
             alphabet=arguments.strings,
             expected_n_users=arguments.expected_users,
@@ -121,7 +144,7 @@ def declared_oracle(arguments: Any) -> oracles.BaseOracle | ColumnOracle | oracl
         )
     if arguments.domains is not None:
         return make_survey(arguments, read_domains(arguments.domains))
-    domain = Domain.of(read_categories(arguments.categories), "--categories")
+    domain = ldp.Domain.of(read_categories(arguments.categories), "--categories")
     return make_oracle(arguments, domain)
 
 
@@ -147,7 +170,7 @@ def as_options(configuration: Mapping[str, Any]) -> str:
 
 def _options_of(configuration: Mapping[str, Any]) -> dict[str, Any]:
     """Oracle, epsilon and round of a configuration, as far as they may be options."""
-    found, names = dict[str, Any](), {_plain(name): name for name in named_oracles()}
+    found, names = dict[str, Any](), {_plain(name): name for name in _NAMED}
     oracle, epsilon, of = (configuration.get(x) for x in ("oracle", "epsilon", "collection_round"))
     if isinstance(oracle, str) and _plain(kebab(oracle)) in names:
         is_mixing = configuration.get("hash_family") == "mixing"
@@ -155,32 +178,6 @@ def _options_of(configuration: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(epsilon, float) and 0 < epsilon < math.inf:
         found["epsilon"] = epsilon
     return {**found, "round": of} if isinstance(of, str) else found
-
-
-def default_postprocessors() -> dict[str, Any]:
-    """Return those for any domain and any oracle, such as ``{"norm-sub": NormSub(), ..}``."""
-    return {kebab(type(post).__name__): post for post in model_selection.default_candidates()}
-
-
-def all_postprocessors() -> dict[str, Any]:
-    """An instance of every post-processor that the package exports, the default ones first."""
-    # Those that are not among the default ones may need more than an estimate and its noise,
-    # and say so when they are used.
-    first = default_postprocessors()
-    found = exported_classes(postprocessing, postprocessing.BasePostProcessor)
-    return first | {kebab(n): one() for n, one in found.items() if kebab(n) not in first}
-
-
-def all_searches() -> dict[str, type]:
-    """Return every search over post-processors, ``{"synthetic-search": SyntheticSearch, ..}``."""
-    names = ("SyntheticSearch", "SyntheticStack", "HeldOutSearch")
-    searches = [getattr(model_selection, name) for name in names]
-    return {kebab(search.__name__): search for search in searches}
-
-
-def kebab(name: str) -> str:
-    """Return ``norm-sub`` for ``NormSub``, and for itself."""
-    return re.sub("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
 
 
 # -- options ------------------------------------------------------------------------------------
@@ -225,7 +222,7 @@ def seconds_or_never(text: str) -> float:
 
 #: What ``--help`` says of the names that ``--oracle`` takes.
 ORACLE_NAMES = (
-    f"{', '.join(named_oracles())}, olh-mixing for clients that know no list (`client --open`), or "
+    f"{', '.join(_NAMED)}, olh-mixing for clients that know no list (`client --open`), or "
     "package.module:ClassName for any other"
 )
 

@@ -29,8 +29,9 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+import sklearn_ldp as ldp
+
 from .._core.support.files import check_writable, make_folder, replacing
-from ..oracles import OLH
 from ._arguments import add_shared, check_suffix, make_oracle, positive, say
 from ._files import read_categories
 
@@ -101,7 +102,7 @@ def _oracle(arguments: Any) -> Any:
     if arguments.open:
         if arguments.oracle not in (None, "olh", "olh-mixing"):
             raise ValueError(f"--open is for --oracle olh, got {arguments.oracle}.")
-        return OLH(arguments.epsilon, categories="open", hash_family="mixing")
+        return ldp.OLH(arguments.epsilon, categories="open", hash_family="mixing")
     if arguments.categories is not None:
         return make_oracle(arguments, read_categories(arguments.categories), in_browsers=True)
     if arguments.self_test:

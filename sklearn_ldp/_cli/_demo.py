@@ -20,19 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from .._core.queries import full_domain, groups
+import sklearn_ldp as ldp
+
 from .._core.support.files import check_writable, make_folder, replacing
 from .._core.support.progress import Progress
 from .._core.support.text import format_table, narrow
-from ..datasets import load_us_states
-from ..model_selection import (
-    ErrorStudy,
-    HeldOutSearch,
-    SyntheticSearch,
-    candidate_name,
-    simulate_errors,
-)
-from ..postprocessing import EmpiricalBayes
 from ._arguments import add_shared, all_oracles, check_suffix, count
 
 _PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
@@ -78,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the demo."""
     check_suffix(arguments.output, _PICTURE_SUFFIXES)
     check_writable(arguments.output)
-    states = load_us_states(n_samples=arguments.n_samples, random_state=arguments.seed)
+    states = ldp.datasets.load_us_states(n_samples=arguments.n_samples, random_state=arguments.seed)
     query_sets = _query_sets(states)
     print(_introduction(arguments, list(query_sets)), flush=True)
     oracles = {
@@ -92,7 +84,9 @@ def run(arguments: argparse.Namespace) -> None:
     with Progress(1 + len(oracles)) as progress:
         progress.step("simulating collections of every oracle")
         options = {"n_repeats": arguments.repeats, "random_state": arguments.seed}
-        study = simulate_errors(oracles, "all", states.counts, queries=query_sets, **options)
+        study = ldp.model_selection.simulate_errors(
+            oracles, "all", states.counts, queries=query_sets, **options
+        )
         study = with_told(study, oracles, states.counts, query_sets, **options)
         for name, oracle in oracles.items():
             progress.step(f"{name}: collecting and searching")
@@ -111,9 +105,9 @@ def run(arguments: argparse.Namespace) -> None:
 def _query_sets(states: Any) -> dict[str, Any]:
     divisions, regions = states.groups.division, states.groups.region
     return {
-        f"{len(states.categories)} states": full_domain(),
-        f"{len(set(divisions))} divisions": groups(divisions),
-        f"{len(set(regions))} regions": groups(regions),
+        f"{len(states.categories)} states": ldp.queries.full_domain(),
+        f"{len(set(divisions))} divisions": ldp.queries.groups(divisions),
+        f"{len(set(regions))} regions": ldp.queries.groups(regions),
     }
 
 
@@ -127,7 +121,7 @@ def _introduction(arguments: argparse.Namespace, query_names: list[str]) -> str:
     )
 
 
-def _in_short(study: ErrorStudy, arguments: argparse.Namespace) -> str:
+def _in_short(study: ldp.model_selection.ErrorStudy, arguments: argparse.Namespace) -> str:
     """Return what a visitor can repeat: what post-processing does for the most accurate oracle."""
     states = study["queries"][0]
     errors = [_errors(study, oracle, states) for oracle in dict.fromkeys(study["oracle"])]
@@ -160,7 +154,7 @@ def _draw(estimates: dict, states: Any, path: Path) -> str:
     from ..inspection import FrequencyDisplay
 
     raw = min(estimates.values(), key=lambda one: float(one.noise.std))
-    after, truth = EmpiricalBayes().fit_transform(raw), states.frequencies
+    after, truth = ldp.EmpiricalBayes().fit_transform(raw), states.frequencies
     by_size = np.argsort(-truth, kind="stable")
     shown = by_size[np.linspace(0, len(truth) - 1, _STATES).astype(int)]
     low, high = raw.confidence_interval(_LEVEL, simultaneous=True)
@@ -196,23 +190,23 @@ TOLD = "with queries="  # short, as it heads rows of wide tables
 
 
 def with_told(
-    study: ErrorStudy,
+    study: ldp.model_selection.ErrorStudy,
     oracles: Any,
     counts: Any,
     query_sets: Mapping[str, Any],
     **options: Any,
-) -> ErrorStudy:
+) -> ldp.model_selection.ErrorStudy:
     """Return a study with the errors of an EmpiricalBayes that is told what is asked."""
     studies = [study]
     for asked, queries in query_sets.items():
-        if repr(queries) != repr(full_domain()):
-            told, options["queries"] = {TOLD: EmpiricalBayes(queries=queries)}, {asked: queries}
-            studies.append(simulate_errors(oracles, told, counts, **options))
+        if repr(queries) != repr(ldp.queries.full_domain()):
+            told, options["queries"] = {TOLD: ldp.EmpiricalBayes(queries=queries)}, {asked: queries}
+            studies.append(ldp.model_selection.simulate_errors(oracles, told, counts, **options))
     columns = {name: np.concatenate([one[name] for one in studies]) for name in study.columns}
-    return ErrorStudy(columns, np.concatenate([one.errors for one in studies]))
+    return ldp.model_selection.ErrorStudy(columns, np.concatenate([one.errors for one in studies]))
 
 
-def error_tables(study: ErrorStudy, show: Callable[[float], str]) -> str:
+def error_tables(study: ldp.model_selection.ErrorStudy, show: Callable[[float], str]) -> str:
     """Return one table per query set, with a row per post-processor and a column per oracle."""
     oracles = list(dict.fromkeys(study["oracle"]))
     # The stars get a column of their own, a blank in the head, to keep the digits aligned.
@@ -233,8 +227,8 @@ def searched(
 ) -> dict[str, dict[str, str]]:
     """Return what each search picks from an estimate, by the name of the queries and the search."""
     searches = [
-        SyntheticSearch(random_state=seed),
-        HeldOutSearch(random_state=seed),
+        ldp.SyntheticSearch(random_state=seed),
+        ldp.HeldOutSearch(random_state=seed),
     ]
     return {
         name: {
@@ -248,11 +242,13 @@ def searched(
 def _pick(search: Any) -> str:
     """Return the name of what a search has picked, as in the study."""
     best = search.best_estimator_
-    is_told = isinstance(best, EmpiricalBayes) and best.queries is not None
-    return TOLD if is_told else candidate_name(best)
+    is_told = isinstance(best, ldp.EmpiricalBayes) and best.queries is not None
+    return TOLD if is_told else ldp.model_selection.candidate_name(best)
 
 
-def pick_table(study: ErrorStudy, picks: Mapping[str, dict[str, dict[str, str]]]) -> str:
+def pick_table(
+    study: ldp.model_selection.ErrorStudy, picks: Mapping[str, dict[str, dict[str, str]]]
+) -> str:
     """Return a table of what the searches pick, with one row per query set below each oracle."""
     searches = list(next(iter(next(iter(picks.values())).values())))
     header = ["oracle,\n  queries", "best in\nhindsight"]
@@ -272,7 +268,7 @@ def pick_table(study: ErrorStudy, picks: Mapping[str, dict[str, dict[str, str]]]
     return format_table(header, rows, left=left)
 
 
-def _errors(study: ErrorStudy, oracle: str, queries: str) -> dict[str, float]:
+def _errors(study: ldp.model_selection.ErrorStudy, oracle: str, queries: str) -> dict[str, float]:
     rows = study.select(oracle=oracle, queries=queries)
     return dict(zip(rows["postprocessor"].tolist(), rows.error.tolist(), strict=True))
 

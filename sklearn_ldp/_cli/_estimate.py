@@ -56,19 +56,17 @@ from typing import Any
 
 import numpy as np
 
-from .._core.mechanisms.mechanism import chunk_users
-from .._core.queries import full_domain, groups, random_sets, ranges, top_k
-from .._core.statements import at_level, table_columns
+import sklearn_ldp as ldp
+
 from .._core.support.files import check_writable, make_folder, shorten
 from .._core.support.progress import Progress
-from ..datasets import read_histogram
 from ._arguments import (
+    POSTPROCESSORS,
+    SEARCHES,
     add_domain_options,
     add_shared,
     add_value_options,
     adopt,
-    all_postprocessors,
-    all_searches,
     as_options,
     check_suffix,
     check_table_output,
@@ -116,7 +114,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "privacy budget of one report, > 0 (default: as the checkpoint says, otherwise 1)"
     add_shared(method, "--epsilon", default=None, help=text)
     add_shared(method, "--oracle")
-    posts = [*all_postprocessors(), *all_searches()]
+    posts = [*POSTPROCESSORS, *SEARCHES]
     method.add_argument(
         "--post",
         type=lambda name: spelled(name, posts),
@@ -173,7 +171,7 @@ def run(arguments: argparse.Namespace) -> None:
         )
     if arguments.ordered and arguments.categories is None and not _is_checkpoint(arguments.file):
         raise ValueError("--ordered needs the domain in its order: give it with --categories.")
-    asks = ("empirical-bayes", *all_searches())
+    asks = ("empirical-bayes", *SEARCHES)
     if arguments.queries and (arguments.domains is not None or arguments.post not in asks):
         raise ValueError(
             f"--queries is for one column and --post {', '.join(asks)}; several columns have "
@@ -210,13 +208,13 @@ def _query_set(text: str, labels: Mapping[str, Any]) -> Any:
     """Return the queries that an option stands for, with the labels of groups by their column."""
     kind, _, value = text.partition(":")
     kinds = {
-        "sets": lambda: random_sets(float(value)),
-        "ranges": lambda: ranges(int(value)),
-        "top": lambda: top_k(int(value)),
-        "groups": lambda: groups(labels[value]),
+        "sets": lambda: ldp.queries.random_sets(float(value)),
+        "ranges": lambda: ldp.queries.ranges(int(value)),
+        "top": lambda: ldp.queries.top_k(int(value)),
+        "groups": lambda: ldp.queries.groups(labels[value]),
     }
     if text == "full":
-        return full_domain()
+        return ldp.queries.full_domain()
     try:
         return kinds[kind]()
     except (ValueError, KeyError):
@@ -232,7 +230,7 @@ def _labels(arguments: argparse.Namespace, categories: np.ndarray) -> dict[str, 
     columns = {"value_column": arguments.value_column, "count_column": arguments.count_column}
     given = {name: column for name, column in columns.items() if column is not None}
     try:
-        histogram = read_histogram(arguments.file, dtype=str, **given)
+        histogram = ldp.datasets.read_histogram(arguments.file, dtype=str, **given)
     except ValueError as error:
         raise ValueError(f"--queries groups:COLUMN needs a histogram in FILE: {error}") from error
     place = {value: i for i, value in enumerate(histogram.categories.tolist())}
@@ -286,7 +284,7 @@ def _collected(arguments: argparse.Namespace) -> Any:
             f"{arguments.file} holds counts and no names: give the public domain of its reports "
             "with --categories, or of several columns with --domains."
         )
-    if arguments.seed is not None and arguments.post not in all_searches():
+    if arguments.seed is not None and arguments.post not in SEARCHES:
         raise ValueError("--seed is for simulations; these reports were made by their users.")
     oracle = declared_oracle(arguments)
     options = {"collection_round": arguments.round, "key": read_key(arguments.key_file)}
@@ -313,6 +311,8 @@ def _simulated(arguments: argparse.Namespace) -> Any:
 
 def _fitted(oracle: Any, values: np.ndarray, counts: np.ndarray) -> Any:
     """Return the estimate from these users; long work shows how many are done."""
+    from .._core.mechanisms.mechanism import chunk_users
+
     n, chunk = int(counts.sum()), chunk_users(oracle.protocol().mechanism)
     if n <= _LONG * chunk:
         return oracle.fit_transform(values, sample_weight=counts)
@@ -328,10 +328,10 @@ def _fitted(oracle: Any, values: np.ndarray, counts: np.ndarray) -> Any:
 
 
 def _postprocessor(arguments: argparse.Namespace) -> Any:
-    if arguments.post not in all_searches():
-        post = all_postprocessors()[arguments.post]
+    if arguments.post not in SEARCHES:
+        post = getattr(ldp.postprocessing, POSTPROCESSORS[arguments.post])()
         return post.set_params(ordered=True) if arguments.ordered else post
-    search = all_searches()[arguments.post]()
+    search = getattr(ldp.model_selection, SEARCHES[arguments.post])()
     # This seeds the splits, or the simulations that the search compares on, and no user's coins.
     return search if arguments.seed is None else search.set_params(random_state=arguments.seed)
 
@@ -361,6 +361,8 @@ def _written(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str
 
 
 def _columns(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
+    from .._core.statements import at_level, table_columns
+
     numbers = table_columns(estimate, arguments.level)
     numbers.setdefault("frequency", numbers["estimate"])  # without a post-processor
     columns = {
@@ -399,7 +401,7 @@ def _heading(raw: Any) -> str:
 
 def _description(post: Any) -> str:
     name = type(post).__name__
-    if isinstance(post, tuple(all_searches().values())) and hasattr(post, "estimators_"):
+    if name in SEARCHES.values() and hasattr(post, "estimators_"):
         best = {part: getattr(x, "best_estimator_", None) for part, x in post.estimators_.items()}
         if None in best.values():  # a mean of all
             return name

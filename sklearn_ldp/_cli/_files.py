@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from .._core.domains import Domain, RecordDomain
-from .._core.domains.values import is_missing
+import sklearn_ldp as ldp
+
 from .._core.support.files import Source, make_folder, replacing, shorten
 from .._core.support.text import as_array, format_table, is_category, printable
-from ..datasets import read_histogram
 
 #: Values of users, of shape (n,) or (n, n_columns), and how many users have each.
 Users = tuple[np.ndarray, np.ndarray]
@@ -54,7 +53,7 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
         _check_columns(source, header, [value, count])
         if str(path) == "-":
             raise ValueError("A histogram is read from a file; standard input takes values.")
-        histogram = read_histogram(path, value_column=value, count_column=count)
+        histogram = ldp.datasets.read_histogram(path, value_column=value, count_column=count)
         return histogram.categories, histogram.counts
     if source.is_parquet:
         _check_columns(source, header, [value])
@@ -97,12 +96,12 @@ def declared_users(arguments: Any, oracle: Any, *, is_client: bool = False) -> U
     # Values are compared with the domain as text. The errors of a client, whose logs others
     # read, say where a value is, and do not show it.
     if arguments.domains is not None:
-        columns = RecordDomain.declared(oracle.domains, "--domains")
+        columns = ldp.surveys.RecordDomain.declared(oracle.domains, "--domains")
         return read_rows(arguments, columns, is_client=is_client)
     if arguments.strings is not None:
         values, numbers = read_users(arguments, None)
         return values.astype(str).astype(object), numbers
-    domain = Domain.of(oracle.categories, "--categories")
+    domain = ldp.Domain.of(oracle.categories, "--categories")
     codes = Codes(str(arguments.file), "", domain, is_client)
     counts = np.zeros(len(codes.categories), dtype=np.int64)
     values, numbers = read_users(arguments, codes)
@@ -304,7 +303,7 @@ def _read_domain(domain: Any, where: str) -> Any:
             )
         options = {key: value for key, value in domain.items() if key != "bins"}
         try:
-            return Domain.bins(domain["bins"], **options)
+            return ldp.Domain.bins(domain["bins"], **options)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: {error}") from None
     if not isinstance(domain, list) or not domain:
@@ -327,7 +326,7 @@ def _read_domain(domain: Any, where: str) -> Any:
     return domain
 
 
-def read_rows(arguments: Any, domain: RecordDomain, *, is_client: bool) -> Users:
+def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain, *, is_client: bool) -> Users:
     """Read one row per user, or per combination of values with its number of users."""
     # domain: the public domains of the columns. Other columns of the file are not read.
     # Returns: the categories themselves, in the order of the domain's columns.
@@ -361,7 +360,9 @@ def read_rows(arguments: Any, domain: RecordDomain, *, is_client: bool) -> Users
     return values, cells[-1]
 
 
-def _count_column(arguments: Any, header: list[str], domain: RecordDomain) -> str | None:
+def _count_column(
+    arguments: Any, header: list[str], domain: ldp.surveys.RecordDomain
+) -> str | None:
     """The column of the numbers of users, if the rows are those of a histogram."""
     kind, name = arguments.input_kind, arguments.count_column or "count"
     if kind == "values":
@@ -373,6 +374,8 @@ def _count_column(arguments: Any, header: list[str], domain: RecordDomain) -> st
 
 def text_of(value: object) -> str:
     """Return the text of a value in a file; that of a missing one is empty."""
+    from .._core.domains.values import is_missing
+
     return "" if is_missing(value) else str(value)
 
 
@@ -383,7 +386,7 @@ class Codes:
     # domain: the categories.
     # is_client: whether errors leave out the value, because logs of clients are read by others.
 
-    def __init__(self, file: str, column: str, domain: Domain, is_client: bool = False) -> None:
+    def __init__(self, file: str, column: str, domain: ldp.Domain, is_client: bool = False) -> None:
         self.file, self.column, self.domain = file, column, domain
         self.is_client = is_client
         self.categories = domain.categories
@@ -583,6 +586,8 @@ def _as_table(columns: Mapping[str, Any]) -> str:
 
 
 def _as_cells(column: np.ndarray) -> list[str]:
+    from .._core.domains.values import is_missing
+
     if column.dtype.kind != "f":
         # What would break the line, or steer the terminal, is shown as Python writes it.
         texts = ("(missing)" if is_missing(one) else str(one) for one in column.tolist())

@@ -52,15 +52,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core.domains import Domain
-from .._core.queries import mean
-from ..datasets import read_histogram
-from ..metrics import shuffled_epsilon
-from ..model_selection import simulate_errors
-from ..oracles import LocalMean, best_oracle, profile_oracle
-from ..planning import Plan
-from ..postprocessing import Base, EmpiricalBayes
-from ..surveys import ColumnOracle
+import sklearn_ldp as ldp
+
 from ._arguments import (
     add_shared,
     all_oracles,
@@ -140,7 +133,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError("--exponent is for frequencies by Zipf's law; leave it out with --like.")
     presumed = _presumed(arguments)
     write_table(_columns(arguments, presumed), arguments.output)
-    advised = kebab(type(best_oracle(arguments.epsilon, len(presumed))).__name__)
+    advised = kebab(type(ldp.best_oracle(arguments.epsilon, len(presumed))).__name__)
     say(
         f"take {advised} (sklearn_ldp.best_oracle: the least error, with reports of a reasonable "
         "size), which is the default of the other commands"
@@ -153,7 +146,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
 
 
-def _figures(plan: Plan, arguments: argparse.Namespace) -> dict[str, Any]:
+def _figures(plan: ldp.planning.Plan, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the planned numbers that oracles and columns of surveys have in common."""
     n, told = arguments.n_samples, {}
     if arguments.gap is not None:
@@ -172,7 +165,9 @@ def _shuffled(oracles: list[Any], arguments: argparse.Namespace) -> dict[str, np
     """Return what reports spend after a shuffle: for each oracle, or each column of a survey."""
     if not arguments.shuffled:
         return {}
-    spent = [shuffled_epsilon(one, arguments.n_samples, arguments.delta) for one in oracles]
+    spent = [
+        ldp.metrics.shuffled_epsilon(one, arguments.n_samples, arguments.delta) for one in oracles
+    ]
     return {"shuffled_epsilon": np.array(list(spent[0].values()) if len(spent) == 1 else spent)}
 
 
@@ -182,8 +177,8 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
         raise ValueError("--exponent is for a plan of one column; leave it out with --domains.")
     from ..robustness import poisoning_gain
 
-    survey: Any = ColumnOracle(arguments.epsilon, domains=read_domains(arguments.domains))
-    plan = Plan(survey, level=arguments.level)
+    survey: Any = ldp.ColumnOracle(arguments.epsilon, domains=read_domains(arguments.domains))
+    plan = ldp.planning.Plan(survey, level=arguments.level)
     figures = _figures(plan, arguments)
     columns = {
         "column": np.array(list(plan.oracle), dtype=object),
@@ -205,15 +200,15 @@ def _plan_numbers(arguments: argparse.Namespace) -> None:
     if arguments.exponent is not None or arguments.gap is not None or arguments.shuffled:
         raise ValueError("--exponent, --gap and --shuffled are not for --n-bins; leave them out.")
     n, (low, high) = arguments.n_samples, arguments.bounds
-    bins = Domain.bins(arguments.n_bins, bounds=(low, high))
+    bins = ldp.Domain.bins(arguments.n_bins, bounds=(low, high))
     ends = np.unique(np.linspace(1, bins.size, _PREFIXES + 1, dtype=int)[:-1])
     below = (np.arange(bins.size) < ends[:, None]).astype(float)
     rows = []
     for name, oracle in named_oracles().items():
         made: Any = oracle(arguments.epsilon, categories=bins)
         shares, median, of_mean = (
-            Plan(made, queries=queries, level=arguments.level)
-            for queries in (below, below[[len(below) // 2]], mean())
+            ldp.planning.Plan(made, queries=queries, level=arguments.level)
+            for queries in (below, below[[len(below) // 2]], ldp.queries.mean())
         )
         rows.append(
             {
@@ -227,7 +222,7 @@ def _plan_numbers(arguments: argparse.Namespace) -> None:
             }
         )
     write_table({key: np.array([row[key] for row in rows]) for key in rows[0]}, arguments.output)
-    alone: Any = LocalMean(arguments.epsilon, bounds=(low, high)).protocol().mechanism
+    alone: Any = ldp.LocalMean(arguments.epsilon, bounds=(low, high)).protocol().mechanism
     std = (high - low) / 2 * np.sqrt(alone.worst_variance / n)
     half = NormalDist().inv_cdf(0.5 + arguments.level / 2) * std
     say(f"for the mean alone LocalMean has a half width of at most {half:.4g}")
@@ -236,10 +231,10 @@ def _plan_numbers(arguments: argparse.Namespace) -> None:
 def _presumed(arguments: argparse.Namespace) -> np.ndarray:
     """Return the frequencies of the domain that the plan assumes for post-processing."""
     if arguments.like is not None:
-        return read_histogram(arguments.like).frequencies
+        return ldp.datasets.read_histogram(arguments.like).frequencies
     n_categories = arguments.n_categories
     if n_categories is None:
-        n_categories = Domain.of(read_categories(arguments.categories)).size
+        n_categories = ldp.Domain.of(read_categories(arguments.categories)).size
     exponent = 1.0 if arguments.exponent is None else arguments.exponent
     weights = np.arange(1, n_categories + 1) ** -exponent
     return weights / weights.sum()
@@ -248,9 +243,9 @@ def _presumed(arguments: argparse.Namespace) -> np.ndarray:
 def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -> np.ndarray:
     """Return how much of the raw mean squared error is left after EmpiricalBayes, by oracle."""
     # Where reports are all true, there is no error to lessen.
-    study = simulate_errors(
+    study = ldp.model_selection.simulate_errors(
         {str(i): oracle for i, oracle in enumerate(oracles)},
-        [Base(), EmpiricalBayes()],
+        [ldp.Base(), ldp.EmpiricalBayes()],
         presumed,
         n_samples=n_samples,
         n_repeats=int(np.clip(_SIMULATED // len(presumed), _FEWEST, _MOST)),
@@ -265,12 +260,16 @@ def _columns(arguments: argparse.Namespace, presumed: np.ndarray) -> dict[str, n
 
     named, d = all_oracles(), len(presumed)
     oracles = [oracle(arguments.epsilon, categories=d) for oracle in named.values()]
-    rows = [_figures(Plan(oracle, level=arguments.level), arguments) for oracle in oracles]
+    rows = [
+        _figures(ldp.planning.Plan(oracle, level=arguments.level), arguments) for oracle in oracles
+    ]
     figures = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     rmse = figures.pop("rmse")
     return {
         "oracle": np.array(list(named)),
-        "report_bits": np.array([profile_oracle(oracle, d).report_bits for oracle in oracles]),
+        "report_bits": np.array(
+            [ldp.oracles.profile_oracle(oracle, d).report_bits for oracle in oracles]
+        ),
         "rmse": rmse,
         "processed_rmse": rmse * np.sqrt(_processed_share(oracles, presumed, arguments.n_samples)),
         **figures,

@@ -31,8 +31,6 @@ from typing import Any
 
 import numpy as np
 
-from .._core.mechanisms import expand
-from .._core.mechanisms.mechanism import chunk_users
 from .._core.support.files import check_writable, make_folder
 from .._core.support.progress import Progress
 from ._arguments import (
@@ -121,6 +119,9 @@ def _reports(
     oracle: Any, values: np.ndarray, counts: np.ndarray, seed: int | None
 ) -> Iterator[np.ndarray]:
     """Yield the reports in chunks, for the given numbers of users of each value."""
+    from .._core.mechanisms import expand
+    from .._core.mechanisms.mechanism import chunk_users
+
     # A generator moves on from chunk to chunk, whereas an int would draw the same coins again.
     coins = None if seed is None else np.random.default_rng(seed)
     protocol = oracle.protocol()

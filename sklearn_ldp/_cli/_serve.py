@@ -38,7 +38,8 @@ from typing import Any
 
 import numpy as np
 
-from ..oracles import OLH
+import sklearn_ldp as ldp
+
 from ._arguments import add_shared, count, make_oracle, read_key, say, seconds
 from ._files import read_categories
 
@@ -107,8 +108,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.open:
         if arguments.oracle not in (None, "olh", "olh-mixing"):
             raise ValueError(f"--open is for --oracle olh, got {arguments.oracle}.")
-        oracle = OLH(arguments.epsilon, categories=listed, hash_family="mixing")
-        client = OLH(arguments.epsilon, categories="open", hash_family="mixing")
+        oracle = ldp.OLH(arguments.epsilon, categories=listed, hash_family="mixing")
+        client = ldp.OLH(arguments.epsilon, categories="open", hash_family="mixing")
     name = arguments.question_id or arguments.round or "poll"
     question = Question(
         arguments.question or name,
