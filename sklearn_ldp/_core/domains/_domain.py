@@ -451,7 +451,9 @@ class Domain(Uncached):
             The number; None if the domain has no ``clip=True``.
         """
         pairs = zip(self._factors, columns, strict=False)
-        clipped = [p.n_clipped(x) for p, x in pairs if isinstance(p, BinList) and p.clip]
+        clipped = [
+            p.n_clipped(np.asarray(x)) for p, x in pairs if isinstance(p, BinList) and p.clip
+        ]
         return sum(clipped) if clipped else None
 
     def _own_edges(self) -> list[list[float]]:

@@ -9,8 +9,9 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from datetime import datetime, timedelta
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, repeat
 from numbers import Integral
 from typing import Any
 
@@ -21,6 +22,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from ..support.state import Uncached
 from ..support.text import number_texts
 from .values import (
+    LevelColumn,
     as_vector,
     comparable,
     declared_levels,
@@ -70,18 +72,21 @@ class CategoryList(Uncached):
         first = ", ".join(repr(c) for c in self.categories[:3].tolist())
         return first if self.size <= 3 else f"{first}, ..."
 
-    def encode(self, values: np.ndarray, name: str, where: str = "") -> np.ndarray:
+    def encode(self, values: np.ndarray | LevelColumn, name: str, where: str = "") -> np.ndarray:
         """Return the codes of values; raise ValueError if one is not a category."""
         is_range = self._first is not None and values.dtype.kind in "iu"
-        if not is_range and None not in self._codes:
-            refuse_infinite(values, name)
-        codes = self.places(values)
-        unknown = np.flatnonzero(codes < 0)
-        if unknown.size:
+        if isinstance(values, LevelColumn):
+            codes = self.places(values.levels)[values.places]
+        else:
+            if not is_range and None not in self._codes:
+                refuse_infinite(values, name)
+            codes = self.places(values)
+        if codes.min(initial=0) < 0:
+            unknown = int(np.flatnonzero(codes < 0)[0])
             types = values.dtype, self.categories.dtype
             if types[0] != types[1] and types[0].kind == types[1].kind == "f":
                 where += f" (X is {types[0]}, the categories are {types[1]}: give both one dtype)"
-            self._refuse(values[unknown[:1]].tolist()[0], int(unknown[0]), name, where)
+            self._refuse(values[unknown : unknown + 1].tolist()[0], unknown, name, where)
         return codes
 
     def places(self, values: np.ndarray) -> np.ndarray:
@@ -91,11 +96,46 @@ class CategoryList(Uncached):
             is_one = (values >= self._first) & (values <= self._first + self.size - 1)
             codes = values.astype(np.int64, copy=False) - self._first
             return codes if is_one.all() else np.where(is_one, codes, -1)
-        rows, code_of = values.tolist(), self._code_of
-        codes = np.fromiter(map(code_of, rows), np.int64, len(rows))
-        for i in np.flatnonzero(codes < 0):
-            codes[i] = code_of(in_one_form(rows[i]))
+        table = self._table(values.dtype) if len(values) > self.size else None
+        if table is not None:
+            codes = table.codes_of(values)
+        else:
+            rows = values.tolist()
+            try:
+                codes = np.fromiter(map(self._codes.get, rows, repeat(-1)), np.int64, len(rows))
+            except TypeError:  # one of them cannot be a category
+                codes = np.full(len(rows), -1)
+        if codes.min(initial=0) < 0:
+            left = np.flatnonzero(codes < 0)
+            found = ((one, self._code_of(one)) for one in values[left].tolist())
+            codes[left] = [c if c >= 0 else self._code_of(in_one_form(one)) for one, c in found]
         return codes
+
+    def _table(self, dtype: np.dtype) -> _Table | None:
+        """Return the table of the values of a type; None if there is none."""
+        if dtype not in self._tables:
+            self._tables.clear()  # of one type at a time, as texts have as many as lengths
+            self._tables[dtype] = self._made_table(dtype)
+        return self._tables[dtype]
+
+    @cached_property
+    def _tables(self) -> dict[np.dtype, _Table | None]:
+        return {}
+
+    def _made_table(self, dtype: np.dtype) -> _Table | None:
+        listed = [one for one in self.listed if one is not None]
+        is_held = set(map(type, listed)) <= _TABLED.get(dtype.kind, set()) and dtype.itemsize
+        if not is_held or any(getattr(one, "tzinfo", None) for one in listed):
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                held = objects(listed).astype(dtype)
+        except (TypeError, ValueError, OverflowError):
+            return None
+        # Those that the type holds exactly: no other of its values is equal to a category.
+        codes = np.array([self._code_of(in_one_form(one)) for one in held.tolist()])
+        is_exact = codes == [self._codes[one] for one in listed]
+        return _Table.of(held[is_exact], codes[is_exact])
 
     def _code_of(self, value: Any) -> int:
         try:
@@ -115,6 +155,53 @@ class CategoryList(Uncached):
             f"{name} got an unknown category at position {position}, which is not shown because "
             f"errors of clients are logged{remedy}",
         )
+
+
+_NUMBERS = {bool, int, float}
+_TABLED = {**dict.fromkeys("biuf", _NUMBERS), "M": {datetime}, "m": {timedelta}, "U": {str}}
+_MOST_BITS = 20  # of a table, which is 4 MB then; chosen by hand, as is the number of trials
+_TRIALS = 32
+
+
+class _Table:
+    """Categories of one type of NumPy, and where each of them is by some bits of a hash.
+
+    No two of them have these bits in common. What has those of a category is compared with it.
+    """
+
+    def __init__(self, held: np.ndarray, codes: np.ndarray, factor: int, n_bits: int) -> None:
+        self._held, self._codes = held, np.append(codes, -1)
+        self._factor, self._shift = np.uint64(factor), np.uint64(64 - n_bits)
+        self._places = np.zeros(1 << n_bits, dtype=np.int32)
+        self._places[self._slots(held)] = np.arange(len(held))
+
+    @classmethod
+    def of(cls, held: np.ndarray, codes: np.ndarray) -> _Table | None:
+        """Return a table of categories; None if there are none, or too many."""
+        n_bits = 2 * len(held).bit_length() - 1  # half of all factors are fine then
+        rng = np.random.default_rng(0)
+        for _ in range(_TRIALS if 0 < n_bits <= _MOST_BITS else 0):
+            table = cls(held, codes, int(rng.integers(1 << 63)) * 2 + 1, n_bits)
+            if len(set(table._slots(held).tolist())) == len(held):
+                return table
+        return None
+
+    def codes_of(self, values: np.ndarray) -> np.ndarray:
+        """Return the codes of values of the same type; -1 of others."""
+        places = self._places[self._slots(values)]
+        return self._codes[np.where(self._held[places] == values, places, -1)]
+
+    def _slots(self, values: np.ndarray) -> np.ndarray:
+        """Return the first bits of the hashes of values."""
+        if values.dtype.kind == "U":
+            letters = np.ascontiguousarray(values).view(np.uint32).reshape(len(values), -1)
+            powers = np.cumprod(np.full(letters.shape[1], self._factor))
+            keys = letters @ powers
+        else:
+            is_float = values.dtype.kind == "f"
+            keys = (values + 0.0).astype(np.float64) if is_float else values.astype(np.int64)
+            keys = keys.view(np.uint64)  # of -0.0 those of 0.0
+        return (keys * self._factor) >> self._shift
 
 
 class BinList(CategoryList):
@@ -389,8 +476,10 @@ def refuse_size(size: int, name: str, where: str = "") -> None:
     )
 
 
-def occurring(values: np.ndarray, name: str) -> np.ndarray:
+def occurring(values: np.ndarray | LevelColumn, name: str) -> np.ndarray:
     """The distinct values in order; a missing one is refused."""
+    if isinstance(values, LevelColumn):
+        values = values.levels[np.unique(values.places)]
     is_object = values.dtype == object
     array = as_vector(sorted_values(set(values.tolist()))) if is_object else np.unique(values)
     if any(is_missing(c) for c in array.tolist()):

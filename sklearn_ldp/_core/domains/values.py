@@ -55,11 +55,11 @@ def exact_array(values: Any) -> np.ndarray:
     if has_time_zone(values):  # which NumPy would drop
         return objects(values.to_list() if hasattr(values, "to_list") else values.to_pylist())
     array = np.asarray(values)
-    if array.dtype.kind in "mM" and int in set(map(type, array.tolist())):
+    if array.dtype.kind in "mM" and _are_integers(array):
         # Finer than microseconds, or beyond the year 9999: not numbers, which have no unit.
         rough = array.astype(f"{array.dtype.kind}8[us]")
         is_exact = np.all((rough.astype(array.dtype) == array) | np.isnat(array))
-        if is_exact and int not in set(map(type, rough.tolist())):
+        if is_exact and not _are_integers(rough):
             return rough
         return objects([plain_instant(value) for value in array])
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
@@ -67,6 +67,12 @@ def exact_array(values: Any) -> np.ndarray:
         if not is_uniform(listed):
             return objects(listed)
     return array
+
+
+def _are_integers(instants: np.ndarray) -> bool:
+    """Return whether some dates or durations become integers in a list, as those of NumPy do."""
+    ends = [end.reduce(instants, axis=None) for end in (np.fmin, np.fmax) if instants.size]
+    return int in {type(end.tolist()) for end in ends}
 
 
 def has_time_zone(column: Any) -> bool:
@@ -147,23 +153,90 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
     return names, np.array([place[label] for label in items])
 
 
-def objects(items: list) -> np.ndarray:
+def objects(items: Sequence[Any]) -> np.ndarray:
     """Return a 1-D array of objects, in which tuples and lists stay whole."""
     # Shapes: -> (n,).
-    array = np.empty(len(items), dtype=object)
-    array[:] = items
-    return array
+    return np.fromiter(items, dtype=object, count=len(items))
 
 
 # -- columns ---------------------------------------------------------------------------------------
-def as_columns(X: Values, name: str) -> list[np.ndarray]:
-    """Split users' values into columns, each with a dtype of its own."""
-    # Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,).
+class LevelColumn:
+    """A column by its own dictionary: levels, and which of them each row has.
+
+    Parameters
+    ----------
+    levels : ndarray of shape (n_levels,)
+        The levels, of which some may not occur.
+    places : ndarray of int of shape (n,)
+        The place of the level of each row, from 0 on; below 0 where the row is missing.
+    """
+
+    def __init__(self, levels: np.ndarray, places: np.ndarray) -> None:
+        # A missing row has the last level then, by an index of -1.
+        is_full = not places.size or int(places.min()) >= 0
+        self.levels = levels if is_full else objects([*levels.tolist(), None])
+        self.places, self.dtype, self.shape = places, levels.dtype, places.shape
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.levels[self.places], dtype)
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.levels[self.places[rows]]
+
+    def tolist(self) -> list:
+        return self[:].tolist()
+
+
+def by_levels(column: Any) -> LevelColumn | None:
+    """Return a column by its own dictionary, or by that which Arrow makes of its text, or None."""
+    dtype: Any = getattr(column, "dtype", None)
+    if hasattr(dtype, "ordered") and getattr(dtype, "categories", None) is not None:  # pandas'
+        held = getattr(column, "array", column)
+        return LevelColumn(as_vector(dtype.categories), np.asarray(held.codes))
+    arrow = _in_arrow(column)
+    if arrow is None or not str(arrow.type).startswith(("dictionary<", *_ARROW_TEXT)):
+        return None
+    arrow = arrow.cast("large_string") if str(arrow.type) == "string_view" else arrow
+    arrow = arrow.dictionary_encode()
+    arrow = arrow.unify_dictionaries() if hasattr(arrow, "chunks") else arrow
+    chunks = getattr(arrow, "chunks", [arrow])
+    if not chunks:
+        return None
+    places = [np.asarray(chunk.indices.cast("int64").fill_null(-1)) for chunk in chunks]
+    return LevelColumn(objects(chunks[0].dictionary.to_pylist()), np.concatenate(places))
+
+
+_ARROW_TEXT = ("string", "large_string")
+
+
+def _in_arrow(column: Any) -> Any:
+    """Return an Arrow column of what Arrow, polars or pandas hold as text or levels, or None."""
+    dtype: Any = getattr(column, "dtype", None)
+    try:
+        if hasattr(column, "to_arrow") and str(dtype).startswith(("String", "Enum", "Categorical")):
+            return column.to_arrow()  # of polars
+        if getattr(dtype, "storage", "") == "pyarrow" or hasattr(dtype, "pyarrow_dtype"):
+            return getattr(column, "array", column).__arrow_array__()  # of pandas
+    except ImportError:  # polars without pyarrow
+        return None
+    return column if hasattr(column, "dictionary_encode") else None
+
+
+def as_columns(X: Values, name: str) -> list[Any]:
+    """Split users' values into columns, each with a dtype of its own, or by its levels.
+
+    Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,) each.
+    """
     if isinstance(X, np.ndarray) and getattr(X, "configuration", None) is not None:
         remedy = 'use input="reports" or aggregate, or pass np.asarray(reports)'
         raise ValueError(f"{name} expects users' values, got reports: {remedy}.")
     columns = table_columns(X)
-    if columns is None:
+    if columns is None and (found := by_levels(X)) is not None:
+        columns = [found]
+    elif columns is None:
         refuse_unread(X, name)
         array = _as_array(X)
         if array.dtype.kind == "c":
@@ -175,7 +248,7 @@ def as_columns(X: Values, name: str) -> list[np.ndarray]:
                 f"with dim {array.ndim} and shape {array.shape}.{advice}"
             )
         columns = [array] if array.ndim == 1 else list(array.T)
-    columns = [as_vector(column) for column in columns]
+    columns = [_as_column(column) for column in columns]
     n_samples = len(columns[0]) if columns else 0
     if n_samples == 0 or not columns:
         what = "sample(s)" if columns else "feature(s)"
@@ -184,6 +257,11 @@ def as_columns(X: Values, name: str) -> list[np.ndarray]:
             f"is required by {name}."
         )
     return columns
+
+
+def _as_column(column: Any) -> Any:
+    found = column if isinstance(column, LevelColumn) else by_levels(column)
+    return as_vector(column) if found is None else found
 
 
 def read_once(X: Values) -> Values:
@@ -240,6 +318,8 @@ def _as_array(X):
         return np.where(np.ma.getmaskarray(X), None, X.data)
     if not isinstance(X, (list, tuple)):
         return exact_array(X)
+    if X and isinstance(X[0], str):
+        return objects(X)
     try:
         return np.asarray(X) if is_uniform(X) else np.asarray(X, dtype=object)
     except ValueError:
