@@ -161,6 +161,7 @@ _NUMBERS = {bool, int, float}
 _TABLED = {**dict.fromkeys("biuf", _NUMBERS), "M": {datetime}, "m": {timedelta}, "U": {str}}
 _MOST_BITS = 20  # of a table, which is 4 MB then; chosen by hand, as is the number of trials
 _TRIALS = 32
+_CHUNK = 1 << 14  # rows
 
 
 class _Table:
@@ -188,8 +189,13 @@ class _Table:
 
     def codes_of(self, values: np.ndarray) -> np.ndarray:
         """Return the codes of values of the same type; -1 of others."""
-        places = self._places[self._slots(values)]
-        return self._codes[np.where(self._held[places] == values, places, -1)]
+        codes = np.empty(len(values), dtype=np.int64)
+        for start in range(0, len(values), _CHUNK):  # what is compared may be large
+            part = values[start : start + _CHUNK]
+            places = self._places[self._slots(part)]
+            found = np.where(self._held[places] == part, places, -1)
+            codes[start : start + _CHUNK] = self._codes[found]
+        return codes
 
     def _slots(self, values: np.ndarray) -> np.ndarray:
         """Return the first bits of the hashes of values."""

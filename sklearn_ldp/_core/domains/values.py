@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from enum import Enum
+from itertools import repeat
 from numbers import Integral
 from typing import Any
 
@@ -142,15 +143,18 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuU":  # none of them is missing
         distinct, codes = np.unique(labels, return_inverse=True)
         return distinct.tolist(), codes
-    items = as_vector(labels).tolist()
-    if any(is_missing(label) for label in items):
+    column = by_levels(labels)
+    items = as_vector(labels).tolist() if column is None else column.levels.tolist()
+    found = set(items) if column is None else {items[i] for i in np.unique(column.places)}
+    if any(map(is_missing, found)):
         raise ValueError(
             f"{name} got a missing label (None or NaN); give items without a label a group of "
             "their own."
         )
-    names = sorted_values(set(items))
+    names = sorted_values(found)
     place = {label: i for i, label in enumerate(names)}
-    return names, np.array([place[label] for label in items])
+    codes = np.fromiter(map(place.get, items, repeat(-1)), np.int64, len(items))
+    return names, codes if column is None else codes[column.places]
 
 
 def objects(items: Sequence[Any]) -> np.ndarray:

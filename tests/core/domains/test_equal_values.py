@@ -101,6 +101,17 @@ def _types():
     yield "single precision", "float32 fractions", np.array([0.1, -0.3], dtype=np.float32)
 
 
+def _thrice(column):
+    """A column of more rows than categories, which a table of these encodes."""
+    if isinstance(column, list):
+        return column * 3
+    if isinstance(column, np.ndarray):
+        return np.concatenate([column] * 3)
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array(column.chunks * 3)
+    return (pl if isinstance(column, pl.Series) else pd).concat([column] * 3)
+
+
 TYPES = list(_types())
 SAME = {"day": "instant"}  # as a day is its first instant, in a column of either type
 
@@ -109,13 +120,15 @@ def test_values_equal_the_categories_that_mean_the_same():
     wrong = []
     domains = [(SAME.get(meaning, meaning), name, Domain(x)) for meaning, name, x in TYPES]
     for meaning, name, column in TYPES:
+        longer = _thrice(column)
         for other, of, domain in domains:
-            try:
-                found = domain.encode(column, "GRR").tolist()
-            except ValueError as error:
-                found = None if "unknown category" in str(error) else error
-            if found != ([0, 1] if SAME.get(meaning, meaning) == other else None):
-                wrong.append(f"{name} among {of}: {found}")
+            for n_times, rows in ((1, column), (3, longer)):
+                try:
+                    found = domain.encode(rows, "GRR").tolist()
+                except ValueError as error:
+                    found = None if "unknown category" in str(error) else error
+                if found != ([0, 1] * n_times if SAME.get(meaning, meaning) == other else None):
+                    wrong.append(f"{name}, {n_times} times, among {of}: {found}")
     assert not wrong
     assert len(TYPES) > 80
 
