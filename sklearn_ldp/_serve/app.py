@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from .._core.domains.values import is_missing
-from .._core.lifecycle import with_counts
 from .._core.mechanisms import Counts
 from .._core.report_page import STYLE, EstimateReport
 from .._core.storage.clients import client_module
@@ -244,7 +243,8 @@ class App:
         return self._results
 
     def _describe(self, counts: Counts) -> dict[str, Any]:
-        estimate = EmpiricalBayes().fit_transform(with_counts(self.store.oracle, counts).estimate_)
+        oracle = self.store.oracle.__collector__().with_counts(counts)
+        estimate = EmpiricalBayes().fit_transform(oracle.estimate_)
         found = estimate.describe(question=self._question.text)
         with replacing(self._shown_file) as file:
             file.write(json.dumps(found).encode())

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.domains import Domain, RecordDomain
 from .._core.domains.values import declared_levels, declares_levels, read_once
-from .._core.lifecycle import Budget, fit_columns
+from .._core.lifecycle import Budget
 from .._core.numerics.simplex import norm_sub
 from .._core.support.privacy import warn_of_learned
 from .._core.support.random import RandomState
@@ -243,7 +243,8 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         check_consistent_length(columns[0], labels)
         self._warn_of_refit(self.random_state)
         try:
-            fitted = fit_columns(survey, [*columns, labels], sample_weight, self._name)
+            rows = [*columns, labels]
+            fitted = survey.__collector__().fit_columns(rows, sample_weight, self._name)
         except ValueError:
             # If it is a label that is unknown, this says so in terms of the classes.
             encoded_labels(survey.domains.columns[_LABEL], labels, self._name)

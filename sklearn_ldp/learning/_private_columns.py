@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._core.domains import RecordDomain
 from .._core.domains.values import column_names, declares_levels, read_once
-from .._core.lifecycle import Budget, planned
+from .._core.lifecycle import Budget
 from .._core.mechanisms import CoinStreams, Protocol, privatize
 from .._core.mechanisms.protocol import reports_of
 from .._core.support.docs import Documented
@@ -426,7 +426,8 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
             self._warn_of_refit(self.random_state)
         self._fitted_protocol, self._released = protocol, None
         self.slices_ = _slices(domain)
-        self.oracles_ = {name: one.oracle for name, one in planned(collector).items()}
+        planned = collector.__collector__().planned()
+        self.oracles_ = {name: one.oracle for name, one in planned.items()}
         self.n_features_in_: Any = rows.shape[1]
         self._keep_names(X, domain.columns if self.input == "values" else column_names(X) or [])
         return rows

@@ -14,10 +14,7 @@ from .._core.estimates import EstimateSet
 from .._core.estimates.errors import METRICS, held_out_score, mean_of_parts, query_errors
 from .._core.lifecycle import (
     BaseCollector,
-    column_weights,
-    has_learned_domain,
     lost_weights,
-    state_of,
 )
 from .._core.queries import Queries, QuerySet, as_query_set, query_matrix
 from .._core.support.fitted import estimate_of
@@ -145,7 +142,7 @@ class FrequencyScorer(BaseScorer):
                 "values."
             )
         estimate = estimate_of(estimator)
-        if text := lost_weights(state_of(oracle, "score"), sample_weight):
+        if text := lost_weights(oracle.__collector__().state("score"), sample_weight):
             self._warn_once(text, UserWarning)
         if oracle.random_state is None:
             self._warn_once(
@@ -159,12 +156,12 @@ class FrequencyScorer(BaseScorer):
         try:
             truth = oracle.true_frequencies(X, sample_weight)
         except ValueError as error:
-            if has_learned_domain(oracle):  # scikit-learn makes NaN of the error
+            if oracle.__collector__().learns_domain:  # scikit-learn makes NaN of the error
                 what = f"{type(oracle).__name__} has learnt its categories from some of the users"
                 self._warn_once(f"{what}, not of all: {error} Declare categories=.", UserWarning)
             raise
         errors: Any = query_errors(truth, estimate, queries=self.queries, metric=self.metric)
-        return -mean_of_parts(errors, column_weights(oracle))
+        return -mean_of_parts(errors, oracle.__collector__().weights())
 
     def __repr__(self) -> str:
         return f"make_frequency_scorer({self.metric!r}, queries={self.queries!r})"
@@ -248,7 +245,7 @@ class HeldOutScorer(BaseScorer):
                 'with make_frequency_scorer (simulation), or give the oracle input="reports".'
             )
         estimate = estimate_of(estimator)
-        if text := lost_weights(state_of(oracle, "score"), sample_weight):
+        if text := lost_weights(oracle.__collector__().state("score"), sample_weight):
             self._warn_once(text, UserWarning)
         # A separate estimate of these reports, which costs no privacy: transform takes no weights.
         held_out = copy(oracle).fit(X, sample_weight=sample_weight).estimate_
@@ -259,7 +256,7 @@ class HeldOutScorer(BaseScorer):
             for name, one in estimate.items()
             if len(one) and len(held_out[name])
         }
-        return mean_of_parts(scores, column_weights(oracle))
+        return mean_of_parts(scores, oracle.__collector__().weights())
 
     def _score(self, estimate: Any, held_out: Any, raw: np.ndarray) -> float:
         queries = self.queries

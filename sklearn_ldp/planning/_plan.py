@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import clone
 
 from .._core.domains.values import as_distribution
-from .._core.lifecycle import BaseCollector, PlannedEstimate, planned
+from .._core.lifecycle import BaseCollector, PlannedEstimate
 from .._core.noise import as_rows
 from .._core.queries import Queries, as_query_set
 from .._core.statements import answer_range, check_level, check_of
@@ -581,7 +581,7 @@ def _planned_of(oracle: Any, n_categories: int | None) -> dict[Any, PlannedEstim
         if isinstance(oracle, BaseColumnSurvey):
             raise ValueError(f"{kind} declares the domain of each column: leave out n_categories.")
         oracle.set_params(categories=n_categories)
-    return planned(oracle)
+    return oracle.__collector__().planned()
 
 
 def _by_name(what: str, given: Any, names: Mapping, survey: str) -> dict[Any, Any]:

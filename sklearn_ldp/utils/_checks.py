@@ -18,7 +18,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
 from .._core.estimates import EstimateSet, FrequencyEstimate
-from .._core.lifecycle import state_of
 from .._core.mechanisms.channel import Channel
 from .._core.mechanisms.coins import TWO_64, Coins, exp_lower_bound
 from .._core.mechanisms.mechanism import Mechanism
@@ -474,7 +473,7 @@ def _small(oracle: Any, **parameters: Any) -> Any:
 
 def _holds(oracle: Any) -> tuple[int, np.ndarray]:
     """What was collected: the number of users, and the counts."""
-    return oracle.n_samples_seen_, state_of(oracle, "counts").counts.by_group[0].copy()
+    return oracle.n_samples_seen_, oracle.__collector__().state("counts").counts.by_group[0].copy()
 
 
 def _same_holdings(one: tuple[int, np.ndarray], other: tuple[int, np.ndarray]) -> bool:

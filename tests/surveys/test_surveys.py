@@ -22,7 +22,6 @@ from sklearn_ldp import (
     NormSub,
     SyntheticSearch,
 )
-from sklearn_ldp._core.lifecycle import planned
 from sklearn_ldp.collection import Aggregator, aggregate, read_reports, write_reports
 from sklearn_ldp.inference import ranks
 from sklearn_ldp.inspection import (
@@ -309,7 +308,7 @@ def test_a_survey_of_a_third_party_has_everything(tmp_path):
     server = Aggregator(survey).add(read_reports(tmp_path / "reports.parquet", survey), "monday")
     estimates = server.estimate_
     assert estimates.names == list(DOMAINS)
-    plan, truth = planned(survey), survey.true_frequencies(TABLE)
+    plan, truth = survey.__collector__().planned(), survey.true_frequencies(TABLE)
     simulated = survey.simulate({k: np.rint(len(TABLE) * f).astype(int) for k, f in truth.items()})
     for name, one in estimates.items():
         expected = plan[name].noise.variance(truth[name]) / len(TABLE)

@@ -3,13 +3,8 @@
 from ._base import (
     BaseCollector,
     Budget,
+    CollectorTools,
     PlannedEstimate,
-    column_weights,
-    fit_columns,
-    has_learned_domain,
-    planned,
-    state_of,
-    with_counts,
 )
 from ._by_group import estimate_by_group
 from ._collected import OF_ONE_PARTY, Collected, check_weights, lost_weights
@@ -20,16 +15,11 @@ __all__ = [
     "BaseCollector",
     "Budget",
     "Collected",
+    "CollectorTools",
     "PlannedEstimate",
     "check_weights",
-    "column_weights",
     "estimate_by_group",
-    "fit_columns",
-    "has_learned_domain",
     "inherit_parameters",
     "inherit_survey_parameters",
     "lost_weights",
-    "planned",
-    "state_of",
-    "with_counts",
 ]

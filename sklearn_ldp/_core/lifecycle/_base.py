@@ -52,7 +52,31 @@ _OF_NOISE = (
 _KEPT: WeakKeyDictionary[BaseCollector[Any], KeptProtocol] = WeakKeyDictionary()
 _ONE_ROW = "an estimate has one row per collection, not one per user"
 _Estimate = TypeVar("_Estimate")
-_Collector = TypeVar("_Collector", bound="BaseCollector[Any]")
+
+
+class PlannedEstimate(NamedTuple):
+    """The expectations of one of the estimates, before any data."""
+
+    domain: Domain
+    oracle: Any  # that of its question, unfitted; None if there is none
+    noise: Noise  # of a collection of one user: the variances of n users are n times smaller
+    weight: float  # how much its errors count
+
+
+class CollectorTools(NamedTuple):
+    """The parts of an oracle or a survey that other rooms use: what `__collector__` returns."""
+
+    learns_domain: bool  # whether the domain is "auto"
+    #: The expectations of each estimate by its name; the only one of an oracle is called None.
+    planned: Callable[[], dict[Any, PlannedEstimate]]
+    #: The state; NotFittedError says that there is no attribute of the given name without it.
+    state: Callable[[str], Collected]
+    #: How much the errors of each estimate of a fitted survey count; those left out count 1.
+    weights: Callable[[], Mapping[Any, float]]
+    #: Fits to columns in the order of the domains; errors speak of the class of the given name.
+    fit_columns: Callable[[list[Any], ArrayLike | None, str], Any]
+    #: A fitted oracle or survey like this one that holds the given counts.
+    with_counts: Callable[[Counts], Any]
 
 
 class Budget(Interval):
@@ -456,11 +480,11 @@ class BaseCollector(  # type: ignore[call-arg]
             warnings.warn(text, UserWarning, stacklevel=2)
         truth: Any = self.true_frequencies(read_once(y), sample_weight)
         estimate: Any = self.estimate_
-        return -mean_of_parts(query_errors(truth, estimate), column_weights(self))
+        return -mean_of_parts(query_errors(truth, estimate), self._fitted_weights())
 
     def _score(self, estimate: Any, held_out: Any) -> float:
         """Minus the mean squared error of an estimate, by one of other users."""
-        return mean_of_parts(held_out_score(estimate, held_out), column_weights(self))
+        return mean_of_parts(held_out_score(estimate, held_out), self._fitted_weights())
 
     def _other_users(self, X: Values, sample_weight: ArrayLike | None, needs: str) -> Collected:
         """Collect from other users than those in `fit`, without changing what is fitted."""
@@ -568,6 +592,16 @@ class BaseCollector(  # type: ignore[call-arg]
             requests.transform.add_request(param="sample_weight", alias=weights)
         return requests
 
+    def __collector__(self) -> CollectorTools:
+        return CollectorTools(
+            self._is_auto(),
+            lambda: self._planned_by(self.protocol()),
+            self._fitted,
+            self._fitted_weights,
+            self._fit_columns,
+            self._with_counts,
+        )
+
     def __sklearn_is_fitted__(self) -> bool:
         return self._state is not None
 
@@ -594,6 +628,22 @@ class BaseCollector(  # type: ignore[call-arg]
                 "users' values, or aggregate on their reports, first."
             )
         return self._state
+
+    def _fitted_weights(self) -> Mapping[Any, float]:
+        return self._weights_by_name(self._fitted("weights").protocol.domain)
+
+    def _fit_columns(self, columns: list[Any], sample_weight: ArrayLike | None, name: str) -> Self:
+        warn_of_epsilon(name, self.epsilon, self.random_state)
+        state = self._started()
+        state = replace(state, protocol=replace(state.protocol, name=name))
+        codes = state.protocol.domain.encode_columns(columns, name)
+        self._state = state.with_values(codes, sample_weight, self.n_jobs)
+        return self
+
+    def _with_counts(self, counts: Counts) -> Self:
+        fitted = clone(self)
+        fitted._state = fitted._started().emptied(counts)
+        return fitted
 
     def _check_parameters(self) -> None:
         self._validate_params()
@@ -748,52 +798,3 @@ class BaseCollector(  # type: ignore[call-arg]
                 f"{self.n_features_in_} features as input. Reshape your data to one row per user."
             )
         validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)
-
-
-# -- what other rooms ask of an oracle or a survey ------------------------------------------------
-class PlannedEstimate(NamedTuple):
-    """What to expect of one of the estimates, before any data."""
-
-    domain: Domain
-    oracle: Any  # that of its question, unfitted; None if there is none
-    noise: Noise  # of a collection of one user: the variances of n users are n times smaller
-    weight: float  # how much its errors count
-
-
-def planned(collector: BaseCollector[Any]) -> dict[Any, PlannedEstimate]:
-    """What to expect of each estimate, by its name; the only one of an oracle is called None."""
-    return collector._planned_by(collector.protocol())
-
-
-def state_of(collector: BaseCollector[Any], attribute: str) -> Collected:
-    """What was collected; NotFittedError says that there is no such attribute without it."""
-    return collector._fitted(attribute)
-
-
-def has_learned_domain(collector: BaseCollector[Any]) -> bool:
-    """Whether the domain is "auto"."""
-    return collector._is_auto()
-
-
-def column_weights(collector: BaseCollector[Any]) -> Mapping[Any, float]:
-    """How much the errors of each estimate of a fitted survey count; those left out count 1."""
-    return collector._weights_by_name(collector._fitted("weights").protocol.domain)
-
-
-def fit_columns(
-    survey: _Collector, columns: list[np.ndarray], sample_weight: ArrayLike | None, name: str
-) -> _Collector:
-    """Fit a survey to columns in the order of its domains; errors speak of the class `name`."""
-    warn_of_epsilon(name, survey.epsilon, survey.random_state)
-    state = survey._started()
-    state = replace(state, protocol=replace(state.protocol, name=name))
-    codes = state.protocol.domain.encode_columns(columns, name)
-    survey._state = state.with_values(codes, sample_weight, survey.n_jobs)
-    return survey
-
-
-def with_counts(collector: _Collector, counts: Counts) -> _Collector:
-    """A fitted oracle or survey like this one that holds these counts."""
-    fitted = clone(collector)
-    fitted._state = fitted._started().emptied(counts)
-    return fitted

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 
 from sklearn.base import clone
 
-from ..lifecycle import BaseCollector, with_counts
+from ..lifecycle import BaseCollector
 from ..mechanisms import OracleOrProtocol, as_protocol
 from ..support.text import printable
 from . import checkpoints
@@ -328,7 +328,7 @@ class Aggregator:
                 f"This Aggregator was given a protocol of {self._protocol.name} instead of an "
                 "oracle, so it makes no estimate; tally() returns the sums."
             )
-        return with_counts(self._oracle, self._held.counts)
+        return self._oracle.__collector__().with_counts(self._held.counts)
 
     @property
     def estimate_(self) -> Any:
