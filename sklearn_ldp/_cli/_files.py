@@ -28,11 +28,13 @@ _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 
 
 def read_users(arguments: Any, codes: Codes | None) -> Users:
-    """Read a file of values or a histogram."""
-    # Shapes: -> (d,).
-    # Returns: in the order of the file if it is a histogram, otherwise sorted by value.
-    # `file` is CSV or lines of text, plain or gzip, or Parquet (`-` is standard input, which may
-    # hold values but no histogram). Categories in `codes` are never taken for a header.
+    """Read a file of values or a histogram.
+
+    Shapes: -> (d,).
+    Returns: in the order of the file if it is a histogram, otherwise sorted by value.
+    `file` is CSV or lines of text, plain or gzip, or Parquet (`-` is standard input, which may
+    hold values but no histogram). Categories in `codes` are never taken for a header.
+    """
     path, kind = arguments.file, arguments.input_kind
     value_column, count_column = arguments.value_column, arguments.count_column
     source = source_of(path)
@@ -327,9 +329,11 @@ def _read_domain(domain: Any, where: str) -> Any:
 
 
 def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain, *, is_client: bool) -> Users:
-    """Read one row per user, or per combination of values with its number of users."""
-    # domain: the public domains of the columns. Other columns of the file are not read.
-    # Returns: the categories themselves, in the order of the domain's columns.
+    """Read one row per user, or per combination of values with its number of users.
+
+    domain: the public domains of the columns. Other columns of the file are not read.
+    Returns: the categories themselves, in the order of the domain's columns.
+    """
     if arguments.no_header or arguments.value_column is not None:
         option = "--no-header" if arguments.no_header else "--value-column"
         raise ValueError(

@@ -798,24 +798,28 @@ def _not_shrunk(n_coef: int, blocks: list[np.ndarray]) -> np.ndarray:
 
 
 def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return what to add to the square of ``z @ b``, so that it is unbiased for the truth's."""
-    # Shapes: z (n_samples, n_categories), b (n_categories,) or (n_categories, m) ->
-    # (n_samples,) or (n_samples, m).
-    # `z @ b**2 - (z @ b)**2`, which is 0 where z is 1 for one category and 0 for the others.
+    """Return what to add to the square of ``z @ b``, so that it is unbiased for the truth's.
+
+    Shapes: z (n_samples, n_categories), b (n_categories,) or (n_categories, m) ->
+    (n_samples,) or (n_samples, m).
+    `z @ b**2 - (z @ b)**2`, which is 0 where z is 1 for one category and 0 for the others.
+    """
     return z @ b**2 - (z @ b) ** 2
 
 
 def directions_of(
     X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, means: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the eigenvalues of the corrected Gram matrix, and what they must be to be trusted."""
+    """Return the eigenvalues of the corrected Gram matrix, and what they must be to be trusted.
+
+    Shapes: X (n_samples, n_features), weight (n_samples,), means (n_features,) ->
+    (n_features,).
+    The eigenvalues; the least ones to be trusted, 0 without private attributes; and the
+    eigenvectors, in columns.
+    """
     # That is four times a bound of the standard error which noise gives to an eigenvalue: the
     # smaller of the spread of the rows' summands, and of the size of their corrections, which
     # is 0 where nothing is noisy.
-    # Shapes: X (n_samples, n_features), weight (n_samples,), means (n_features,) ->
-    # (n_features,).
-    # The eigenvalues; the least ones to be trusted, 0 without private attributes; and the
-    # eigenvectors, in columns.
     values, vectors = np.linalg.eigh(_gram(X, blocks, weight, means))
     if not blocks:
         return values, np.zeros(len(values)), vectors
@@ -835,9 +839,11 @@ def directions_of(
 def with_sums_of_one(
     X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, name: str
 ) -> np.ndarray:
-    """Shift the indicators of each private attribute in each row, so that their sum is 1."""
-    # Shapes: X (n_samples, n_features), weight (n_samples,) -> (n_samples, n_features).
-    # weight: rows of weight 0 are not judged.
+    """Shift the indicators of each private attribute in each row, so that their sum is 1.
+
+    Shapes: X (n_samples, n_features), weight (n_samples,) -> (n_samples, n_features).
+    weight: rows of weight 0 are not judged.
+    """
     X = X.copy() if blocks else X
     for i, block in enumerate(blocks):
         off = X[:, block].sum(axis=1) - 1
@@ -856,9 +862,11 @@ def with_sums_of_one(
 def private_blocks(
     private: Any, n_features: int, name: str, features: ArrayLike | None = None
 ) -> list[np.ndarray]:
-    """Return the columns of each private attribute."""
-    # Shapes: features (n_features,) -> (n_categories,).
-    # features: the names of the columns, if they have any.
+    """Return the columns of each private attribute.
+
+    Shapes: features (n_features,) -> (n_categories,).
+    features: the names of the columns, if they have any.
+    """
     if private is None:
         raise ValueError(
             f"{name} needs to know which columns are noisy, or nothing would be corrected: pass "
@@ -964,8 +972,10 @@ def minimised(
     *,
     maxls: int = 20,
 ) -> tuple[np.ndarray, int]:
-    """Return where a function is least, as L-BFGS finds it from zeros."""
-    # Shapes: -> (n_coef,).
+    """Return where a function is least, as L-BFGS finds it from zeros.
+
+    Shapes: -> (n_coef,).
+    """
     options = {"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(float).eps, "maxls": maxls}
     found = optimize.minimize(
         function, np.zeros(n_coef), jac=True, method="L-BFGS-B", options=options

@@ -128,11 +128,13 @@ class LabelChannel:
         return indicators
 
     def corrected_probabilities(self, reported: np.ndarray, n_samples: float) -> np.ndarray:
-        """Return the probabilities of the true labels, given those of the reported ones."""
+        """Return the probabilities of the true labels, given those of the reported ones.
+
+        Shapes: reported (n, n_classes) -> (n, n_classes).
+        """
         # They are linear in each other. What a model has learnt from n reports may be
         # outside of [0, 1] afterwards; a probability is not set below the standard error
         # that the estimated rate of an absent class has, as nothing speaks for less.
-        # Shapes: reported (n, n_classes) -> (n, n_classes).
         least = self.error_of_rates(n_samples)
         true = np.maximum((reported - self.q) / self.signal, min(least, 1 / len(self.classes)))
         return true / true.sum(axis=1, keepdims=True)

@@ -461,8 +461,10 @@ class LabelDPClassifier(
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the true labels."""
-        # Shapes: X (n_samples, n_features) -> (n_samples, n_classes).
+        """Return the probabilities of the true labels.
+
+        Shapes: X (n_samples, n_features) -> (n_samples, n_classes).
+        """
         check_is_fitted(self)
         P = self.estimator_.predict_proba(X)
         if "probabilities" not in self.weights_:
@@ -477,14 +479,18 @@ class LabelDPClassifier(
 
     @available_if(_has("predict_proba"))
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of the probabilities of the true labels."""
-        # Shapes: X (n_samples, n_features) -> (n_samples, n_classes).
+        """Return the logarithms of the probabilities of the true labels.
+
+        Shapes: X (n_samples, n_features) -> (n_samples, n_classes).
+        """
         return np.log(self.predict_proba(X))
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores of the fitted classifier: their order is that of the true labels."""
-        # Shapes: X (n_samples, n_features) -> (n_samples,) or (n_samples, n_classes).
+        """Return the scores of the fitted classifier: their order is that of the true labels.
+
+        Shapes: X (n_samples, n_features) -> (n_samples,) or (n_samples, n_classes).
+        """
         check_is_fitted(self)
         return self.estimator_.decision_function(X)
 
@@ -714,9 +720,11 @@ def _splits(codes: np.ndarray, n_folds: int) -> list[tuple[np.ndarray, np.ndarra
 
 
 def evidence(log_likelihoods: np.ndarray, weights: np.ndarray, trust: float) -> np.ndarray:
-    """Return the weights of candidates, of which the first is the simplest."""
-    # Shapes: log_likelihoods (n, n_candidates), weights (n,) -> (n_candidates,).
-    # trust: how much a nat counts. 1 is Bayes' rule, less is more careful.
+    """Return the weights of candidates, of which the first is the simplest.
+
+    Shapes: log_likelihoods (n, n_candidates), weights (n,) -> (n_candidates,).
+    trust: how much a nat counts. 1 is Bayes' rule, less is more careful.
+    """
     gains, errors = _gains(log_likelihoods, weights)
     return softmax(trust * (gains - _CAUTION * errors))
 
@@ -737,13 +745,15 @@ def constant(channel: LabelChannel, codes: np.ndarray, weights: np.ndarray) -> n
 def with_known_labels(
     channel: LabelChannel, X: Any, codes: np.ndarray, weights: np.ndarray
 ) -> tuple[Objective, Any, np.ndarray]:
-    """Return the likelihood of reports and of a few known labels, and the rows of both."""
+    """Return the likelihood of reports and of a few known labels, and the rows of both.
+
+    Shapes: X (n, n_features), codes (n,) or (n, size), weights (n,) -> (n + n_classes,
+    n_features).
+    """
     # People with the mean features and known labels, as many of each class, are the prior of
     # the intercepts: a Dirichlet distribution. Its strength is that under which shares of
     # classes would differ from each other as those of the reports do, less their noise; it is
     # at least 1.
-    # Shapes: X (n, n_features), codes (n,) or (n, size), weights (n,) -> (n + n_classes,
-    # n_features).
     n, n_classes, total = len(codes), len(channel.classes), weights.sum()
     shares = np.bincount(codes.ravel(), np.repeat(weights, channel.size), n_classes) / total
     spread = np.sum((shares - channel.size / n_classes) ** 2) - shares @ (1 - shares) / total
@@ -766,12 +776,14 @@ def with_known_labels(
 
 # -- the objective, and how it is minimised ---------------------------------------------------
 def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) -> Objective:
-    """Return minus the log likelihood of reports: ``-log(q + signal P(classes reported))``."""
+    """Return minus the log likelihood of reports: ``-log(q + signal P(classes reported))``.
+
+    Shapes: codes (n,) or (n, size).
+    q, signal: the probability of a report without the true class, and what one with it has more.
+    """
     # It is not convex, but it weighs each row by what its report can tell, and no row by more.
     # Its minimum is the maximum likelihood estimate, which no other estimate beats in large
     # samples if the model is right.
-    # Shapes: codes (n,) or (n, size).
-    # q, signal: the probability of a report without the true class, and what one with it has more.
     rows, codes = np.arange(len(codes))[:, None], codes.reshape(len(codes), -1)
 
     def objective(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -809,10 +821,12 @@ def minimise(
     coef: ArrayLike = 0.0,
     intercept: ArrayLike = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Minimise ``C sum_i loss_i + |coef|^2 / 2`` over linear scores, as LogisticRegression does."""
-    # Shapes: X (n, n_features), weights (n,), coef (n_scores, n_features), intercept
-    # (n_scores,) -> (n_scores, n_features).
-    # Returns: coefficients, intercepts (zeros if there are none), and the number of iterations.
+    """Minimise ``C sum_i loss_i + |coef|^2 / 2`` over linear scores, as LogisticRegression does.
+
+    Shapes: X (n, n_features), weights (n,), coef (n_scores, n_features), intercept
+    (n_scores,) -> (n_scores, n_features).
+    Returns: coefficients, intercepts (zeros if there are none), and the number of iterations.
+    """
     n_features, n_scores = X.shape[1], 1 if n_classes == 2 else n_classes
     total = weights.sum()
     penalty = 1 / (model.C * total)

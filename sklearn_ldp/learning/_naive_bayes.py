@@ -477,7 +477,15 @@ _PRIORS /= _PRIORS.sum(axis=1, keepdims=True)
 def log_lifts(
     table: np.ndarray, std: np.ndarray | float, class_prior: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the logarithm of P(class | value) / P(class), shrunk by the noise of the table."""
+    """Return the logarithm of P(class | value) / P(class), shrunk by the noise of the table.
+
+    Shapes: table (n_values, n_classes), std (n_values, n_classes), class_prior (n_classes,)
+    -> (n_values, n_classes).
+    table: estimated joint frequencies; some may be negative.
+    std: standard deviations of the cells, > 0.
+    Also what the lifts add to the log likelihood: as they expect it, as the table says without
+    bias, and the variance of the latter. These are the columns of `gains` in `confirmed`.
+    """
     # For a class of probability c, the cell of a value minus c times the sum of its row is
     # .. math:: f(v) \, (P(c \mid v) - c),
     # plus noise of known variance. The log odds ratio of P(c | v) to c has a Student prior
@@ -489,12 +497,6 @@ def log_lifts(
     # follow their noise: by the sum of the posterior covariances of log odds and expected
     # contrasts, times 1 - c (Stein's lemma; the scale is part of the posterior). The variance
     # has these terms, too.
-    # Shapes: table (n_values, n_classes), std (n_values, n_classes), class_prior (n_classes,)
-    # -> (n_values, n_classes).
-    # table: estimated joint frequencies; some may be negative.
-    # std: standard deviations of the cells, > 0.
-    # Also what the lifts add to the log likelihood: as they expect it, as the table says without
-    # bias, and the variance of the latter. These are the columns of `gains` in `confirmed`.
     n_classes = len(class_prior)
     rows, variances = table.sum(axis=1), np.broadcast_to(np.square(std), table.shape)
     # The frequency of a value is not taken to be smaller than what can be told from 0.
@@ -536,11 +538,13 @@ def log_lifts(
 
 
 def confirmed(gains: np.ndarray) -> float:
-    """Return how much of the evidence tables bear out, all features together."""
-    # Shapes: gains (n_features, 3).
-    # Returns: the ratio of what was found, less a part of its standard error, to what was
-    # expected; in [0, 1]. A feature counts with no more than it expects, so that none speaks
-    # for the others.
+    """Return how much of the evidence tables bear out, all features together.
+
+    Shapes: gains (n_features, 3).
+    Returns: the ratio of what was found, less a part of its standard error, to what was
+    expected; in [0, 1]. A feature counts with no more than it expects, so that none speaks
+    for the others.
+    """
     hoped, found, variances = gains.T
     confirmed = np.minimum(found, hoped).sum() - _CAUTION * np.sqrt(variances.sum())
     return float(np.clip(confirmed / max(hoped.sum(), 1e-300), 0, 1))
@@ -549,14 +553,16 @@ def confirmed(gains: np.ndarray) -> float:
 def slope(
     lifts: Sequence[np.ndarray], frequencies: Sequence[np.ndarray], correlation: float
 ) -> float:
-    """Return the factor that makes the sum of the features' log odds calibrated."""
+    """Return the factor that makes the sum of the features' log odds calibrated.
+
+    Shapes: lifts (n_values, n_classes), frequencies (n_values,).
+    """
     # Naive Bayes adds up log odds as if features were independent within a class. Say that the
     # sum of independent terms with variances `s_j^2` within a class also has a difference of
     # `sum s_j^2` between two classes, as log odds of a normal distribution have, and that the
     # terms are correlated with each other in truth. Then the variance is larger, and the
     # calibrated log odds are the sum times
     # .. math:: \frac{\sum_j s_j^2}{\sum_j s_j^2 + \rho \sum_{j \neq k} s_j s_k}.
-    # Shapes: lifts (n_values, n_classes), frequencies (n_values,).
     stds = []
     for lift, frequency in zip(lifts, frequencies, strict=True):
         mean = frequency @ lift

@@ -189,11 +189,13 @@ class StringPlan:
         return 2 * self.n_found
 
     def found_probability(self, frequencies: np.ndarray, n_users: int | None = None) -> np.ndarray:
-        """Return about how likely strings are found."""
-        # Shapes: frequencies (n,) -> (n,).
-        # n_users: number of users; None takes the expected number.
-        # The product of the probabilities that their prefixes stand out from those that nobody has,
-        # without help by strings with the same prefix.
+        """Return about how likely strings are found.
+
+        Shapes: frequencies (n,) -> (n,).
+        n_users: number of users; None takes the expected number.
+        The product of the probabilities that their prefixes stand out from those that nobody has,
+        without help by strings with the same prefix.
+        """
         n = self.expected_n_users if n_users is None else n_users
         levels, errors = self.noise_levels, self._errors_of_one / math.sqrt(n)
         with np.errstate(over="ignore"):

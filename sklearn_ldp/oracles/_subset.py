@@ -365,11 +365,13 @@ class SubsetChannel(Channel):
 def shared_support(
     others: np.ndarray, totals: np.ndarray, q: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw the support of each category by the reports of other users, with given sums."""
+    """Draw the support of each category by the reports of other users, with given sums.
+
+    Shapes: others (d,), totals (n_repeats,) -> (n_repeats, d).
+    """
     # The support is drawn without replacement from an urn whose size makes the variance `others
     # * q * (1 - q)`. Where that urn is too large for NumPy, it is drawn from binomials that are
     # scaled and shifted to the same variance and sum.
-    # Shapes: others (d,), totals (n_repeats,) -> (n_repeats, d).
     d, weight = len(others), others / others.sum(dtype=totals.dtype)
     if q * d <= 1:  # one category per report: no more than the users
         return rng.multinomial(totals.astype(np.int64), weight)

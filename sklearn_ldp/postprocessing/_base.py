@@ -546,6 +546,8 @@ def _noise_of(estimate: FrequencyEstimate, name: str) -> Noise | None:
 
 
 def per_row(value: ArrayLike, n_rows: int) -> np.ndarray:
-    """One number for each row, from one for all of them or one per row."""
-    # Shapes: value (1,) or (n_rows,) -> (n_rows,).
+    """One number for each row, from one for all of them or one per row.
+
+    Shapes: value (1,) or (n_rows,) -> (n_rows,).
+    """
     return np.broadcast_to(np.ravel(np.asarray(value, dtype=np.float64)), n_rows)

@@ -108,11 +108,13 @@ def _plausible(counts, std, n_samples):
 
 @lru_cache(maxsize=256)
 def power_law_exponent(n_samples: int, n_categories: int) -> float | None:
-    """Exponent of the power law with mean n / d (Calibrate's mean-variance fit)."""
+    """Exponent of the power law with mean n / d (Calibrate's mean-variance fit).
+
+    Returns: the exponent; None if there is none, because there are no more users than
+    categories.
+    """
     # This is the mean count of the categories. It is known exactly, because the frequencies sum
     # to 1.
-    # Returns: the exponent; None if there is none, because there are no more users than
-    # categories.
     if n_categories == 1:
         return 0.0
     law, mean = FAMILIES["power-law"], n_samples / n_categories

@@ -158,12 +158,14 @@ def prior_of_distribution(distribution, n_samples):
 
 # -- fits -------------------------------------------------------------------------------------
 def fit_moments(family, mean, std, n_samples):
-    """Return the member of a family whose counts have this mean and standard deviation."""
+    """Return the member of a family whose counts have this mean and standard deviation.
+
+    Shapes: -> (n_parameters,).
+    mean, std: mean and standard deviation that its counts on 0 .. n should have.
+    Returns: whether the equations hold. If not, the parameters are those of the nearest
+    member, or with a location those of the member with these moments on the whole line.
+    """
     # A family of one parameter is fitted to the mean only.
-    # Shapes: -> (n_parameters,).
-    # mean, std: mean and standard deviation that its counts on 0 .. n should have.
-    # Returns: whether the equations hold. If not, the parameters are those of the nearest
-    # member, or with a location those of the member with these moments on the whole line.
 
     def misfit(free):
         with np.errstate(all="ignore"):

@@ -109,8 +109,10 @@ class MLEApx(BasePostProcessor):
 
 # -- exact ------------------------------------------------------------------------------------
 def tally_of(estimate: FrequencyEstimate, name: str, remedy: str) -> tuple[np.ndarray, ReportLaw]:
-    """Return the numbers of reports of each kind, and their law, which an estimate has kept."""
-    # Shapes: -> (n_estimates, n_kinds).
+    """Return the numbers of reports of each kind, and their law, which an estimate has kept.
+
+    Shapes: -> (n_estimates, n_kinds).
+    """
     shards = estimate.shards
     if shards is not None and shards.law is not None and estimate.is_raw:
         return shards.of.by_group[0], shards.law

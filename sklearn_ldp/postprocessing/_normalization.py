@@ -66,8 +66,10 @@ def _cut(F, rescale):
 
 
 def crossing_threshold(F):
-    """Largest estimate at which the sum of it and the larger ones is above 1."""
-    # Shapes: F (..., d) -> (..., 1).
+    """Largest estimate at which the sum of it and the larger ones is above 1.
+
+    Shapes: F (..., d) -> (..., 1).
+    """
     falling = -np.sort(-np.maximum(F, 0.0), axis=-1)
     n_below = np.count_nonzero(np.cumsum(falling, axis=-1) <= 1.0 + 1e-12, axis=-1, keepdims=True)
     last = np.take_along_axis(falling, np.minimum(n_below, F.shape[-1] - 1), axis=-1)
@@ -75,10 +77,12 @@ def crossing_threshold(F):
 
 
 def norm_cut_threshold(F):
-    """Smallest estimate that `norm_cut` keeps in each row."""
+    """Smallest estimate that `norm_cut` keeps in each row.
+
+    Shapes: F (..., d) -> (..., 1).
+    Returns: 0 if all positive estimates are kept, inf if not even the largest can be kept.
+    """
     # Counts are integers, so ties are common: tied estimates are kept or cut together.
-    # Shapes: F (..., d) -> (..., 1).
-    # Returns: 0 if all positive estimates are kept, inf if not even the largest can be kept.
     falling = -np.sort(-np.maximum(F, 0.0), axis=-1)
     total = np.cumsum(falling, axis=-1)
     follower = np.concatenate([falling[..., 1:], np.full_like(falling[..., :1], -1.0)], axis=-1)

@@ -452,9 +452,11 @@ def _paired(among: Column | None, protocol: Protocol) -> np.ndarray:
 
 
 def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.ndarray:
-    """Count the reports that support both of two categories."""
-    # Shapes: codes (m,) -> (m, m).
-    # int64; on the diagonal, the support of each category.
+    """Count the reports that support both of two categories.
+
+    Shapes: codes (m,) -> (m, m).
+    int64; on the diagonal, the support of each category.
+    """
     pairs = np.zeros((len(codes), len(codes)), dtype=np.int64)
     size = max(_CELLS // max(len(codes), 1), 1)
     for start in range(0, len(reports), size):
@@ -465,8 +467,10 @@ def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.
 
 
 def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport) -> ReportTest:
-    """Test the pair of categories that are supported together most, for what is expected."""
-    # Shapes: both (m, m).
+    """Test the pair of categories that are supported together most, for what is expected.
+
+    Shapes: both (m, m).
+    """
     v, w = np.triu_indices(len(both), 1)
     single, p, q = np.diag(both), float(channel.p), float(channel.q)
     gain = (joint.own - joint.other) / (p - q)

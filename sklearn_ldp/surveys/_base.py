@@ -434,8 +434,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 def counts_in_views(
     views: Mapping[Any, View], codes: np.ndarray, weights: np.ndarray | None
 ) -> dict[Any, np.ndarray]:
-    """Return how often records have each value that each of several views looks at."""
-    # Shapes: codes (n, n_columns), weights (n,) or None -> (d,), by the names of the views.
+    """Return how often records have each value that each of several views looks at.
+
+    Shapes: codes (n, n_columns), weights (n,) or None -> (d,), by the names of the views.
+    """
     together, counts = Views(list(views.values())), {}
     for j, (name, view) in enumerate(views.items()):
         seen = together.codes(codes, np.full(len(codes), j))

@@ -145,9 +145,11 @@ class PairTables:
         return slice(self.starts[j], self.starts[j + 1])
 
     def add(self, columns: Subset, values: np.ndarray, variances: np.ndarray | float) -> None:
-        """Add a table of one column or of two."""
-        # Shapes: values (n_cells,), variances (n_cells,).
-        # values: the cells in C order.
+        """Add a table of one column or of two.
+
+        Shapes: values (n_cells,), variances (n_cells,).
+        values: the cells in C order.
+        """
         if len(columns) == 1:
             span = self._span(columns[0])
             self.single_values[span] = values
@@ -264,8 +266,10 @@ class ClassFit:
 
 
 def positive(frequencies: np.ndarray) -> np.ndarray:
-    """Return a distribution whose frequencies have logarithms."""
-    # Shapes: frequencies (k,) -> (k,).
+    """Return a distribution whose frequencies have logarithms.
+
+    Shapes: frequencies (k,) -> (k,).
+    """
     raised = np.maximum(frequencies, _LEAST)
     return raised / raised.sum()
 
@@ -273,9 +277,11 @@ def positive(frequencies: np.ndarray) -> np.ndarray:
 def mixture_of_tables(
     sizes: Sequence[int], tables: Mapping[Subset, np.ndarray], start: ClassMixture | None
 ) -> ClassMixture:
-    """Return a mixture whose tables of pairs are the given ones, as nearly as it can."""
-    # Shapes: tables (n_cells,).
-    # tables: non-negative tables, which agree with each other.
+    """Return a mixture whose tables of pairs are the given ones, as nearly as it can.
+
+    Shapes: tables (n_cells,).
+    tables: non-negative tables, which agree with each other.
+    """
     margins: dict[Subset, np.ndarray] = {}
     for of_table, values in tables.items():
         cells = np.reshape(values, [sizes[j] for j in of_table])

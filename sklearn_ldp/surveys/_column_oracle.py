@@ -290,14 +290,16 @@ def budget_share(epsilon: float, share: Fraction) -> float:
 def sampled_error(
     weights: np.ndarray, sizes: np.ndarray, totals: np.ndarray, n_sampled: int
 ) -> float:
-    """Return n times the expected squared error of all columns, under uniform frequencies."""
+    """Return n times the expected squared error of all columns, under uniform frequencies.
+
+    Shapes: weights (n_columns,), totals (n_columns,), sizes (n_columns,).
+    totals: total variance of each column's oracle at the budget of one answer.
+    """
     # A column is asked for with a probability in proportion to `sqrt(weight * total)`, at most
     # 1, which minimises the sum of `weight * total / probability`.
     # .. math:: \sum_j w_j \Big(\frac{V_j}{\pi_j} +
     #           \Big(1 - \frac 1{d_j}\Big) \Big(\frac 1{\pi_j} - 1\Big)\Big),
     # the noise of the reports and that of drawing whom to ask.
-    # Shapes: weights (n_columns,), totals (n_columns,), sizes (n_columns,).
-    # totals: total variance of each column's oracle at the budget of one answer.
     shares = shares_over_2_64(np.sqrt(weights * totals), n_sampled)
     pis = np.array(shares, dtype=float) / TWO_64
     return float(np.sum(weights * (totals / pis + (1 - 1 / sizes) * (1 / pis - 1))))
@@ -306,10 +308,12 @@ def sampled_error(
 def best_n_sampled(
     epsilon: float, weights: np.ndarray, sizes: np.ndarray, totals_at: TotalVariances
 ) -> int:
-    """Return the number of columns to ask each user for that has the least expected error."""
+    """Return the number of columns to ask each user for that has the least expected error.
+
+    Shapes: weights, sizes (n_columns,).
+    """
     # It is 1 for epsilon up to about 2, and about `epsilon / 2.2` for many binary columns at
     # large epsilon; it falls with the number of categories.
-    # Shapes: weights, sizes (n_columns,).
     best, least = 1, math.inf
     for n_sampled in range(1, len(sizes) + 1):
         totals = totals_at(budget_share(epsilon, Fraction(1, n_sampled)))
@@ -327,12 +331,14 @@ def best_n_sampled(
 def split_budget(
     epsilon: float, weights: np.ndarray, total_at: Sequence[Callable[[float], float]]
 ) -> list[float]:
-    """Return the budget of each column, if all users answer for all of them."""
+    """Return the budget of each column, if all users answer for all of them.
+
+    Shapes: weights (n_columns,).
+    """
     # The sum of `weight * V(budget)` is least among the budgets that are multiples of epsilon /
     # n, with n at least 1024. V is convex, so that a division which no exchange of one unit
     # makes better is the best: machines agree on it, as nothing depends on where an optimiser
     # has stopped.
-    # Shapes: weights (n_columns,).
     n_columns = len(weights)
     n_units = max(_FIRST_UNITS, 4 * n_columns)
 

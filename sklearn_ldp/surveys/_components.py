@@ -59,12 +59,14 @@ class Components:
         values: Sequence[np.ndarray] | None,
         variances: Sequence[float],
     ) -> Components:
-        """Return the components that fit noisy tables best, in the sense of least squares."""
+        """Return the components that fit noisy tables best, in the sense of least squares.
+
+        Shapes: values (n_cells,).
+        values: the cells of each table in C order. None computes the precisions alone.
+        """
         # With errors of the same variance in all cells of a table, independent of each
         # other and between tables, this is generalised least squares. The sum of each table
         # is known to be 1.
-        # Shapes: values (n_cells,).
-        # values: the cells of each table in C order. None computes the precisions alone.
         components = cls(sizes)
         components._allocate(chain.from_iterable(map(subsets, tables)))
         components._tables = components._prepared(tables)
@@ -76,9 +78,11 @@ class Components:
         return components if values is None else components.fitted(values)
 
     def fitted(self, values: Sequence[np.ndarray]) -> Components:
-        """Return the components that fit other values of the same tables best."""
-        # Shapes: values (n_cells,).
-        # values: the cells of each table in C order.
+        """Return the components that fit other values of the same tables best.
+
+        Shapes: values (n_cells,).
+        values: the cells of each table in C order.
+        """
         other = copy.copy(self)
         other._sums = {
             shape: np.zeros((len(precisions), *shape))
@@ -136,9 +140,11 @@ class Components:
         values: Sequence[np.ndarray],
         precisions: Sequence[float],
     ) -> Components:
-        """Return components that are known one by one."""
-        # Shapes: values (n_cells,).
-        # values: the components, in C order.
+        """Return components that are known one by one.
+
+        Shapes: values (n_cells,).
+        values: the components, in C order.
+        """
         components = cls(sizes)
         components._allocate(subsets)
         components._sums = {
@@ -162,9 +168,11 @@ class Components:
         return float(self._precisions[self._shape(columns)][self._index[columns]])
 
     def squared_error(self, table: Subset) -> float:
-        """Return the expected sum of squared errors of a table that is made of the components."""
-        # Returns: in units of the variances; infinite if one of the components is not
-        # known.
+        """Return the expected sum of squared errors of a table that is made of the components.
+
+        Returns: in units of the variances; infinite if one of the components is not
+        known.
+        """
         total = 0.0
         for subset in subsets(table):
             precision = self.precision(subset)
@@ -175,13 +183,17 @@ class Components:
         return total
 
     def tables(self, tables: Sequence[Subset]) -> list[np.ndarray]:
-        """Return tables that are made of the components."""
-        # Shapes: -> (n_cells,).
+        """Return tables that are made of the components.
+
+        Shapes: -> (n_cells,).
+        """
         return self._made(self._prepared(tables), len(tables))
 
     def own_tables(self) -> list[np.ndarray]:
-        """Return the tables that the components were fitted to, made of the components."""
-        # Shapes: -> (n_cells,).
+        """Return the tables that the components were fitted to, made of the components.
+
+        Shapes: -> (n_cells,).
+        """
         return self._made(self._tables, len(self._variances))
 
     def _made(self, prepared: list[tuple[Block, list[OfSubset]]], number: int) -> list[np.ndarray]:

@@ -117,8 +117,10 @@ def consistent_tables(
 def non_negative_tables(
     components: Components, max_iter: int = 300
 ) -> tuple[list[np.ndarray], int]:
-    """Return the nearest tables without negative cells that agree, see `consistent_tables`."""
-    # Shapes: -> (n_cells,).
+    """Return the nearest tables without negative cells that agree, see `consistent_tables`.
+
+    Shapes: -> (n_cells,).
+    """
     tables, n_iter = components.own_tables(), 0
     near, inside = tables, _on_simplex(tables)
     prices = [np.zeros_like(table) for table in tables]
@@ -239,8 +241,10 @@ def agreeing_cells(
     variances: Sequence[float],
     max_iter: int = 300,
 ) -> tuple[dict[Any, np.ndarray], int]:
-    """Return the nearest cells of some tables that agree, and the single columns in them."""
-    # Shapes: cells (n_cells,) -> (n_cells,).
+    """Return the nearest cells of some tables that agree, and the single columns in them.
+
+    Shapes: cells (n_cells,) -> (n_cells,).
+    """
     columns = [tables.columns_of[name] for name in cells]
     components = Components.of_tables(tables.sizes, columns, list(cells.values()), variances)
     made, n_iter = non_negative_tables(components, max_iter)

@@ -116,10 +116,12 @@ class TableRequest:
         return TablePlan("fourier", list(used), probabilities, error, float(np.exp(-n_asked).sum()))
 
     def candidates(self) -> list[TablePlan]:
-        """Return the plans that ``method="auto"`` chooses from."""
-        # Returns: splits among the tables asked for and among all tables of higher orders,
-        # as long as these are few and small enough; all columns at once under the same
-        # condition; and parities if all columns are binary.
+        """Return the plans that ``method="auto"`` chooses from.
+
+        Returns: splits among the tables asked for and among all tables of higher orders,
+        as long as these are few and small enough; all columns at once under the same
+        condition; and parities if all columns are binary.
+        """
         plans, n_columns, largest = [self.split()], len(self.sizes), sorted(self.sizes)
         tables = set(self.tables)
         for order in range(max(map(len, self.tables)), n_columns):
@@ -137,9 +139,11 @@ class TableRequest:
 
     # -- how noisy they are -------------------------------------------------------------------
     def noise_index(self, n_samples: float) -> float:
-        """Return how noisy tables are: the squared error to be expected without any model."""
-        # Returns: the mean over the tables, if the users are split in the best way among
-        # tables of which none tells anything about another.
+        """Return how noisy tables are: the squared error to be expected without any model.
+
+        Returns: the mean over the tables, if the users are split in the best way among
+        tables of which none tells anything about another.
+        """
         roots = 0.0
         for table, weight in zip(self.tables, self._shares.tolist(), strict=True):
             free = math.prod(self.sizes[j] - 1 for j in table)

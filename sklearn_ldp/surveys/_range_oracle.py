@@ -312,15 +312,19 @@ class TreeChannel(Several, LinearMechanism):
             yield channel, pi, _binned(frequencies, width)
 
     def pull(self, rows: Any) -> Iterator[np.ndarray]:
-        """Answers to the fit, of shape (.., d), as answers to the estimates of all levels."""
-        # Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
+        """Answers to the fit, of shape (.., d), as answers to the estimates of all levels.
+
+        Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
+        """
         solved = self._solved(rows.toarray() if sparse.issparse(rows) else rows)
         for precision, width in zip(self._precisions, self._widths, strict=True):
             yield precision * _binned(solved, width)
 
     def push(self, vectors: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the transpose of `pull` times a vector for each level, which is the fit itself."""
-        # Shapes: vectors (n_cells,) -> (d,).
+        """Return the transpose of `pull` times a vector for each level, which is the fit itself.
+
+        Shapes: vectors (n_cells,) -> (d,).
+        """
         total = np.zeros(self.n_categories)
         for vector, precision, width in zip(vectors, self._precisions, self._widths, strict=True):
             total += _spread(precision * vector, width, self.n_categories)

@@ -63,9 +63,11 @@ def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Compone
 
 
 def parity_signs(order: int) -> np.ndarray:
-    """Return what a coefficient adds to each cell of a table of binary columns."""
-    # Shapes: -> (2 ** order,).
-    # Plus or minus `2 ** -order`, by the parity of the cell.
+    """Return what a coefficient adds to each cell of a table of binary columns.
+
+    Shapes: -> (2 ** order,).
+    Plus or minus `2 ** -order`, by the parity of the cell.
+    """
     signs = np.ones(1)
     for _ in range(order):
         signs = np.outer(signs, [0.5, -0.5]).ravel()
@@ -197,8 +199,10 @@ class TableLaw(Uncached):
         return np.broadcast_to(total, (len(total), *shape)).reshape(len(total), -1)
 
     def pull(self, rows: Any) -> list[np.ndarray]:
-        """Return answers to the table as answers to the estimates of all views."""
-        # Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
+        """Return answers to the table as answers to the estimates of all views.
+
+        Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
+        """
         dense = rows.toarray() if sparse.issparse(rows) else rows
         taken, found = self._taken(dense, self._table), []
         for view in self._views:
@@ -211,8 +215,10 @@ class TableLaw(Uncached):
         return found
 
     def push(self, vectors: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the transpose of `pull` times a vector for each view."""
-        # Shapes: vectors (n_cells,) -> (d,).
+        """Return the transpose of `pull` times a vector for each view.
+
+        Shapes: vectors (n_cells,) -> (d,).
+        """
         total = np.zeros(self._n_cells(self._table))
         for view, vector in zip(self._views, vectors, strict=True):
             if view.is_parity:

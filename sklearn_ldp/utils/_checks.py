@@ -169,9 +169,11 @@ def table_oracle_checks() -> list[Callable[[Any], None]]:
 
 
 def collector_checks() -> list[Callable[[Any], None]]:
-    """Return the checks of the life of a collection, whatever its estimate is of."""
-    # Returns: each takes an oracle, a survey or a :class:`~sklearn_ldp.LocalMean`, and raises
-    # AssertionError if it fails.
+    """Return the checks of the life of a collection, whatever its estimate is of.
+
+    Returns: each takes an oracle, a survey or a :class:`~sklearn_ldp.LocalMean`, and raises
+    AssertionError if it fails.
+    """
     return [
         check_client_needs_no_fit,
         check_batches_add_up,

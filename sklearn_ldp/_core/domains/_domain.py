@@ -37,9 +37,11 @@ from .values import as_columns, comparable, declared_levels, is_missing, objects
 
 
 def codes_on_client(domain: Domain, X: Values, name: str) -> np.ndarray:
-    """Return codes as `Domain.encode` does, with errors that show no value."""
+    """Return codes as `Domain.encode` does, with errors that show no value.
+
+    Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,).
+    """
     # The errors of clients end up in logs, and these are sent to collectors.
-    # Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,).
     try:
         return domain.encode(X, name)
     except UnknownValueError as error:
@@ -613,9 +615,11 @@ class Domain(Uncached):
 
 
 def ends_of(domain: Any, what: str) -> np.ndarray:
-    """Return where the bins of a domain begin and end."""
-    # Shapes: -> (n_bins + 1,).
-    # domain: the domain of an estimate; None if only the categories are known.
+    """Return where the bins of a domain begin and end.
+
+    Shapes: -> (n_bins + 1,).
+    domain: the domain of an estimate; None if only the categories are known.
+    """
     ends = getattr(domain, "ends", None)
     if ends is None:
         raise ValueError(

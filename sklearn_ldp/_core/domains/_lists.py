@@ -158,7 +158,12 @@ class CategoryList(Uncached):
 
 
 _NUMBERS = {bool, int, float}
-_TABLED = {**dict.fromkeys("biuf", _NUMBERS), "M": {datetime}, "m": {timedelta}, "U": {str}}
+_TABLED: dict[str, set[type]] = {
+    **dict.fromkeys("biuf", _NUMBERS),
+    "M": {datetime},
+    "m": {timedelta},
+    "U": {str},
+}
 _MOST_BITS = 20  # of a table, which is 4 MB then; chosen by hand, as is the number of trials
 _TRIALS = 32
 _CHUNK = 1 << 14  # rows

@@ -213,8 +213,10 @@ class RecordDomain(UnlistedDomain):
 
 
 def array_columns(X: Any, name: str) -> list[np.ndarray]:
-    """Return the columns of an array, which must have two dimensions."""
-    # Shapes: X (n_samples, n_columns) -> (n_samples,).
+    """Return the columns of an array, which must have two dimensions.
+
+    Shapes: X (n_samples, n_columns) -> (n_samples,).
+    """
     columns = as_columns(X, name)
     is_list: Any = isinstance(X, (list, tuple))
     if not (np.ndim(X[0]) if is_list else np.asarray(X).ndim == 2):

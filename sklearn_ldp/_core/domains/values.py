@@ -19,9 +19,11 @@ from ..support.typing import Column, Values
 
 # -- one column ------------------------------------------------------------------------------------
 def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
-    """Return a 1-D array of unconverted values: tuples stay whole, 1 and "1" stay different."""
-    # Shapes: values (n,) -> (n,).
-    # Returns: of dtype object unless all values are of one type that NumPy knows.
+    """Return a 1-D array of unconverted values: tuples stay whole, 1 and "1" stay different.
+
+    Shapes: values (n,) -> (n,).
+    Returns: of dtype object unless all values are of one type that NumPy knows.
+    """
     if isinstance(values, (list, tuple, range, dict)):
         values = list(values)
         if any(isinstance(v, (tuple, list)) for v in values) or not is_uniform(values):
@@ -135,8 +137,10 @@ def sorted_values(values: Iterable[Any]) -> list:
 
 
 def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]:
-    """Return the distinct labels in order, and the index of each label among them."""
-    # Shapes: labels (n,) -> (n,).
+    """Return the distinct labels in order, and the index of each label among them.
+
+    Shapes: labels (n,) -> (n,).
+    """
     shape = np.asarray(labels).shape
     if len(shape) != 1 or shape[0] == 0:
         raise ValueError(f"{name} needs one label {each}, got an array of shape {shape}.")
@@ -158,8 +162,10 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
 
 
 def objects(items: Sequence[Any]) -> np.ndarray:
-    """Return a 1-D array of objects, in which tuples and lists stay whole."""
-    # Shapes: -> (n,).
+    """Return a 1-D array of objects, in which tuples and lists stay whole.
+
+    Shapes: -> (n,).
+    """
     return np.fromiter(items, dtype=object, count=len(items))
 
 
@@ -269,9 +275,11 @@ def _as_column(column: Any) -> Any:
 
 
 def read_once(X: Values) -> Values:
-    """Return X, or a table of what it streams, which may be streamed only once."""
-    # Returns: an Arrow table if X only streams Arrow columns, as a DuckDB relation or a reader
-    # of record batches does; otherwise X itself.
+    """Return X, or a table of what it streams, which may be streamed only once.
+
+    Returns: an Arrow table if X only streams Arrow columns, as a DuckDB relation or a reader
+    of record batches does; otherwise X itself.
+    """
     is_held = any(hasattr(X, name) for name in ("iloc", "get_columns", "itercolumns", "__array__"))
     if is_held or not hasattr(X, "__arrow_c_stream__"):
         return X
@@ -338,9 +346,11 @@ def declares_levels(X: Any) -> bool:
 
 
 def declared_levels(column: object) -> np.ndarray | None:
-    """Return the levels that a column or a dtype declares, in their order."""
-    # Shapes: -> (n_levels,).
-    # Returns: the levels; None if the object declares none.
+    """Return the levels that a column or a dtype declares, in their order.
+
+    Shapes: -> (n_levels,).
+    Returns: the levels; None if the object declares none.
+    """
     dtype = getattr(column, "dtype", column)
     if hasattr(dtype, "categories") and hasattr(dtype, "ordered"):  # pandas' CategoricalDtype
         return None if dtype.categories is None else np.asarray(dtype.categories)
@@ -356,9 +366,11 @@ def declared_levels(column: object) -> np.ndarray | None:
 
 # -- labels: values that say which category each of them is of -------------------------------------
 def own_categories(values: Any) -> list | None:
-    """Return the categories that values are labelled with."""
-    # Returns: none if the values have no labels; the default index 0, 1, 2, .. of pandas counts
-    # as none.
+    """Return the categories that values are labelled with.
+
+    Returns: none if the values have no labels; the default index 0, 1, 2, .. of pandas counts
+    as none.
+    """
     if isinstance(values, Mapping):
         return list(values)
     if not hasattr(values, "iloc"):
@@ -369,8 +381,10 @@ def own_categories(values: Any) -> list | None:
 
 
 def places_among(wanted: list, labels: list) -> tuple[np.ndarray, list]:
-    """Return where values are in a list of labels."""
-    # Shapes: -> (n_found,).
+    """Return where values are in a list of labels.
+
+    Shapes: -> (n_found,).
+    """
     place = {label: i for i, label in enumerate(labels)}
     missing = [value for value in wanted if value not in place]
     places = [place[value] for value in wanted if value in place]
@@ -385,10 +399,12 @@ def is_row_index(key: Any) -> bool:
 
 
 def places_of(wanted: list, categories: np.ndarray, name: str) -> np.ndarray:
-    """Return where categories are, by their names."""
-    # Shapes: categories (d,) -> (n_wanted,).
-    # wanted: the categories to look for; None and NaN are the one that stands for a missing
-    # answer.
+    """Return where categories are, by their names.
+
+    Shapes: categories (d,) -> (n_wanted,).
+    wanted: the categories to look for; None and NaN are the one that stands for a missing
+    answer.
+    """
     known = categories.tolist()
     places, missing = places_among(comparable(wanted), comparable(known))
     if missing:
@@ -400,9 +416,11 @@ def places_of(wanted: list, categories: np.ndarray, name: str) -> np.ndarray:
 
 
 def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
-    """Return where each category is among labels."""
-    # Shapes: categories (d,) -> (d,).
-    # categories: the order to bring the values into.
+    """Return where each category is among labels.
+
+    Shapes: categories (d,) -> (d,).
+    categories: the order to bring the values into.
+    """
     wanted, labels = comparable(categories.tolist()), comparable(labels)
     known = set(wanted)
     order, missing = places_among(wanted, labels)
@@ -423,9 +441,11 @@ def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
 
 
 def in_order(values: Any, categories: np.ndarray, what: str) -> Any:
-    """Return values in the order of the categories, or as they are if they have no labels."""
-    # Shapes: values (d,), categories (d,) -> (d,).
-    # categories: the order to bring the values into.
+    """Return values in the order of the categories, or as they are if they have no labels.
+
+    Shapes: values (d,), categories (d,) -> (d,).
+    categories: the order to bring the values into.
+    """
     labels = own_categories(values)
     if labels is None:
         return values
@@ -434,9 +454,11 @@ def in_order(values: Any, categories: np.ndarray, what: str) -> Any:
 
 
 def as_distribution(frequencies: Any, categories: np.ndarray, name: str) -> np.ndarray:
-    """Return a distribution over categories, in their order."""
-    # Shapes: frequencies (d,), categories (d,) -> (d,).
-    # categories: the order to bring them into.
+    """Return a distribution over categories, in their order.
+
+    Shapes: frequencies (d,), categories (d,) -> (d,).
+    categories: the order to bring them into.
+    """
     d, what = len(categories), "The array of frequencies"
     array = np.asarray(in_order(frequencies, categories, what), dtype=np.float64)
     if array.shape != (d,) or not np.all(array >= 0) or abs(array.sum() - 1) >= 1e-6:

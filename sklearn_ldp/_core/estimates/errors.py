@@ -128,8 +128,10 @@ def query_errors(
 def as_truth_and_estimate(
     frequencies: Frequencies, estimate: FrequencyEstimate | ArrayLike
 ) -> tuple[np.ndarray, FrequencyEstimate]:
-    """Return true frequencies as an array, and what is judged as an estimate."""
-    # Shapes: frequencies (d,), estimate (n_estimates, d) -> (d,).
+    """Return true frequencies as an array, and what is judged as an estimate.
+
+    Shapes: frequencies (d,), estimate (n_estimates, d) -> (d,).
+    """
     if isinstance(estimate, FrequencyEstimate):
         what = "The array of true frequencies"
         frequencies = in_order(frequencies, estimate.categories, what)

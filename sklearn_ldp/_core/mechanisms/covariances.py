@@ -18,8 +18,10 @@ _CELLS = 1 << 21  # numbers worked on at a time
 
 
 def channel_covariance(channel: Any, frequencies: np.ndarray) -> Covariance:
-    """Return the covariance of a channel's estimates, by its joint support, its law, or drawn."""
-    # Shapes: frequencies (d,).
+    """Return the covariance of a channel's estimates, by its joint support, its law, or drawn.
+
+    Shapes: frequencies (d,).
+    """
     if not channel.has_exact_covariance:
         return _DrawnCovariance(channel, frequencies)
     return Covariance(channel, frequencies, lambda f: _factors(channel, f))

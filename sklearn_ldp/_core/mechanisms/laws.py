@@ -216,11 +216,13 @@ def independent_sizes(p: Fraction, q: Fraction, n_categories: int) -> np.ndarray
 
 
 def count_bits(bits: np.ndarray) -> np.ndarray:
-    """Count the ones of each column."""
-    # Shapes: bits (n, d) -> (d,).
-    # bits: zeros and ones as bytes.
-    # Sums of up to 255 bits fit in a byte, so most of the adding is done on bytes. Narrow rows are
-    # laid side by side, as each addition of two rows has a cost of its own.
+    """Count the ones of each column.
+
+    Shapes: bits (n, d) -> (d,).
+    bits: zeros and ones as bytes.
+    Sums of up to 255 bits fit in a byte, so most of the adding is done on bytes. Narrow rows are
+    laid side by side, as each addition of two rows has a cost of its own.
+    """
     d = bits.shape[1]
     n_beside = max(_WIDE // max(d, 1), 1)
     whole = len(bits) - len(bits) % n_beside

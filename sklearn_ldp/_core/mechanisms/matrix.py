@@ -266,9 +266,11 @@ def _with_sum(entries: list[int], low: list[int], high: list[int]) -> list[int]:
 
 
 def check_channel(array: ArrayLike, n_categories: int, epsilon: float) -> np.ndarray:
-    """Return the integers of a channel that somebody gives, or say why it is none."""
-    # Shapes: array (m, n_categories) -> (m, n_categories).
-    # array: probabilities, or integers over 2**64.
+    """Return the integers of a channel that somebody gives, or say why it is none.
+
+    Shapes: array (m, n_categories) -> (m, n_categories).
+    array: probabilities, or integers over 2**64.
+    """
     given = np.asarray(array)
     if given.ndim != 2 or given.shape[1] != n_categories or len(given) < 2:
         raise ValueError(f"expected an array of shape (m, {n_categories}), got {given.shape}")

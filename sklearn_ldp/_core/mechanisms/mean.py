@@ -215,8 +215,10 @@ class MeanMechanism(MatrixChannel):
         return np.linspace(-1, 1, self.n_categories)
 
     def variance(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the variance of the value of one report."""
-        # Shapes: numbers (n,) -> (n,).
+        """Return the variance of the value of one report.
+
+        Shapes: numbers (n,) -> (n,).
+        """
         moments = self.values**2 @ self.probabilities
         return np.interp(numbers, self._inputs, moments) - numbers**2
 
@@ -242,8 +244,10 @@ class MeanMechanism(MatrixChannel):
         return worst * (pairs @ found[:-2])
 
     def mean_variance(self, tallies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return what tallies of reports say of the mean variance of their values."""
-        # Shapes: tallies (n_rows, m), sizes (n_rows,) -> (n_rows,).
+        """Return what tallies of reports say of the mean variance of their values.
+
+        Shapes: tallies (n_rows, m), sizes (n_rows,) -> (n_rows,).
+        """
         worst = self.worst_variance
         known = (tallies @ self.variance_estimates + _BEGIN * worst) / (sizes + _BEGIN)
         return np.minimum(known, worst)

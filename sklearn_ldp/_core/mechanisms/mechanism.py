@@ -92,10 +92,12 @@ def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
 
 
 def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]]:
-    """Yield each group that occurs, with the indices of its reports."""
-    # Shapes: groups (n,).
-    # Returns: the groups in their order, with rising indices; a slice, which copies nothing, if
-    # there is only one group.
+    """Yield each group that occurs, with the indices of its reports.
+
+    Shapes: groups (n,).
+    Returns: the groups in their order, with rising indices; a slice, which copies nothing, if
+    there is only one group.
+    """
     if not groups.size:
         return
     first, last = int(groups.min()), int(groups.max())
@@ -112,8 +114,10 @@ def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]
 def counted_by_group(
     codes: np.ndarray, groups: np.ndarray, n_codes: int
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield each group that occurs, with how often it has each code."""
-    # Shapes: codes (n,), groups (n,) -> (n_codes,).
+    """Yield each group that occurs, with how often it has each code.
+
+    Shapes: codes (n,), groups (n,) -> (n_codes,).
+    """
     if not groups.size:
         return
     first, n_groups = int(groups.min()), int(np.ptp(groups)) + 1
@@ -558,12 +562,14 @@ def privatize(
     for_sums: bool = False,
     parts: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Randomise the codes of users at positions first, first + 1, .. of the collection."""
+    """Randomise the codes of users at positions first, first + 1, .. of the collection.
+
+    Shapes: parts (n,).
+    for_sums: whether the reports are only to be tallied, see `Mechanism.draw`.
+    parts: the public part of each report, if the collector assigns it.
+    """
     # In a seeded run the users of a block share a stream, and each block is drawn whole, so
     # that the coins of a user depend on the seed and on their position alone.
-    # Shapes: parts (n,).
-    # for_sums: whether the reports are only to be tallied, see `Mechanism.draw`.
-    # parts: the public part of each report, if the collector assigns it.
     randomise: Callable = mechanism.draw if for_sums else mechanism.privatize
     inputs = [codes]
     if parts is not None:

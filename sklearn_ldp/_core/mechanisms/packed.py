@@ -16,15 +16,19 @@ _FEW_ROWS = 64  # are unpacked: 48 to 96 are equally quick (2026-11-25)
 
 
 def packed_bits(packed: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return the bits of some codes as booleans."""
-    # Shapes: packed (n, n_bytes), codes (m,) -> (n, m).
+    """Return the bits of some codes as booleans.
+
+    Shapes: packed (n, n_bytes), codes (m,) -> (n, m).
+    """
     places = np.asarray(codes)
     return (packed[:, places >> 3] & (128 >> (places & 7))) != 0
 
 
 def set_packed_bits(packed: np.ndarray, codes: np.ndarray, bits: np.ndarray) -> np.ndarray:
-    """Set the bit of one code in each row, and return those that were set before, or 0."""
-    # Shapes: packed (n, n_bytes), codes (n,), bits (n,) -> (n,).
+    """Set the bit of one code in each row, and return those that were set before, or 0.
+
+    Shapes: packed (n, n_bytes), codes (n,), bits (n,) -> (n,).
+    """
     rows, places = np.arange(len(codes)), codes >> 3
     masks = (128 >> (codes & 7)).astype(np.uint8)
     before = packed[rows, places]
@@ -48,11 +52,13 @@ def check_packed_bits(reports: np.ndarray, n_bits: int) -> np.ndarray:
 
 
 def count_packed_bits(packed: np.ndarray) -> np.ndarray:
-    """Count the ones of each column of packed bits, without unpacking more than a few rows."""
+    """Count the ones of each column of packed bits, without unpacking more than a few rows.
+
+    Shapes: packed (n, n_bytes) -> (8 * n_bytes,).
+    """
     # Rows are added up like numbers of one bit per column: three rows of the same weight make a
     # row of sums and one of carries, which weigh twice as much. Wide rows are added up piece by
     # piece, as many rows at a time leave fewer to unpack.
-    # Shapes: packed (n, n_bytes) -> (8 * n_bytes,).
     n_bytes = packed.shape[1]
     if n_bytes <= _NARROW:
         return np.concatenate([_BITS @ np.bincount(column, minlength=256) for column in packed.T])

@@ -119,8 +119,10 @@ class Views:
         self._n_values = np.array([view.n_values for view in views], dtype=np.int64)
 
     def codes(self, records: np.ndarray, views: np.ndarray) -> np.ndarray:
-        """Return the code of each record in a view of its own."""
-        # Shapes: records (n, n_columns), views (n,) -> (n,), int64. `views` are their numbers.
+        """Return the code of each record in a view of its own.
+
+        Shapes: records (n, n_columns), views (n,) -> (n,), int64. `views` are their numbers.
+        """
         codes = np.zeros(len(records), dtype=np.int64)
         rows = np.arange(len(records))
         for columns, strides in zip(self._columns.T, self._strides.T, strict=True):

@@ -56,9 +56,11 @@ class Covariance:
         return self._make(self.frequencies)
 
     def variances(self, rows: Any = None) -> np.ndarray:
-        """Return the variances of answers."""
-        # Shapes: rows (n_queries, d) -> (n_queries,) or (d,).
-        # rows: one row per query; None asks for each category.
+        """Return the variances of answers.
+
+        Shapes: rows (n_queries, d) -> (n_queries,) or (d,).
+        rows: one row per query; None asks for each category.
+        """
         if rows is None:
             return self._single
         if not sparse.issparse(rows):
@@ -82,8 +84,10 @@ class Covariance:
         return result
 
     def matrix(self, rows: Any) -> np.ndarray:
-        """Return the covariances of answers."""
-        # Shapes: rows (n_queries, d) -> (n_queries, n_queries).
+        """Return the covariances of answers.
+
+        Shapes: rows (n_queries, d) -> (n_queries, n_queries).
+        """
         if sparse.issparse(rows) and (rows.nnz == 0 or np.ptp(rows.indices) == 0):
             sums = rows.sum(axis=1)  # answers about one category need its variance alone
             return np.outer(sums, sums) * self._single[rows.indices[:1]].sum()
@@ -104,8 +108,10 @@ class Covariance:
         return result
 
     def product(self, vector: np.ndarray) -> np.ndarray:
-        """Return the covariance matrix of all categories times a vector."""
-        # Shapes: vector (d,) -> (d,).
+        """Return the covariance matrix of all categories times a vector.
+
+        Shapes: vector (d,) -> (d,).
+        """
         diagonal, spread, gather, weights = self._factors
         return diagonal * vector + gather(_weighted(spread(vector), weights))
 
@@ -237,9 +243,11 @@ def every_category(n_categories: int) -> sparse.csr_array:
 
 
 def as_rows(matrix: Matrix, n_categories: int | None = None) -> sparse.csr_array:
-    """Return queries as a sparse matrix without explicit zeros or repeated entries."""
-    # Shapes: matrix (n_queries, d) -> (n_queries, d).
-    # n_categories: the expected d; None accepts any.
+    """Return queries as a sparse matrix without explicit zeros or repeated entries.
+
+    Shapes: matrix (n_queries, d) -> (n_queries, d).
+    n_categories: the expected d; None accepts any.
+    """
     given: Any = matrix
     rows = sparse.csr_array(given if sparse.issparse(given) else np.atleast_2d(given))
     rows = rows.astype(np.float64, copy=True)

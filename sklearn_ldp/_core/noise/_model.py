@@ -726,8 +726,10 @@ def _mean_term(terms: Sequence[Any]) -> Term:
 def variances_after_norm(
     noise: Noise, rows: sparse.csr_array, frequencies: np.ndarray
 ) -> np.ndarray:
-    """Return the variances of linear answers of a raw estimate whose sum was made 1 by Norm."""
-    # Shapes: rows (n_queries, d), frequencies (d,) -> (n_queries,).
+    """Return the variances of linear answers of a raw estimate whose sum was made 1 by Norm.
+
+    Shapes: rows (n_queries, d), frequencies (d,) -> (n_queries,).
+    """
     errors = noise.at(frequencies)
     try:
         of_sum = errors.product(np.ones(len(frequencies)))

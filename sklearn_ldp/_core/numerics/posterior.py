@@ -64,11 +64,13 @@ def _terms(prior, starts, length):
 
 
 def count_nodes(prior, std=np.inf, lowest=None, highest=None, within=None):
-    """Counts and weights that represent all counts of a prior in sums against a normal density."""
-    # Shapes: -> (n_nodes,), (n_nodes,), (n_nodes,).
-    # std: standard deviation of the density, in counts; infinite for sums of the prior alone.
-    # lowest, highest: bounds on where the density is centred; None if it does not matter.
-    # within: the first and the last count that matter; None means all counts of the prior.
+    """Counts and weights that represent all counts of a prior in sums against a normal density.
+
+    Shapes: -> (n_nodes,), (n_nodes,), (n_nodes,).
+    std: standard deviation of the density, in counts; infinite for sums of the prior alone.
+    lowest, highest: bounds on where the density is centred; None if it does not matter.
+    within: the first and the last count that matter; None means all counts of the prior.
+    """
     if prior.places is not None:
         return prior.places, prior.log_mass(prior.places), np.ones(len(prior.places))
     first, last = (prior.low, prior.high) if within is None else within
@@ -174,8 +176,10 @@ def _window(k, log_mass, std, lowest, highest):
 
 
 def prior_moments(prior):
-    """Mean, variance and log total mass of a prior."""
-    # Returns: the log total is that of the masses as the prior gives them, not normalised.
+    """Mean, variance and log total mass of a prior.
+
+    Returns: the log total is that of the masses as the prior gives them, not normalised.
+    """
     k, log_mass, weight = count_nodes(prior)
     peak = log_mass.max()
     mass = weight * np.exp(log_mass - peak)
@@ -202,10 +206,12 @@ class Posterior:
             self._nodes = count_nodes(prior, std, lowest, highest)
 
     def moments(self, counts):
-        """Posterior mean, variance and log marginal density of estimated counts."""
+        """Posterior mean, variance and log marginal density of estimated counts.
+
+        Shapes: counts (m,) -> (m,).
+        counts: estimated counts in increasing order.
+        """
         # The density has the same unknown constant factor as the prior.
-        # Shapes: counts (m,) -> (m,).
-        # counts: estimated counts in increasing order.
         results, start = [], 0
         while start < len(counts):
             # Counts that lie close together share their nodes.
@@ -253,11 +259,13 @@ class Posterior:
         return mean + centre, np.maximum(variance, 0.0), log_density
 
     def mean(self, counts, *, from_table=False):
-        """Posterior mean at any counts, interpolated if there are many."""
+        """Posterior mean at any counts, interpolated if there are many.
+
+        Shapes: counts (d,) -> (d,).
+        counts: estimated counts, in any order.
+        """
         # It is a smooth increasing function of the estimate, whose slope is the posterior
         # variance divided by the variance of the noise.
-        # Shapes: counts (d,) -> (d,).
-        # counts: estimated counts, in any order.
         order = np.argsort(counts, kind="stable")
         rising = counts[order]
         if from_table and not (self._is_local and len(counts) <= _FEW):

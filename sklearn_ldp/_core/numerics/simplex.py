@@ -7,8 +7,10 @@ from numpy.typing import ArrayLike
 
 
 def norm_shift(F: np.ndarray) -> np.ndarray:
-    """Amount that `norm` adds to each estimate of a row."""
-    # Shapes: F (..., d) -> (..., 1).
+    """Amount that `norm` adds to each estimate of a row.
+
+    Shapes: F (..., d) -> (..., 1).
+    """
     return (1.0 - F.sum(axis=-1, keepdims=True)) / F.shape[-1]
 
 
@@ -49,10 +51,12 @@ def norm_sub(F: ArrayLike) -> np.ndarray:
 def project(
     F: np.ndarray, total: float | np.ndarray = 1.0, among: bool | np.ndarray = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shift estimates so that their positive parts have a given sum."""
+    """Shift estimates so that their positive parts have a given sum.
+
+    Shapes: F (..., d), total (..., 1), among (..., d) -> (..., d).
+    """
     # The support of the result is a prefix of the sorted estimates: the longest one whose last
     # member stays positive.
-    # Shapes: F (..., d), total (..., 1), among (..., d) -> (..., d).
     if not F.shape[-1]:  # of an estimate without categories, as of strings of which none was found
         return F, np.sum(F, axis=-1, keepdims=True)
     # Only differences matter; taken from the largest, they are as exact as they can be.

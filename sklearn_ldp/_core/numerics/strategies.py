@@ -28,8 +28,10 @@ _LOOK_BACK = 10  # steps; the loss may rise above that of the last one, not abov
 
 
 def decoding_matrix(channel: np.ndarray) -> np.ndarray:
-    """Return the matrix B that turns shares of outputs into frequencies, by least squares."""
-    # Shapes: channel (m, d) -> (d, m).
+    """Return the matrix B that turns shares of outputs into frequencies, by least squares.
+
+    Shapes: channel (m, d) -> (d, m).
+    """
     scaled = channel / np.sqrt(channel.sum(axis=1))[:, None]
     upper = np.linalg.cholesky(scaled.T @ scaled).T
     half = np.linalg.solve(upper.T, scaled.T / np.sqrt(channel.sum(axis=1)))
@@ -41,13 +43,15 @@ def decoding_matrix(channel: np.ndarray) -> np.ndarray:
 
 
 def channel_loss(channel: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the trace of the inverse of A times W'W, and its gradient."""
+    """Return the trace of the inverse of A times W'W, and its gradient.
+
+    Shapes: channel (m, d), gram (d, d) -> (m, d).
+    [1] R. McKenna, R. K. Maity, A. Mazumdar, G. Miklau, "A workload-adaptive mechanism for
+    linear queries under local differential privacy", PVLDB 13(11), 2020,
+    :doi:`10.14778/3407790.3407798`.
+    The loss is infinite where A is singular.
+    """
     # With G = - A^-1 W'W A^-1 and S = D^-1 Q, the gradient is `2 S G - rowsum((S G) * S) 1'`.
-    # Shapes: channel (m, d), gram (d, d) -> (m, d).
-    # [1] R. McKenna, R. K. Maity, A. Mazumdar, G. Miklau, "A workload-adaptive mechanism for
-    # linear queries under local differential privacy", PVLDB 13(11), 2020,
-    # :doi:`10.14778/3407790.3407798`.
-    # The loss is infinite where A is singular.
     scaled = channel / channel.sum(axis=1)[:, None]
     information = channel.T @ scaled
     try:
@@ -62,11 +66,13 @@ def channel_loss(channel: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarr
 
 
 def nearest_columns(columns: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Project columns onto those that sum to 1 and lie between two bounds."""
+    """Project columns onto those that sum to 1 and lie between two bounds.
+
+    Shapes: columns (m, d), low, high (m, 1) -> (m, d).
+    low, high: bounds of each row, whose sums are at most and at least 1.
+    """
     # The projection is `clip(column + shift, low, high)`; the shift of each column is found by
     # Newton's method on its sum, which is piecewise linear, kept in a bracket.
-    # Shapes: columns (m, d), low, high (m, 1) -> (m, d).
-    # low, high: bounds of each row, whose sums are at most and at least 1.
     least, most = (low - columns).min(axis=0), (high - columns).max(axis=0)
     shift = np.zeros(columns.shape[1])
     for _ in range(100):
@@ -146,13 +152,15 @@ def wave_width(epsilon: float) -> float:
 
 
 def square_wave(n_inputs: int, epsilon: float) -> np.ndarray:
-    """Return the square wave channel: outputs near the input are E times as likely as others."""
-    # Shapes: -> (d + 2 w, d).
-    # n_inputs: number d of inputs, in order.
-    # Returns: output y is near input x if `x <= y <= x + 2 w`; w is the `wave_width` in inputs.
-    # [1] Z. Li, T. Wang, M. Lopuhaä-Zwakenberg, N. Li, B. Skoric, "Estimating numerical
-    # distributions under local differential privacy", SIGMOD 2020,
-    # :doi:`10.1145/3318464.3389700`.
+    """Return the square wave channel: outputs near the input are E times as likely as others.
+
+    Shapes: -> (d + 2 w, d).
+    n_inputs: number d of inputs, in order.
+    Returns: output y is near input x if `x <= y <= x + 2 w`; w is the `wave_width` in inputs.
+    [1] Z. Li, T. Wang, M. Lopuhaä-Zwakenberg, N. Li, B. Skoric, "Estimating numerical
+    distributions under local differential privacy", SIGMOD 2020,
+    :doi:`10.1145/3318464.3389700`.
+    """
     width = 2 * math.floor(wave_width(epsilon) * n_inputs)
     offset = np.arange(n_inputs + width)[:, None] - np.arange(n_inputs)
     far = math.exp(-epsilon)
@@ -205,12 +213,14 @@ def _sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
 def optimised_channel(
     gram: np.ndarray, epsilon: float, n_steps: int = 600, starts: Iterable[np.ndarray] = ()
 ) -> np.ndarray:
-    """Return a channel whose estimates answer given queries with little variance."""
+    """Return a channel whose estimates answer given queries with little variance.
+
+    Shapes: gram (d, d), starts (m, d) -> (m, d).
+    Returns: the best channel found. If epsilon is so small that rounding errors hide it, its
+    outputs do not tell all inputs apart.
+    """
     # The problem is not convex, and the start decides. The best of several starts after a
     # quarter of the steps is improved further; each of them runs from a fixed seed.
-    # Shapes: gram (d, d), starts (m, d) -> (m, d).
-    # Returns: the best channel found. If epsilon is so small that rounding errors hide it, its
-    # outputs do not tell all inputs apart.
     d, rng = len(gram), np.random.default_rng(0)
     m = max(2 * d, min(4 * d, 64))
     # A little of every input keeps the answers to all other queries unbiased.
@@ -230,13 +240,15 @@ def optimised_channel(
 
 
 def subset_channel(n_inputs: int, size: int, epsilon: float, n_outputs: int) -> np.ndarray:
-    """Subset selection, or a channel nearly as good with only some of the sets as outputs."""
+    """Subset selection, or a channel nearly as good with only some of the sets as outputs.
+
+    Shapes: -> (m, d).
+    size: number of inputs in each set: no channel has a smaller sum of variances if it is the
+    best.
+    """
     # If there are more sets than outputs, the outputs are all shifts of a few sets. The
     # variances depend on the power spectrum of these sets alone: the flatter it is, the better.
     # Members are exchanged at random as long as that helps.
-    # Shapes: -> (m, d).
-    # size: number of inputs in each set: no channel has a smaller sum of variances if it is the
-    # best.
     if math.comb(n_inputs, size) > n_outputs:
         sets = _flat_sets(n_inputs, size, max(n_outputs // n_inputs, 2))
         rows = np.concatenate([np.roll(sets, shift, axis=1) for shift in range(n_inputs)])

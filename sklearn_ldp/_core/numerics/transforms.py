@@ -14,9 +14,11 @@ _EXACT = 2**53  # whole numbers up to it are floats
 
 
 def walsh_hadamard(x: np.ndarray) -> np.ndarray:
-    """Return the Walsh-Hadamard transform along the last axis, whose length is a power of two."""
-    # Shapes: x (..., K) -> (..., K).
-    # `sum over y of x[y] (-1)**popcount(r & y)` for each r; exact for integers.
+    """Return the Walsh-Hadamard transform along the last axis, whose length is a power of two.
+
+    Shapes: x (..., K) -> (..., K).
+    `sum over y of x[y] (-1)**popcount(r & y)` for each r; exact for integers.
+    """
     if x.dtype.kind not in "iub":
         return _by_products(x)
     whole = x.astype(np.int64)
@@ -63,11 +65,13 @@ def _matrix(n_bits: int) -> np.ndarray:
 def additive_transform(
     field: FiniteField, n_digits: int, x: np.ndarray, *, inverse: bool = False
 ) -> np.ndarray:
-    """The Fourier transform over the last axis, whose places are vectors (not normalised)."""
+    """The Fourier transform over the last axis, whose places are vectors (not normalised).
+
+    Shapes: x (..., g**k) -> (..., g**k).
+    The result is complex, or real in characteristic 2.
+    """
     # Vectors are added by adding the base-p digits of their numbers, where p is the
     # characteristic.
-    # Shapes: x (..., g**k) -> (..., g**k).
-    # The result is complex, or real in characteristic 2.
     if field.characteristic == 2:
         return walsh_hadamard(x)
     last = x.ndim - 1
@@ -85,16 +89,18 @@ _PLACES = 2**20  # how many places of summands are held at a time
 def contract(
     field: FiniteField, tables: np.ndarray, n_digits: int, n_codes: int, n_values: int = 1
 ) -> np.ndarray:
-    """Sum tables over the reports (a, t) with ``<a, v> + s = t``, for the first codes v and s."""
+    """Sum tables over the reports (a, t) with ``<a, v> + s = t``, for the first codes v and s.
+
+    Shapes: tables (m, g**(k + 1)) -> (m, n_codes, n_values).
+    [1] V. Feldman, J. Nelson, H. Nguyen, K. Talwar, "Private frequency estimation via
+    projective geometry", ICML 2022. https://proceedings.mlr.press/v162/feldman22a.html (the
+    dynamic program of section 4, for prime g).
+    Report (a, t) is at the place `a * g + t` of a table, where a is the number with the base-g
+    digits a_{k-1} .. a_0. `n_values` is 1 for s = 0 alone, or g for all of them.
+    """
     # `T[a_{k-1}, .., a_0, t]` becomes `T'[v_{k-1}, a_{k-2}, .., t] = sum over a_{k-1} of
     # T[a_{k-1}, .., t + a_{k-1} v_{k-1}]`, and so on for the other digits; in the end t = s.
     # The cost is O(k g**(k + 2)) for tables of g**(k + 1) counts.
-    # Shapes: tables (m, g**(k + 1)) -> (m, n_codes, n_values).
-    # [1] V. Feldman, J. Nelson, H. Nguyen, K. Talwar, "Private frequency estimation via
-    # projective geometry", ICML 2022. https://proceedings.mlr.press/v162/feldman22a.html (the
-    # dynamic program of section 4, for prime g).
-    # Report (a, t) is at the place `a * g + t` of a table, where a is the number with the base-g
-    # digits a_{k-1} .. a_0. `n_values` is 1 for s = 0 alone, or g for all of them.
     g, k, m = field.order, n_digits, len(tables)
     table = tables.reshape(1, m, g, g ** (k - 1), g)
     for j in reversed(range(k)):
@@ -246,10 +252,12 @@ class LinearFunctions:
 
     # -- sums ---------------------------------------------------------------------------------
     def gather(self, tables: np.ndarray) -> np.ndarray:
-        """Sum tables over the reports that support each vector."""
-        # Shapes: tables (m, n_functions, g) -> (m, n_vectors).
-        # Sums are floats. Those of counts must be rounded, and are then exact for up to 2**40
-        # reports and more.
+        """Sum tables over the reports that support each vector.
+
+        Shapes: tables (m, n_functions, g) -> (m, n_vectors).
+        Sums are floats. Those of counts must be rounded, and are then exact for up to 2**40
+        reports and more.
+        """
         g, is_real = self.field.order, self.field.characteristic == 2
         sums = np.empty((len(tables), self.n_vectors))
         for i in range(0, len(tables), 1 if is_real else 2):
@@ -268,8 +276,10 @@ class LinearFunctions:
         return sums
 
     def spread(self, weights: np.ndarray) -> np.ndarray:
-        """Sum weights of vectors over what each report supports."""
-        # Shapes: weights (..., n_vectors) -> (..., n_functions, g).
+        """Sum weights of vectors over what each report supports.
+
+        Shapes: weights (..., n_vectors) -> (..., n_functions, g).
+        """
         sums = np.zeros((*weights.shape[:-1], self.n_functions, self.field.order))
         places = self._transform(weights, self.n_digits, inverse=True)
         spectrum = places.take(self._places, axis=-1)
@@ -278,13 +288,15 @@ class LinearFunctions:
         return sums
 
     def zero_sums(self, weights: np.ndarray) -> np.ndarray:
-        """Sum weights over the vectors that each function but 0 maps to 0."""
+        """Sum weights over the vectors that each function but 0 maps to 0.
+
+        Shapes: weights (..., n) -> (..., n_functions - 1).
+        weights: the weights of the first of them; the others have none.
+        With the weight on all multiples c v, a character of a is the same at all c a, and sums
+        to g - 1 over the c with <a, v> = 0, otherwise to -1.
+        """
         # Only one of each set of multiples has a weight: those whose leading digit is 1, in
         # order.
-        # Shapes: weights (..., n) -> (..., n_functions - 1).
-        # weights: the weights of the first of them; the others have none.
-        # With the weight on all multiples c v, a character of a is the same at all c a, and sums
-        # to g - 1 over the c with <a, v> = 0, otherwise to -1.
         lifted = np.zeros((*weights.shape[:-1], self.n_vectors))
         lifted[..., self._multiples[: weights.shape[-1], 1:]] = weights[..., None]
         spectrum = self._transform(lifted, self.n_digits).take(self._places[:, 1], axis=-1).real
@@ -328,12 +340,14 @@ class LinearFunctions:
 
 
 def scattered(n: int, n_places: int) -> np.ndarray:
-    """Return the first n numbers of a permutation of ``range(n_places)`` that looks random."""
+    """Return the first n numbers of a permutation of ``range(n_places)`` that looks random.
+
+    Shapes: -> (n,).
+    n_places: size of the range, at least n.
+    """
     # This is part of the protocol: it must never change. It applies bijections of the words
     # that have as many bits as the range needs (multiplication by an odd number, xor with the
     # higher half), and repeats them where they lead out of the range.
-    # Shapes: -> (n,).
-    # n_places: size of the range, at least n.
     n_bits = max((n_places - 1).bit_length(), 1)
     mask, shift = np.uint64((1 << n_bits) - 1), np.uint64(-(-n_bits // 2))
     numbers = np.arange(n, dtype=np.uint64)

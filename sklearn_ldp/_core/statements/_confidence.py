@@ -116,7 +116,10 @@ def table_columns(estimate: Any, level: float) -> dict[str, np.ndarray]:
 def leading_intervals(
     values: np.ndarray, covariances: EstimateCovariances, k: int, level: float
 ) -> Ends:
-    """Intervals that hold at once for whatever leads a list, made for one of k categories."""
+    """Intervals that hold at once for whatever leads a list, made for one of k categories.
+
+    Shapes: values (d,) -> (d,).
+    """
     # Theorem: let `low[v]` exceed the frequency of v with a probability of at most (1 - level)
     # / (2 d), and `high[v]` be less than it with at most (1 - level) / (2 k), whatever v is.
     # Then with a probability of at least `level`, and however the errors depend on each other,
@@ -130,7 +133,6 @@ def leading_intervals(
     # upper end needs no correction is well known.)
     # So the winner's curse costs the lower ends alone, and upper ends are as of k categories
     # that were named beforehand.
-    # Shapes: values (d,) -> (d,).
     tail = (1 - level) / 2
     low, _ = tail_intervals(values, covariances, tail / len(values))
     _, high = tail_intervals(values, covariances, tail / k)

@@ -151,9 +151,11 @@ def refuse_sums(estimate: Estimate, matrix: Any, what: str) -> None:
 def covariances_of_rows(
     estimate: Estimate, of: str, what: str, other: str = ""
 ) -> list[tuple[np.ndarray, EstimateCovariances]]:
-    """Return the values of each row of a raw estimate, and their covariances at these values."""
-    # Shapes: -> (d,).
-    # One pair for each row. The covariances are those at `frequencies_behind` the values.
+    """Return the values of each row of a raw estimate, and their covariances at these values.
+
+    Shapes: -> (d,).
+    One pair for each row. The covariances are those at `frequencies_behind` the values.
+    """
     check_of(of)
     refuse_without_law(estimate, what, other)
     noise: Any = estimate.noise

@@ -32,8 +32,10 @@ def check_error_rate(error_rate: Any) -> None:
 
 
 def adjusted_p_values(p_values: np.ndarray, error_rate: str) -> np.ndarray:
-    """Return the least alpha at which each of many hypotheses is rejected."""
-    # Shapes: p_values (n_estimates, d) -> (n_estimates, d).
+    """Return the least alpha at which each of many hypotheses is rejected.
+
+    Shapes: p_values (n_estimates, d) -> (n_estimates, d).
+    """
     if error_rate != "fwer":
         method = "bh" if error_rate == "fdr" else "by"
         return stats.false_discovery_control(p_values, axis=1, method=method)

@@ -62,11 +62,13 @@ class ConfidenceInterval(_Pair):
 def within(
     low: np.ndarray, high: np.ndarray, half_width: Any, least: Any = 0.0, most: Any = 1.0
 ) -> Ends:
-    """Clip intervals to what a distribution can answer, and let each reach into that range."""
+    """Clip intervals to what a distribution can answer, and let each reach into that range.
+
+    Shapes: low, high (n,), half_width (n,), least, most (n,) -> (n,).
+    """
     # An estimate that is far outside by chance would leave an interval that is a single point,
     # such as [0, 0], and seem to be surer than any other. So an interval covers at least a
     # quarter of a half width of the range (if that is as long).
-    # Shapes: low, high (n,), half_width (n,), least, most (n,) -> (n,).
     low, high = np.minimum(low, most - half_width / 4), np.maximum(high, least + half_width / 4)
     return np.clip(low, least, most), np.clip(high, least, most)
 
@@ -130,10 +132,12 @@ def intervals(
     level: float,
     simultaneous: bool,
 ) -> Ends:
-    """Return the ends of intervals of the answers to linear queries of one raw estimate."""
-    # Shapes: values (d,), rows (n_queries, d) -> (n_queries,).
-    # rows: the queries; None asks for every category.
-    # level: the probability that an interval holds; with `simultaneous`, that all hold at once.
+    """Return the ends of intervals of the answers to linear queries of one raw estimate.
+
+    Shapes: values (d,), rows (n_queries, d) -> (n_queries,).
+    rows: the queries; None asks for every category.
+    level: the probability that an interval holds; with `simultaneous`, that all hold at once.
+    """
     if rows is not None:
         return answer_intervals(values, covariances, rows, level, simultaneous)
     if not (simultaneous and len(values)):
@@ -162,10 +166,12 @@ def band(
     level: float,
     simultaneous: bool = True,
 ) -> tuple[float, np.ndarray]:
-    """Return how many standard deviations intervals are wide, and the standard deviations."""
-    # Shapes: rows (n_queries, d) -> (n_queries,).
-    # Returns: a quantile of one normal variable, of the Gaussian maximum, or that of Sidak's
-    # inequality for many answers; and the standard deviation of each answer.
+    """Return how many standard deviations intervals are wide, and the standard deviations.
+
+    Shapes: rows (n_queries, d) -> (n_queries,).
+    Returns: a quantile of one normal variable, of the Gaussian maximum, or that of Sidak's
+    inequality for many answers; and the standard deviation of each answer.
+    """
     if not simultaneous:
         return two_sided(level), np.sqrt(covariances.answer_variances(rows))
     largest_of, std = at_once(covariances, rows)
@@ -175,10 +181,12 @@ def band(
 def at_once(
     covariances: EstimateCovariances, rows: sparse.csr_array
 ) -> tuple[LargestOf, np.ndarray]:
-    """The law of the largest error in standard deviations, and these."""
-    # Shapes: rows (n_queries, d) -> (n_queries,).
-    # Returns: the law of a Gaussian maximum, or that of Sidak's inequality for many answers;
-    # and the standard deviation of each answer.
+    """The law of the largest error in standard deviations, and these.
+
+    Shapes: rows (n_queries, d) -> (n_queries,).
+    Returns: the law of a Gaussian maximum, or that of Sidak's inequality for many answers;
+    and the standard deviation of each answer.
+    """
     n_queries, largest = rows.shape[0], int(np.diff(rows.indptr).max(initial=0))
     if n_queries <= (_MANY_ANSWERS if largest > 1 else _MANY_CATEGORIES):
         try:
@@ -213,9 +221,11 @@ class LargestOf(NamedTuple):
 
 
 def gaussian_maximum(covariance: np.ndarray) -> LargestOf:
-    """Return the law of the largest of correlated normal statistics, in absolute value."""
-    # Shapes: covariance (n, n).
-    # A variance of 0 leaves its statistic out. The drawn vectors are the same each time.
+    """Return the law of the largest of correlated normal statistics, in absolute value.
+
+    Shapes: covariance (n, n).
+    A variance of 0 leaves its statistic out. The drawn vectors are the same each time.
+    """
     variances = np.diag(covariance)
     kept = np.flatnonzero(variances > 1e-12 * max(variances.max(initial=0.0), 1e-300))
     if len(kept) <= 1:
@@ -230,12 +240,14 @@ def gaussian_maximum(covariance: np.ndarray) -> LargestOf:
 
 # -- one category -----------------------------------------------------------------------------
 def score_intervals(values: np.ndarray, covariances: EstimateCovariances, critical: Any) -> Ends:
-    """Return score intervals of the categories, with half a count."""
+    """Return score intervals of the categories, with half a count.
+
+    Shapes: values (d,), critical (d,) -> (d,).
+    critical: the number u of standard deviations.
+    """
     # An end is the frequency T with `|x -+ k - T| = u sqrt(A + b T - c T**2)`: the estimate x
     # is as far from T as the level allows, with the variance that it would have if T were the
     # truth. Half a count, k, makes up for the grid that estimates lie on.
-    # Shapes: values (d,), critical (d,) -> (d,).
-    # critical: the number u of standard deviations.
     constant, slope, square = covariances.quadratic()
     squared = critical**2
 
@@ -267,15 +279,17 @@ def _exact_intervals(values: np.ndarray, covariances: EstimateCovariances, criti
 
 
 def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: float) -> Ends:
-    """Return intervals of the categories, each of whose ends misses with a known probability."""
+    """Return intervals of the categories, each of whose ends misses with a known probability.
+
+    Shapes: values (d,) -> (d,).
+    tail: the probability that a lower end is above the frequency of its category, and the same
+    for an upper end below it; less than 1/2.
+    """
     # The tails of a count that few reports make are not normal. The score interval takes the
     # skewness of the count into account (Cornish and Fisher); its ends missed at most as often
     # as stated in each of 39,000 cells (a test enumerates some). The ends of Clopper and
     # Pearson miss at most as often, too. All are monotone in the count, so that the inner ones
     # do not miss more often.
-    # Shapes: values (d,) -> (d,).
-    # tail: the probability that a lower end is above the frequency of its category, and the same
-    # for an upper end below it; less than 1/2.
     critical: Any = -ndtri(tail)
     law = covariances.binomial
     if law is None:
@@ -325,8 +339,10 @@ def answer_intervals(
     level: float,
     simultaneous: bool,
 ) -> Ends:
-    """Return intervals of linear answers: those of single categories by score, others by Wald."""
-    # Shapes: values (d,), rows (n_queries, d) -> (n_queries,).
+    """Return intervals of linear answers: those of single categories by score, others by Wald.
+
+    Shapes: values (d,), rows (n_queries, d) -> (n_queries,).
+    """
     critical, std = band(covariances, rows, level, simultaneous)
     half_width = critical * std
     low, high = wald_intervals(values, rows, half_width, covariances.half_count)
@@ -340,8 +356,10 @@ def answer_intervals(
 
 
 def answer_range(rows: sparse.csr_array) -> Ends:
-    """Return the least and the largest answer of a distribution: the extreme weights of a query."""
-    # Shapes: rows (n_queries, d) -> (n_queries,).
+    """Return the least and the largest answer of a distribution: the extreme weights of a query.
+
+    Shapes: rows (n_queries, d) -> (n_queries,).
+    """
     has_zeros = np.diff(rows.indptr) < rows.shape[1]
     least, most = (_of_each_row(pick, rows, rows.data) for pick in (np.minimum, np.maximum))
     least = np.where(has_zeros, np.minimum(least, 0), least)
@@ -351,9 +369,11 @@ def answer_range(rows: sparse.csr_array) -> Ends:
 def wald_intervals(
     values: np.ndarray, rows: sparse.csr_array, half_width: np.ndarray, half_count: float
 ) -> Ends:
-    """Return intervals around linear answers, widened by half a count."""
-    # Shapes: values (d,), rows (n_queries, d), half_width (n_queries,) -> (n_queries,).
-    # A report more or less moves the answer by the smallest weight at least.
+    """Return intervals around linear answers, widened by half a count.
+
+    Shapes: values (d,), rows (n_queries, d), half_width (n_queries,) -> (n_queries,).
+    A report more or less moves the answer by the smallest weight at least.
+    """
     step = _of_each_row(np.minimum, rows, abs(rows.data))
     answers, width = rows @ values, half_width + step * half_count
     return answers - width, answers + width

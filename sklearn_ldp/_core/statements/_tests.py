@@ -158,10 +158,12 @@ class Departures(NamedTuple):
 
 
 def departures(estimate: Estimate, level: float, of: str) -> Departures:
-    """Return how far the cells of a table are from those of independent attributes."""
-    # Shapes: estimate (1, d_a * d_b).
-    # level: probability that all differences are within the noise if the attributes are
-    # independent.
+    """Return how far the cells of a table are from those of independent attributes.
+
+    Shapes: estimate (1, d_a * d_b).
+    level: probability that all differences are within the noise if the attributes are
+    independent.
+    """
     ((values, covariances),) = covariances_of_rows(estimate, of, "comparison with independence")
     order, (first, second) = as_table(estimate.categories)
     table = _laid_out(values, order, (len(first), len(second)))
@@ -177,20 +179,24 @@ def departures(estimate: Estimate, level: float, of: str) -> Departures:
 
 
 def from_independence(table: np.ndarray) -> np.ndarray:
-    """Return a table minus that of independent attributes with the same margins."""
-    # Shapes: table (d_a, d_b) -> (d_a, d_b).
-    # table: joint frequencies; their sum need not be 1.
+    """Return a table minus that of independent attributes with the same margins.
+
+    Shapes: table (d_a, d_b) -> (d_a, d_b).
+    table: joint frequencies; their sum need not be 1.
+    """
     of_rows, of_columns, _ = _margins(table)
     return _centred(table, of_rows, of_columns)
 
 
 def as_table(categories: np.ndarray) -> tuple[np.ndarray, tuple[list[Any], list[Any]]]:
-    """Return how categories that are pairs make a table."""
-    # Shapes: categories (d_a * d_b,) -> (d_a * d_b,).
-    # categories: all pairs of a value of the first and one of the second attribute, in any
-    # order.
-    # Returns: the place of each category in the table, in C order; and the values of both
-    # attributes.
+    """Return how categories that are pairs make a table.
+
+    Shapes: categories (d_a * d_b,) -> (d_a * d_b,).
+    categories: all pairs of a value of the first and one of the second attribute, in any
+    order.
+    Returns: the place of each category in the table, in C order; and the values of both
+    attributes.
+    """
     pairs = categories.tolist()
     if all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
         first, second = (list(dict.fromkeys(values)) for values in zip(*pairs, strict=True))
@@ -258,8 +264,10 @@ def _independence(
 
 # -- quadratic forms --------------------------------------------------------------------------
 def quadratic_form(product: Product, diagonal: np.ndarray, vector: np.ndarray) -> float:
-    """Return ``vector' M^-1 vector`` for a positive definite matrix M."""
-    # Shapes: diagonal (d,), vector (d,).
+    """Return ``vector' M^-1 vector`` for a positive definite matrix M.
+
+    Shapes: diagonal (d,), vector (d,).
+    """
     d = len(vector)
     if not np.any(vector):
         return 0.0
@@ -280,16 +288,18 @@ def quadratic_form(product: Product, diagonal: np.ndarray, vector: np.ndarray) -
 
 
 def sum_known(difference: np.ndarray, product: Product, variances: np.ndarray) -> float:
-    """Return the Wald statistic of a difference of frequencies whose true sum is known to be 0."""
-    # Shapes: difference (d,), variances (d,).
-    # product: returns its covariance matrix Sigma times a vector.
-    # As the true sum is known, the difference is replaced by its residual mu after regression
-    # on its own sum, `mu = delta - S (1' delta) / T` with `S = Sigma 1` and `T = 1' S`. Its sum
-    # is 0, and its covariance matrix is `R = Sigma - S S' / T`. With any c > 0 the solution x
-    # of `(Sigma + c S S') x = mu` has `S' x = 0`, as multiplication by 1' shows, hence `R x =
-    # mu`, and `mu' x` is the statistic with the generalised inverse of R. An oracle such as
-    # GRR, whose estimates always sum to 1, has S = 0, and the vector of ones takes the place of
-    # S.
+    """Return the Wald statistic of a difference of frequencies whose true sum is known to be 0.
+
+    Shapes: difference (d,), variances (d,).
+    product: returns its covariance matrix Sigma times a vector.
+    As the true sum is known, the difference is replaced by its residual mu after regression
+    on its own sum, `mu = delta - S (1' delta) / T` with `S = Sigma 1` and `T = 1' S`. Its sum
+    is 0, and its covariance matrix is `R = Sigma - S S' / T`. With any c > 0 the solution x
+    of `(Sigma + c S S') x = mu` has `S' x = 0`, as multiplication by 1' shows, hence `R x =
+    mu`, and `mu' x` is the statistic with the generalised inverse of R. An oracle such as
+    GRR, whose estimates always sum to 1, has S = 0, and the vector of ones takes the place of
+    S.
+    """
     d = len(difference)
     of_sum = product(np.ones(d))
     total = float(of_sum.sum())

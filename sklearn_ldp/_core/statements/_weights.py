@@ -180,8 +180,10 @@ def rake(estimate: Any, margins: Mapping[Any, Mapping[Any, float]]) -> Any:
 def fitted_to_margins(
     weights: np.ndarray, codes: list[np.ndarray], targets: list[np.ndarray]
 ) -> tuple[np.ndarray, list[float]]:
-    """Return weights of cells, scaled to one margin after the other, and how far each is missed."""
-    # Shapes: weights (n_cells,), codes (n_cells,) and targets (n_values,) of each margin.
+    """Return weights of cells, scaled to one margin after the other, and how far each is missed.
+
+    Shapes: weights (n_cells,), codes (n_cells,) and targets (n_values,) of each margin.
+    """
     gaps = [np.inf]
     for _ in range(_MOST_ROUNDS):
         if max(gaps) <= _CONVERGED:

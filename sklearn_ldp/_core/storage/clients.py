@@ -203,11 +203,13 @@ def client_vectors(
 
 
 def one_report(protocol: Protocol, code: Any, coins: ByteCoins) -> Any:
-    """Return what a client posts: the report of one user, as a function of their code and coins."""
-    # coins: the bytes of their coins.
-    # Returns: the integers of the report in their order; those of a field that has values from
-    # 2**53 on are decimal texts.
-    # code: the place of their value among the categories; its digest in an open domain.
+    """Return what a client posts: the report of one user, as a function of their code and coins.
+
+    coins: the bytes of their coins.
+    Returns: the integers of the report in their order; those of a field that has values from
+    2**53 on are decimal texts.
+    code: the place of their value among the categories; its digest in an open domain.
+    """
     report = protocol.mechanism.privatize(np.array([code]), coins)[0].tolist()
     fields = protocol.mechanism.report_fields
     if all(field.n_values <= _EXACT + 1 for field in fields):
@@ -234,8 +236,10 @@ class _TestCoins(ByteCoins):
 
 
 def write_self_test(folder: Path, module: str, vectors: list[dict[str, Any]]) -> Path:
-    """Write a client, vectors, and the script that compares them under Node."""
-    # Returns: the script. It ends with 0 if all vectors agree, otherwise with 1.
+    """Write a client, vectors, and the script that compares them under Node.
+
+    Returns: the script. It ends with 0 if all vectors agree, otherwise with 1.
+    """
     texts = {
         "client.mjs": f"{module}\nexport {{ KINDS, posted }};\n",
         "vectors.json": json.dumps(vectors),

@@ -118,8 +118,10 @@ def unknown_field(width: int | None) -> ReportField:
 
 
 def to_columns(reports: np.ndarray, fields: list[ReportField]) -> list[np.ndarray]:
-    """Split reports into contiguous arrays of the smallest types, one per column."""
-    # Shapes: -> (n,) or (n, width).
+    """Split reports into contiguous arrays of the smallest types, one per column.
+
+    Shapes: -> (n,) or (n, width).
+    """
     if len(fields) == 1:
         return [_packed(reports, fields[0])]
     columns, start = [], 0

@@ -31,11 +31,13 @@ _LEFT_SECONDS = 86_400.0
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file that takes the name `path` once it is written and flushed to disk."""
-    # path: the file to create or to replace. If it is a link, the file that it points to is
-    # replaced.
-    # Returns: a binary file to write to. If the block fails, whatever was at `path` is
-    # unchanged.
+    """Open a temporary file that takes the name `path` once it is written and flushed to disk.
+
+    path: the file to create or to replace. If it is a link, the file that it points to is
+    replaced.
+    Returns: a binary file to write to. If the block fails, whatever was at `path` is
+    unchanged.
+    """
     target = _target(path)
     temporary = _temporary(target)
     try:

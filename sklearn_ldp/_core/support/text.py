@@ -50,9 +50,11 @@ def is_category(cell: object) -> bool:
 
 
 def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) -> np.ndarray:
-    """Convert a column to int64 if that loses nothing, otherwise to text."""
-    # Shapes: -> (n,).
-    # cells: the column; None becomes the empty text.
+    """Convert a column to int64 if that loses nothing, otherwise to text.
+
+    Shapes: -> (n,).
+    cells: the column; None becomes the empty text.
+    """
     if dtype is None and all(
         type(cell) is int or (parse and _CANONICAL_INTEGER.fullmatch(cell)) for cell in cells
     ):
@@ -94,9 +96,11 @@ def format_table(
 
 
 def labelled_lines(names: Sequence[object], *columns: Sequence[str]) -> list[str]:
-    """Return a line for each name, with what stands beside it."""
-    # Returns: the lines, without line breaks in a name; the last one says if lines were left
-    # out.
+    """Return a line for each name, with what stands beside it.
+
+    Returns: the lines, without line breaks in a name; the last one says if lines were left
+    out.
+    """
     shown = [printable(" ".join(str(name).split())) for name in names[:MOST_LINES]]
     width = max(map(len, shown), default=0)
     lines = [

@@ -57,10 +57,12 @@ class Curve:
     wave_variances: np.ndarray  # (d,): posterior variance of each wave
 
     def variances(self, partition: Partition) -> np.ndarray:
-        """Return posterior variances of the sums over groups."""
-        # Shapes: -> (n_groups,).
-        # partition: the groups. If they are ranges, waves add up within each; the members
-        # of other groups count as independent.
+        """Return posterior variances of the sums over groups.
+
+        Shapes: -> (n_groups,).
+        partition: the groups. If they are ranges, waves add up within each; the members
+        of other groups count as independent.
+        """
         d, sizes = len(self.means), partition.sizes()
         if np.any(np.diff(partition.codes) < 0):
             return sizes * (1 - sizes / d) * self.wave_variances.sum() / d
@@ -71,11 +73,13 @@ class Curve:
 
 
 def fit_curve(z: np.ndarray, growth: float, total: float) -> Curve:
-    """Return what a smooth curve makes of ordered estimates."""
-    # Shapes: z (d,).
-    # z: the estimates, in the order of the categories; at least `FEWEST`.
-    # The variances of single estimates are replaced by their mean. The prior variance of wave j
-    # is proportional to `1 / (1 + (j / j_0)**power)`.
+    """Return what a smooth curve makes of ordered estimates.
+
+    Shapes: z (d,).
+    z: the estimates, in the order of the categories; at least `FEWEST`.
+    The variances of single estimates are replaced by their mean. The prior variance of wave j
+    is proportional to `1 / (1 + (j / j_0)**power)`.
+    """
     d = len(z)
     mean = total / d
     noise = max(1 + growth * mean, 1e-4)
@@ -264,8 +268,10 @@ class Estimates:
         return float(near.sum() + logsumexp(far, axis=1).sum())
 
     def moments(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the log marginal density, posterior mean and variance at all nodes."""
-        # Shapes: priors (n_grid, n_priors) -> (n_nodes, n_priors).
+        """Return the log marginal density, posterior mean and variance at all nodes.
+
+        Shapes: priors (n_grid, n_priors) -> (n_nodes, n_priors).
+        """
         products = self._powers @ priors[: self._powers.shape[1]]
         density, mean, square = products.reshape(3, self._n_nodes, -1)
         density = np.maximum(density, 1e-300)

@@ -46,10 +46,12 @@ class Partition(NamedTuple):
 
 
 def as_partitions(groups: Any, categories: np.ndarray, name: str) -> list[Partition]:
-    """Return the partitions that a parameter `groups` stands for."""
-    # Shapes: groups (d,), categories (d,).
-    # groups: labels of the categories, or disjoint groups of them. Categories in none of the
-    # groups of a query set form another one.
+    """Return the partitions that a parameter `groups` stands for.
+
+    Shapes: groups (d,), categories (d,).
+    groups: labels of the categories, or disjoint groups of them. Categories in none of the
+    groups of a query set form another one.
+    """
     several = isinstance(groups, list | tuple) and len(groups) > 0 and _is_grouping(groups[0])
     return [_partition(one, categories, name) for one in (groups if several else [groups])]
 
@@ -84,11 +86,13 @@ def _partition(groups: Any, categories: np.ndarray, name: str) -> Partition:
 
 
 def range_partitions(categories: np.ndarray) -> list[Partition]:
-    """Return divisions of an ordered domain into ranges of nearly equal numbers of categories."""
-    # Shapes: categories (d,).
-    # categories: the domain, in its order.
-    # Returns: the name of a range are its first and last category. There are none if d is very
-    # small.
+    """Return divisions of an ordered domain into ranges of nearly equal numbers of categories.
+
+    Shapes: categories (d,).
+    categories: the domain, in its order.
+    Returns: the name of a range are its first and last category. There are none if d is very
+    small.
+    """
     d = len(categories)
     numbers = [n for n in _RANGES if n * _SMALLEST_RANGE <= d]
     if not numbers and d >= 2 * _SMALLEST_RANGE:
@@ -135,9 +139,11 @@ class QueryHints(NamedTuple):
     def of(
         cls, queries: Any, categories: np.ndarray, name: str, domain: Domain | None = None
     ) -> QueryHints:
-        """Return what a parameter `queries` says about the estimate that is wanted."""
-        # Shapes: queries (n_queries, d), categories (d,).
-        # domain: the domain itself, if it is known.
+        """Return what a parameter `queries` says about the estimate that is wanted.
+
+        Shapes: queries (n_queries, d), categories (d,).
+        domain: the domain itself, if it is known.
+        """
         query_set, d = as_query_set(queries).aligned(categories, domain), len(categories)
         if query_set.parts:
             hints = [cls.of(one, categories, name, domain) for one in query_set.parts]

@@ -18,14 +18,16 @@ _Block = tuple[slice, np.ndarray, np.ndarray]
 
 
 def top_values(row: LearntRow, k: int) -> np.ndarray | None:
-    """Return the expected frequency of each category, given that it is among the k largest."""
+    """Return the expected frequency of each category, given that it is among the k largest.
+
+    Shapes: -> (d,).
+    Returns: the frequencies; None if the estimates are nearly as likely when no frequency
+    exceeds the k-th largest of the prior, as then little is known about who is above the
+    threshold.
+    Equal estimates are worked on once: those of counts take few values in a large domain.
+    """
     # The expectation is that above a threshold, which is so low that k categories are expected
     # there.
-    # Shapes: -> (d,).
-    # Returns: the frequencies; None if the estimates are nearly as likely when no frequency
-    # exceeds the k-th largest of the prior, as then little is known about who is above the
-    # threshold.
-    # Equal estimates are worked on once: those of counts take few values in a large domain.
     theta = row.support / row.sample.std
     z, back, counts = np.unique(row.sample.z, return_inverse=True, return_counts=True)
     blocks = _blocks(row, z, theta)

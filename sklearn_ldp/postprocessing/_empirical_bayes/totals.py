@@ -142,15 +142,17 @@ def shrunken_totals(
     variances: np.ndarray,
     posterior_variances: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return totals of groups, with as much of the raw ones as these deserve."""
+    """Return totals of groups, with as much of the raw ones as these deserve.
+
+    Shapes: raw (d,), processed (d,), variances (n_groups,), posterior_variances (n_groups,)
+    -> (n_groups,), (n_groups,).
+    raw: raw estimate that sums to 1.
+    processed: processed estimate that sums to 1.
+    """
     # The raw total of a group differs from the processed one by chance, as far as the model of
     # the latter says, or because the model leaves something out that the members of a group
     # have in common. The variance of that excess is learnt from all groups, and averaged over
     # (unpublished).
-    # Shapes: raw (d,), processed (d,), variances (n_groups,), posterior_variances (n_groups,)
-    # -> (n_groups,), (n_groups,).
-    # raw: raw estimate that sums to 1.
-    # processed: processed estimate that sums to 1.
     sizes = partition.sizes()
     spread = sizes * (1 - sizes / len(partition.codes))
     if len(sizes) < 2 or not np.all(variances[spread > 0] > 0):
@@ -182,11 +184,13 @@ def shrunken_totals(
 def total_variances(
     noise: Noise, partitions: list[Partition], frequencies: np.ndarray
 ) -> list[np.ndarray]:
-    """Return the variances of the totals of groups of a raw estimate, after Norm."""
-    # Shapes: frequencies (d,) -> (n_groups,).
-    # Those of a mechanism with covariances, which take a pass over all reports for each group, are
-    # exact for a few groups in large domains. For the others, the variances without covariances are
-    # multiplied by the ratio that these few have.
+    """Return the variances of the totals of groups of a raw estimate, after Norm.
+
+    Shapes: frequencies (d,) -> (n_groups,).
+    Those of a mechanism with covariances, which take a pass over all reports for each group, are
+    exact for a few groups in large domains. For the others, the variances without covariances are
+    multiplied by the ratio that these few have.
+    """
     d, chosen = len(frequencies), []
     for partition in partitions:
         n_groups, by_size = len(partition.names), np.argsort(partition.sizes(), kind="stable")
@@ -207,12 +211,14 @@ def total_variances(
 
 
 def with_totals(values: np.ndarray, partition: Partition, totals: np.ndarray) -> np.ndarray:
-    """Return non-negative values that have these totals: Norm-Sub within each group."""
-    # Shapes: values (d,), totals (n_groups,) -> (d,).
-    # values: non-negative values.
-    # totals: non-negative totals.
-    # This is Michelot's projection: members that would not be positive leave, until all that
-    # stay are.
+    """Return non-negative values that have these totals: Norm-Sub within each group.
+
+    Shapes: values (d,), totals (n_groups,) -> (d,).
+    values: non-negative values.
+    totals: non-negative totals.
+    This is Michelot's projection: members that would not be positive leave, until all that
+    stay are.
+    """
     stays = np.ones(len(values), dtype=bool)
     while True:
         codes = partition.codes[stays]
