@@ -53,7 +53,7 @@ def all_oracles() -> dict[str, type[ldp.oracles.BaseOracle]]:
 
 
 def named_oracles() -> dict[str, type[ldp.oracles.BaseOracle]]:
-    """Return what ``--oracle`` may name: all oracles, and that for bins of numbers."""
+    """Return the classes that ``--oracle`` may name: all oracles, and that of bins of numbers."""
     return {**all_oracles(), "range-oracle": ldp.RangeOracle}
 
 

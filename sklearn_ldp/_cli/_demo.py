@@ -122,7 +122,7 @@ def _introduction(arguments: argparse.Namespace, query_names: list[str]) -> str:
 
 
 def _in_short(study: ldp.model_selection.ErrorStudy, arguments: argparse.Namespace) -> str:
-    """Return what a visitor can repeat: what post-processing does for the most accurate oracle."""
+    """Return a sentence that a visitor can repeat: the gain by post-processing."""
     states = study["queries"][0]
     errors = [_errors(study, oracle, states) for oracle in dict.fromkeys(study["oracle"])]
     of_best = min(errors, key=lambda one: one["Base"])
@@ -225,7 +225,7 @@ def error_tables(study: ldp.model_selection.ErrorStudy, show: Callable[[float], 
 def searched(
     estimate: Any, query_sets: Mapping[str, Any], *, seed: int
 ) -> dict[str, dict[str, str]]:
-    """Return what each search picks from an estimate, by the name of the queries and the search."""
+    """Return the pick of each search from an estimate, by the names of queries and search."""
     searches = [
         ldp.SyntheticSearch(random_state=seed),
         ldp.HeldOutSearch(random_state=seed),

@@ -391,7 +391,7 @@ def _for_spreadsheets(values: np.ndarray, arguments: argparse.Namespace) -> np.n
 
 
 def _heading(raw: Any) -> str:
-    """What was estimated, in one line."""
+    """The title of an estimate, in one line."""
     first = str(raw).splitlines()[0]
     if not isinstance(raw, Mapping):
         return first

@@ -162,7 +162,7 @@ def _figures(plan: ldp.planning.Plan, arguments: argparse.Namespace) -> dict[str
 
 
 def _shuffled(oracles: list[Any], arguments: argparse.Namespace) -> dict[str, np.ndarray]:
-    """Return what reports spend after a shuffle: for each oracle, or each column of a survey."""
+    """Return the epsilon that reports spend after a shuffle, by oracle or by column of a survey."""
     if not arguments.shuffled:
         return {}
     spent = [

@@ -1,4 +1,4 @@
-"""What the public rooms share; no user imports from here.
+"""Tools that the public rooms share; no user imports from here.
 
 From the lowest room to the highest, and each imports from those before it only: `support` (text,
 files, parameters, random seeds), `report_page` (how a result is shown), `numerics` (functions of

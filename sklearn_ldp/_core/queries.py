@@ -890,7 +890,7 @@ def _is_count(k: object) -> bool:
 
 
 def as_query_set(queries: Queries | None) -> QuerySet:
-    """Return what a `queries` parameter means as a query set.
+    """Return the query set that a `queries` parameter stands for.
 
     Parameters
     ----------

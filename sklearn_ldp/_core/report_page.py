@@ -121,7 +121,7 @@ class Reported:
     """Mixin of what can be described, shown on a page and kept in a file."""
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
-        """Return what a report says, as a dict of plain values.
+        """Return the content of a report, as a dict of plain values.
 
         Parameters
         ----------

@@ -46,7 +46,7 @@ _NOTE = (
 
 
 class Question(NamedTuple):
-    """What is asked, and who may ask and see."""
+    """The question of a page, and who may ask and see."""
 
     text: str
     name: str  # of the memo that browsers keep

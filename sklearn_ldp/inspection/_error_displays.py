@@ -586,7 +586,7 @@ def _column(results: Table, name: str) -> np.ndarray:
 
 
 def _error_name(results: Table, error: str) -> str:
-    """Return what an axis calls the errors: the metric, if the table has a single one."""
+    """Return the name of the errors on an axis: the metric, if the table has a single one."""
     try:
         metrics = set(np.asarray(results["metric"]).tolist())
     except (KeyError, TypeError, IndexError):
@@ -671,7 +671,7 @@ def _grid_search_errors(
 
 
 def _candidate_names(search: Any, x: str) -> list[str]:
-    """What each candidate's curve is called: by its parameters that vary, but for x."""
+    """The name of each candidate's curve: its parameters that vary, but for x."""
     candidates = search.cv_results_["params"]
     words: list[list[str]] = [[] for _ in candidates]
     for key in dict.fromkeys(key for candidate in candidates for key in candidate if key != x):

@@ -305,7 +305,7 @@ class FrequencyDisplay(EstimateDisplay):
             ax.invert_yaxis()  # the first category at the top
 
     def _names_label(self) -> str:
-        """What the axis of the categories shows: how many of how many, in which order."""
+        """The label of the axis of categories: how many of how many, in which order."""
         k, d = len(self.categories), self.n_categories
         if self.by == "rank":
             return "rank" if d in (k, None) else f"rank, the first {k:,} of {d:,} {self.noun}"
@@ -422,7 +422,7 @@ def _rises(categories: Any) -> bool:
 
 
 def _values_label(displays: list[FrequencyDisplay]) -> str:
-    """What the axis of the frequencies says about the intervals that are drawn."""
+    """The label of the axis of frequencies, with the intervals that are drawn."""
     drawn = [one for one in displays if one.interval is not None and one.level and one.n_categories]
     if not drawn:
         return "frequency"

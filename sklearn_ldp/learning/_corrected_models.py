@@ -647,7 +647,7 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
 
 
 def _raise(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray) -> tuple[np.ndarray, int]:
-    """What raising the eigenvalues of the Gram matrix of some rows adds to it, and their number."""
+    """The raise of the eigenvalues of the Gram matrix of some rows, and their number."""
     means = weight @ X / weight.sum()
     values, least, vectors = directions_of(X, blocks, weight, means)
     added = np.maximum(least - values, 0)
@@ -735,7 +735,7 @@ def _units(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, alpha: f
 def _standardising(
     X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, fit_intercept: bool
 ) -> np.ndarray:
-    """What makes coefficients and intercept of those of centred and scaled public features."""
+    """The map to coefficients and intercept from those of centred and scaled public features."""
     units = _units(X, blocks, weight, 0.0)
     into = np.diag(np.append(1 / units, 1.0))
     public = np.setdiff1d(np.arange(len(units)), [j for block in blocks for j in block])
@@ -798,7 +798,7 @@ def _not_shrunk(n_coef: int, blocks: list[np.ndarray]) -> np.ndarray:
 
 
 def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return what to add to the square of ``z @ b``, so that it is unbiased for the truth's.
+    """Return the correction of the square of ``z @ b`` that makes it unbiased for the truth's.
 
     Shapes: z (n_samples, n_categories), b (n_categories,) or (n_categories, m) ->
     (n_samples,) or (n_samples, m).

@@ -18,7 +18,7 @@ from ..oracles import GRR, SubsetSelection
 
 
 def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) -> np.ndarray:
-    """Return what is known of the true label of each user from their randomised one, without bias.
+    """Return an unbiased estimate of the true label of each user from their randomised one.
 
     Labels come from randomised response: a user reports their class with probability p, and any
     other one with probability q. The corrected label of class k is

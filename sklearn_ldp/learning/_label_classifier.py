@@ -530,7 +530,7 @@ class LabelDPClassifier(
 
     # -- what scikit-learn asks for -----------------------------------------------------------
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return what the classifier and this one ask of metadata routing.
+        """Return the requests of the classifier and of this one to metadata routing.
 
         Returns
         -------
@@ -730,7 +730,7 @@ def evidence(log_likelihoods: np.ndarray, weights: np.ndarray, trust: float) -> 
 
 
 def _gains(log_likelihoods: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What each candidate gains over the first, and the standard error of it."""
+    """The gain of each candidate over the first, and its standard error."""
     gains = log_likelihoods - log_likelihoods[:, :1]
     total = weights @ gains
     return total, np.sqrt(weights**2 @ (gains - total / weights.sum()) ** 2)
@@ -800,7 +800,7 @@ def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) ->
 
 
 def _probabilities(scores: np.ndarray) -> np.ndarray:
-    """Those of all classes; a single score is the log odds of the second of two."""
+    """Probabilities of all classes; a single score is the log odds of the second of two."""
     if scores.shape[1] == 1:
         return expit(scores * [-1, 1])
     return softmax(scores, axis=1)

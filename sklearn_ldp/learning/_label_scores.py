@@ -203,7 +203,7 @@ def label_dp_score(
 
 
 def _replicates(score: Any, labels: np.ndarray, predictions: np.ndarray) -> np.ndarray:
-    """What a score is without one group of users at a time."""
+    """The score without one group of users at a time."""
     n_groups = min(_N_GROUPS, len(labels))
     # Neighbours in the data may be alike.
     group = np.random.default_rng(0).permutation(len(labels)) % n_groups

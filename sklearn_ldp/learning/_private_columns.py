@@ -186,7 +186,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
 
     # -- client side --------------------------------------------------------------------------
     def protocol(self, collection_round: str = "") -> Protocol:
-        """Return what clients and server agree on, for files of reports.
+        """Return the protocol of clients and server, for files of reports.
 
         It is that of ``ColumnOracle(strategy="split-budget")``, which estimates frequencies from
         the same reports. Files of reports are shuffled, so that nobody can tell who sent which: if

@@ -153,7 +153,7 @@ def _steps(candidate: Any) -> list:
 
 
 def seeing_whole_sets(candidates: Candidates) -> list[BasePostProcessor]:
-    """Return those post-processors among the candidates that look at all parts of a set at once.
+    """Return the post-processors among the candidates that look at all parts of a set at once.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ class Case(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What the cases say about one candidate.
+    """The judgement of the cases about one candidate.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ class BaseSearch(BasePostProcessor):
     @property
     @abstractmethod
     def _error_name(self) -> str:
-        """What the errors are, on an axis."""
+        """The name of the errors, on an axis."""
 
     def _refuse_changed(self, estimate: FrequencyEstimate) -> None:
         """Raise ValueError if the estimate is not raw."""
@@ -371,7 +371,7 @@ class BaseSearch(BasePostProcessor):
     def _judgements(
         self, candidates: list, cases: list[Case], estimate: FrequencyEstimate
     ) -> list[Judgement]:
-        """Return what the cases, which were made from the estimate, say about each candidate."""
+        """Return the judgement of each candidate by cases that were made from the estimate."""
 
     def _reference(self, candidates: list, queries: Any, estimate: FrequencyEstimate) -> int | None:
         """Return which candidate the others have to be surely better than, if there is one."""
@@ -384,7 +384,7 @@ class BaseSearch(BasePostProcessor):
         return next(iter(knowing[-1:] or found), None)
 
     def _of_each(self, what: Any, candidates: list, cases: Sequence[Any], *arguments: Any) -> list:
-        """Return what a function gives for each candidate and all cases, through joblib."""
+        """Return the results of a function for each candidate and all cases, through joblib."""
         n_values = len(candidates) * sum(case.size for case in cases)
         n_tasks = min(-(-n_values // _TASK), len(candidates))
         # Candidates are dealt out in turn, because costly ones stand next to each other.
@@ -447,7 +447,7 @@ class BaseSearch(BasePostProcessor):
 
 
 def _of_some(what: Any, candidates: list, *arguments: Any) -> list[tuple[int, Any]]:
-    """Return what a function gives for each numbered candidate, with its number."""
+    """Return the results of a function for numbered candidates, each with its number."""
     return [(i, what(candidate, *arguments)) for i, candidate in candidates]
 
 

@@ -1,4 +1,4 @@
-"""What candidates are compared with where nobody knows the truth: other raw estimates."""
+"""Cases to compare candidates on where nobody knows the truth: other raw estimates."""
 
 from __future__ import annotations
 

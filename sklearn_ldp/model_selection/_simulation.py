@@ -205,7 +205,7 @@ def _text(value: Any) -> str:
 
 
 def _line_digest(key: str, errors: list[float]) -> str:
-    """What a line must have that holds these errors."""
+    """The digest of a line that holds these errors."""
     return hashlib.sha256(json.dumps([key, errors]).encode()).hexdigest()[:32]
 
 

@@ -33,7 +33,7 @@ _MOST_RANGE = 1 << 20
 
 
 class SetMechanism:
-    """What the two mechanisms of sets have in common: the items that a report tells of."""
+    """The base of the two mechanisms of sets: the items that a report tells of."""
 
     # Two items of one user are reported together, so the covariance of two categories depends on
     # how many users have both, which no tally tells. With r for the probability that a report

@@ -191,7 +191,7 @@ class KeyValueOracle(ItemOracle):
         return tuple(least + (most - least) * np.clip(end, 0, 1) for end in ends)
 
     def _quadratic(self) -> Any:
-        """What the means follow from: frequencies, those of high items, and variances, by item."""
+        """The parts of the means: frequencies, those of high items, and variances, by item."""
         state: Any = self._fitted("means_")
         channel, (tallies, sizes) = state.mechanism, state.decoded
         low, high = channel.signed(tallies, sizes)[0].T

@@ -125,7 +125,7 @@ class MatrixOracle(BaseOracle):
         return self.strategy if isinstance(self.strategy, str) else None
 
     def _key(self, domain: Any) -> bytes:
-        """What the channel depends on, as a digest."""
+        """A digest of everything that the channel depends on."""
         given = None if self._way else np.asarray(self.strategy)
         gram = self._gram(domain) if self._way == "optimized" else None
         said = pickle.dumps((self._way, domain.size, float(self.epsilon), given, gram))

@@ -96,7 +96,7 @@ class PrefixHash(HashReports):
         return self.field.add(values.astype(np.int64), self._shifts(functions, digests))
 
     def _shifts(self, functions: np.ndarray, digests: np.ndarray) -> np.ndarray:
-        """What the digits before the new ones add to the values."""
+        """The shifts of the values by the digits before the new ones."""
         mixing = MixingHash(self.field.order, self.threshold)
         return mixing.hash(functions, digests.astype(np.uint64)).astype(np.int64)
 
@@ -173,7 +173,7 @@ def digest_of_digits(digits: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class StringPlan:
-    """What users are asked of their strings: the digits of each part, and who is asked it."""
+    """The questions about strings: the digits of each part, and who is asked it."""
 
     epsilon: float
     hash_range: int  # number g of values of a digit
@@ -228,7 +228,7 @@ class StringPlan:
         return np.sqrt(variance / np.array(self.shares[:-1]))
 
     def mechanisms(self) -> list[PrefixHash]:
-        """Return what reports on each part, the held-out one last."""
+        """Return the mechanism of each part, the held-out one last."""
         field = FiniteField(self.hash_range)
         threshold = direct_threshold(self.epsilon, self.hash_range)
         found: list[PrefixHash] = []

@@ -114,7 +114,7 @@ def _told_apart(domain, digits, surest, n_kept, is_last):
 
 
 class Found(NamedTuple):
-    """What was kept after each part of a search, and what users held out from it say."""
+    """The prefixes kept after each part of a search, and the estimate by users held out from it."""
 
     prefixes: list[list[tuple[str, float]]]
     all: FrequencyEstimate
@@ -288,7 +288,7 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
         self.n_jobs = n_jobs
 
     def plan(self) -> StringPlan:
-        """Return what users are asked, and what recall to expect, before any data.
+        """Return the plan: the questions, and the recall to expect, before any data.
 
         Returns
         -------
@@ -312,7 +312,7 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
     # -- what is known after fit --------------------------------------------------------------
     @property
     def found_prefixes_(self) -> list[list[tuple[str, float]]]:
-        """What was kept after each part, the surest first, with estimates that selection biases.
+        """The prefixes kept after each part, the surest first, with estimates biased by selection.
 
         It shows where a string was lost.
         """
@@ -354,7 +354,7 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
         return Several.drawn(domain.plan.mechanisms(), domain.plan.shares)
 
     def _found_in(self, state: Any) -> Found:
-        """What was found in a collection; warns once of what is not detected."""
+        """The strings found in a collection; warns once of those that are not detected."""
         if state in _found:
             return _found[state]
         found, plan = _found.setdefault(state, found_in(state)), state.protocol.domain.plan

@@ -31,7 +31,7 @@ _STATEMENTS = ("change", "order", "detection")
 
 
 class Plan:
-    """What to expect of a collection before there is any data, and how many users it needs.
+    """The expected errors of a collection before there is any data, and the users it needs.
 
     All errors are frequencies: an error of 0.01 is one percentage point. They are those of the raw
     estimate, with respect to the frequencies among the users themselves; a good post-processor only
@@ -431,7 +431,7 @@ class Plan:
 
     # -- what they share ----------------------------------------------------------------------
     def _of_each(self, compute: Callable[[_Column], Any]) -> Any:
-        """Return what follows for the column of an oracle, or for each of a survey by name."""
+        """Return a result for the column of an oracle, or for each of a survey by name."""
         results = {name: compute(column) for name, column in self._columns.items()}
         return results if self._is_survey else results[None]
 
@@ -441,7 +441,7 @@ class Plan:
 
     @property
     def _overall_rmse(self) -> float:
-        """That of one user."""
+        """The overall error of one user."""
         columns = self._columns.values()
         weights = [column.weight for column in columns]
         return math.sqrt(np.average([column.mse for column in columns], weights=weights))
@@ -507,7 +507,7 @@ class _Column:
     def statement(
         self, aim: str, gap: float, frequency: float | None, level: float, of: str
     ) -> _Statement:
-        """Return what is to be told, of two frequencies with this gap."""
+        """Return the statement to be told, of two frequencies with this gap."""
         d, n_compared = self.domain.size, 2 if aim == "order" else 1
         if frequency is not None:
             base = float(frequency)
@@ -569,7 +569,7 @@ class _Statement:
 
 # -- arguments ------------------------------------------------------------------------------------
 def _planned_of(oracle: Any, n_categories: int | None) -> dict[Any, PlannedEstimate]:
-    """Return what to expect of the estimates, by name."""
+    """Return the expectations of the estimates, by name."""
     kind = oracle.__name__ if isinstance(oracle, type) else type(oracle).__name__
     if not isinstance(oracle, BaseOracle | BaseColumnSurvey):
         raise TypeError(
@@ -585,7 +585,7 @@ def _planned_of(oracle: Any, n_categories: int | None) -> dict[Any, PlannedEstim
 
 
 def _by_name(what: str, given: Any, names: Mapping, survey: str) -> dict[Any, Any]:
-    """Return what is given for each column, None where it is left out."""
+    """Return the value given for each column, None where it is left out."""
     given = {} if given is None else given
     if not isinstance(given, Mapping):
         raise ValueError(

@@ -168,7 +168,7 @@ class BasePostProcessor(
         return not told or any(value is not None and value != "auto" for value in told)
 
     def _sees_whole_sets(self) -> bool:
-        """Whether it looks at all parts of a set at once, and not at each alone."""
+        """Whether the post-processor looks at all parts of a set at once, and not at each alone."""
         return False
 
     def _fit_process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:

@@ -57,7 +57,7 @@ def norm_cut(F: ArrayLike, *, rescale: bool = False) -> np.ndarray:
 
 
 def _cut(F, rescale):
-    """Return what `norm_cut` does, and the threshold of each row."""
+    """Return the result of `norm_cut`, and the threshold of each row."""
     if rescale:
         threshold = crossing_threshold(F)
         return norm_mul(base_cut(F, threshold)), threshold

@@ -39,7 +39,7 @@ _AT_ONCE = 1 << 16  # numbers that products with the law make at once, which a c
 
 
 class SmoothFit(NamedTuple):
-    """What `smooth_mle` finds.
+    """The result of `smooth_mle`.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class _Model(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """What the coefficients multiply, ``basis @ mixing``: few numbers for each category."""
+    """The matrix of the coefficients, ``basis @ mixing``: few numbers for each category."""
 
     basis: sparse.csr_array  # (d, n_basis)
     mixing: np.ndarray  # (n_basis, n_coefficients)

@@ -25,7 +25,7 @@ _CELLS = 1 << 20  # numbers worked on at a time
 
 
 class LocalLevel(NamedTuple):
-    """What the rows of a local-level model tell of its levels, of shape (n_rows, ..., d).
+    """The levels of a local-level model, estimated from its rows, of shape (n_rows, ..., d).
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from .._core.lifecycle import check_weights
 
 
 def true_frequencies(estimate: Any, y: Any, sample_weight: ArrayLike | None, name: str) -> Any:
-    """Return what an estimate, or each part of a set, is an estimate of.
+    """Return the true frequencies behind an estimate, or behind each part of a set.
 
     Shapes: y (n_samples,) or (n_samples, n_columns), sample_weight (n_samples,) -> (d,), or a dict
     of those.

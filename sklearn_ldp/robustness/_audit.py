@@ -21,7 +21,7 @@ _BATCH = 1 << 16
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit of a mechanism has shown.
+    """The result of an audit of a mechanism.
 
     Parameters
     ----------

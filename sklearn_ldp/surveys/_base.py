@@ -158,7 +158,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 
     # -- the questions ------------------------------------------------------------------------
     def questions(self) -> dict[Any, Protocol]:
-        """Return what users may be asked, in the order of the numbers in their reports.
+        """Return the questions that users may be asked, in the order of their numbers in reports.
 
         Returns
         -------
@@ -179,14 +179,14 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         }
 
     def _views(self, domain: RecordDomain, mechanism: Several) -> dict[Any, View]:
-        """What each question looks at, by the name of its estimate."""
+        """The view of each question, by the name of its estimate."""
         if mechanism.views is None:
             numbered = enumerate(domain.columns.items())
             return {key: View.joint((j,), (one.size,)) for j, (key, one) in numbered}
         return {table_name(domain, view.columns): view for view in mechanism.views}
 
     def _estimated(self, domain: RecordDomain, survey: Several) -> dict[Any, View]:
-        """What each estimate is of, by its name: by default, what the questions look at."""
+        """The view of each estimate, by its name: by default, those of the questions."""
         return self._views(domain, survey)
 
     def _oracle_of(

@@ -171,7 +171,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         return dict(zip(domain.columns, self._weights(domain).tolist(), strict=True))
 
     def _chosen(self, domain: RecordDomain) -> dict[Any, Any]:
-        """What the parameter says of the oracle of each column."""
+        """The oracle of each column, as the parameter says."""
         return self._by_column(self.oracle, domain, "oracle", "best")
 
     def _by_column(self, given: Any, domain: RecordDomain, what: str, default: Any) -> dict:
@@ -370,5 +370,5 @@ def split_budget(
 
 
 def _change(after: float, before: float) -> float:
-    """What a unit more or less changes; without limit where the error has none before."""
+    """The change of the error by a unit more or less; without limit where it has none before."""
     return -math.inf if math.isinf(before) else after - before

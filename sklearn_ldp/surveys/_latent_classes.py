@@ -227,7 +227,7 @@ def _dependence(
         return 0.0
 
     def beyond(mixture: ClassMixture) -> np.ndarray:
-        """What the model's pairs have beyond independence, in units of the noise."""
+        """The dependence in the model's pairs, in units of the noise."""
         models = mixture, mixture.shrunk(0.0)
         tables = ([one.table(observed[i].columns) for one in models] for i in pairs)
         return np.concatenate(

@@ -355,7 +355,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         return TableSet(combined_tables(domain, wanted, views, components, n_users), domain, views)
 
     def _views_of(self, state: Collected) -> list[TableView]:
-        """What the users said, of all questions that somebody was asked."""
+        """The views of all questions that somebody was asked."""
         survey, n_users, views = state.mechanism, state.counts.n_samples, []
         for j, channel in enumerate(survey.mechanisms):
             support, sizes = survey.decoded_on(state.decoded[0], j)
@@ -535,7 +535,7 @@ def _most_accurate(epsilon: float, size: int) -> list[Any]:
 
 
 def _table_views(survey: Any, estimates: Sequence[tuple[int, Any, Any]]) -> list[TableView]:
-    """What users said of some questions, from the values and their noise."""
+    """The views of some questions, from the values and their noise."""
     # The total variance of each kind of mechanism, of which many may be alike.
     totals = {channel: channel.total_variance() for channel in set(survey.mechanisms)}
     is_parity = _parity(survey)

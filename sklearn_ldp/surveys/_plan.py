@@ -57,7 +57,7 @@ def noise_per_dimension(total_variance: float, size: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class TableRequest:
-    """What tables are asked for, of what columns: it knows the ways to collect them."""
+    """The tables that are asked for, and their columns: it knows the ways to collect them."""
 
     sizes: Sequence[int]  # number of categories of each column
     tables: Sequence[Subset]  # the columns of each table asked for, rising

@@ -21,7 +21,7 @@ from ._plan import noise_per_dimension
 
 @dataclass(frozen=True, eq=False)
 class TableView:
-    """What the users who were asked about one table, or one parity, have said."""
+    """The answers of the users who were asked about one table, or one parity."""
 
     columns: Subset  # positions of the columns, rising
     # (n_cells,): raw estimates of the cells in C order; of the two values of the parity.
@@ -63,7 +63,7 @@ def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Compone
 
 
 def parity_signs(order: int) -> np.ndarray:
-    """Return what a coefficient adds to each cell of a table of binary columns.
+    """Return the sign of a coefficient in each cell of a table of binary columns.
 
     Shapes: -> (2 ** order,).
     Plus or minus `2 ** -order`, by the parity of the cell.

@@ -474,7 +474,7 @@ def _small(oracle: Any, **parameters: Any) -> Any:
 
 
 def _holds(oracle: Any) -> tuple[int, np.ndarray]:
-    """What was collected: the number of users, and the counts."""
+    """The number of users, and the counts."""
     return oracle.n_samples_seen_, oracle.__collector__().state("counts").counts.by_group[0].copy()
 
 

@@ -57,7 +57,7 @@ _MANY, _NEARLY_EVERY = 200, 0.9
 
 
 class Domain(Uncached):
-    """What users may answer: a public list of categories, known to clients and servers alike.
+    """A public list of the categories that users may answer, known to clients and servers alike.
 
     A value's code is its position in the list. The domain of several columns is the product of
     their domains, whose categories are tuples in C order (the last column varies fastest), or any
@@ -404,7 +404,7 @@ class Domain(Uncached):
 
     @property
     def stand_in(self) -> Any:
-        """What a client with ``missing="report"`` reports in place of an answer without a code.
+        """The answer that a client with ``missing="report"`` gives in place of one without a code.
 
         None where it is a category, and otherwise the last category; of several columns a tuple.
         """

@@ -16,7 +16,7 @@ from .values import as_columns, column_names, read_once, table_columns
 
 
 class RecordDomain(UnlistedDomain):
-    """What users may answer in each of several columns, by name.
+    """The domains of several columns, by name.
 
     The code of a user is a row with one code per column. Unlike the product of the columns'
     domains, it lists no combination of categories.

@@ -109,7 +109,7 @@ def is_missing(value: object) -> bool:
 
 
 def in_one_form(value: Any) -> Any:
-    """Return what equals a value in other forms: of nothing, of an instant, of an enumeration."""
+    """Return the one form that equal values have: of nothing, of an instant, of an enumeration."""
     if isinstance(value, tuple):
         return tuple(in_one_form(part) for part in value)
     if is_missing(value):

@@ -200,12 +200,12 @@ class FrequencyEstimate(Kept):
 
     @property
     def states_errors(self) -> bool:
-        """Whether it has intervals of its own: it is raw, or has `standard_errors`."""
+        """Whether the estimate has intervals of its own: it is raw, or has `standard_errors`."""
         return self.is_raw or self.standard_errors is not None
 
     @property
     def design_effect(self) -> Any:
-        """What weighting users unequally costs: a float, or one for each estimate.
+        """The cost of weighting users unequally: a float, or one for each estimate.
 
         By this factor more users are needed than without weights: ``n sum W_h**2 / n_h`` for n
         users in groups of n_h and with the weights W_h (Kish). It is 1 without weights.
@@ -219,7 +219,7 @@ class FrequencyEstimate(Kept):
 
     @property
     def labels(self) -> Any:
-        """What print and pictures call the categories: themselves, with their flags."""
+        """The labels of the categories in print and pictures: themselves, with their flags."""
         if not self.flags:
             return self.categories
         names, rows = np.array(list(self.flags)), np.column_stack(list(self.flags.values()))
@@ -825,7 +825,7 @@ class FrequencyEstimate(Kept):
         return ", ".join(parts)
 
     def _shown(self, k: int) -> tuple[Any, np.ndarray, list[list[str]]]:
-        """What to show of a single estimate: the queries, places among them, names and answers."""
+        """The shown part of one estimate: the queries, places among them, names and answers."""
         # The largest categories; of bins the first ones, or ranges that together are all of
         # them.
         if len(self) != 1:

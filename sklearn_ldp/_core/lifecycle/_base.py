@@ -160,7 +160,7 @@ class BaseCollector(  # type: ignore[call-arg]
         """Return the raw estimate of what was collected."""
 
     def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
-        """What to expect of each estimate of a protocol, by name, for planning."""
+        """The expectations of each estimate of a protocol, by name, for planning."""
         raise NotImplementedError
 
     def _weights_by_name(self, domain: Any) -> Mapping[Any, float]:
@@ -173,7 +173,7 @@ class BaseCollector(  # type: ignore[call-arg]
 
     # -- what client and server agree on ------------------------------------------------------
     def protocol(self, collection_round: str = "") -> Protocol:
-        """Return what a client and a server of a collection must agree on.
+        """Return the protocol that a client and a server of a collection must agree on.
 
         Parameters
         ----------
@@ -577,7 +577,7 @@ class BaseCollector(  # type: ignore[call-arg]
         return super().set_params(**params)
 
     def get_metadata_routing(self) -> Any:
-        """Return what scikit-learn's metadata routing hands on: weights that `fit` asks for.
+        """Return the requests of scikit-learn's metadata routing: weights that `fit` asks for.
 
         `transform` asks for them where `fit` does, as a Pipeline calls both.
 

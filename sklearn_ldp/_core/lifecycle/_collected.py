@@ -22,7 +22,7 @@ OF_ONE_PARTY = ("input", "random_state", "n_jobs")
 
 
 class Groups(NamedTuple):
-    """What is known of groups of users, of which an estimate has a row each.
+    """Groups of users, of which an estimate has a row each: their names and sizes.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Collected(Uncached):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What a report of the estimate says of the users' privacy."""
+        """Sentences on the users' privacy, for a report of the estimate."""
         seed, epsilon = self.parameters["random_state"], self.protocol.epsilon
         said = {
             "That the domain was public: it was learned from the users' values, which leaks those "

@@ -1,4 +1,4 @@
-"""What is kept beside an oracle: its lock, and its protocol with what that was made of."""
+"""The lock of an oracle, and its protocol with the attributes that it was made of."""
 
 from __future__ import annotations
 

@@ -400,7 +400,7 @@ class Channel(LinearMechanism):
 
     @cached_property
     def _law_of_sizes(self) -> Any:
-        """What tells the kind of a report, and for each kind the number of supported categories."""
+        """Return the statistic that tells the kind of a report, and the support of each kind."""
         law, d = self.law_of_reports, self.n_categories
         if law is None or self.own_support != self.p:  # signed supports have another mean
             return None, np.empty(0), 0.0, 0.0
@@ -459,7 +459,7 @@ class Channel(LinearMechanism):
         return self.n_categories
 
     def weight(self, n_targets: int, supported: float) -> float:
-        """Return what a report adds to the number of users n times the sum of some estimates.
+        """Return the contribution of a report to n times the sum of some estimates.
 
         Parameters
         ----------
@@ -519,7 +519,7 @@ class Channel(LinearMechanism):
         return None
 
     def contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
-        """Return what each kind of report adds to n times a linear answer.
+        """Return the contribution of each kind of report to n times a linear answer.
 
         Parameters
         ----------

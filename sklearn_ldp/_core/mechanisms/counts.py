@@ -264,7 +264,7 @@ class Counts:
         return self._of(self.tally_size, self.sizes + other.sizes, settled, waiting)
 
     def since(self, before: Counts, n_others: int) -> Counts:
-        """Return what was added since, dealt out to the shards after the reports of others.
+        """Return the counts added since, dealt out to the shards after the reports of others.
 
         Parameters
         ----------
@@ -414,7 +414,7 @@ class Shards(Uncached):
         return self.mechanism.decode(self.tallies)
 
     def of_rows(self, rows: Any) -> Shards:
-        """Return what belongs to some of the rows of the estimate.
+        """Return the counts of some of the rows of the estimate.
 
         Parameters
         ----------

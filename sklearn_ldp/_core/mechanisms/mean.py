@@ -144,7 +144,7 @@ def _of_inputs(n: int) -> np.ndarray:
 
 
 def _solved(cost: np.ndarray, *limits: Any) -> np.ndarray:
-    """Return what minimises a cost within the limits that `linprog` takes."""
+    """Return the solution that minimises a cost within the limits that `linprog` takes."""
     precise = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     found = linprog(cost, *limits, method="highs", options=precise)
     if found.status != 0:
@@ -224,7 +224,7 @@ class MeanMechanism(MatrixChannel):
 
     @cached_property
     def variance_estimates(self) -> np.ndarray:
-        """What each output says of its variance: on average at least that, of shape (m,)."""
+        """The variance estimate of each output: on average at least its variance, of shape (m,)."""
         # Between two inputs, the average is a straight line, and the variance at most the line
         # between those of the inputs, plus a quarter of the squared step. So the average is to
         # be above that at the inputs, by little, and that with values near each other, in units
@@ -244,7 +244,7 @@ class MeanMechanism(MatrixChannel):
         return worst * (pairs @ found[:-2])
 
     def mean_variance(self, tallies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return what tallies of reports say of the mean variance of their values.
+        """Return an estimate of the mean variance of the values, from tallies of reports.
 
         Shapes: tallies (n_rows, m), sizes (n_rows,) -> (n_rows,).
         """

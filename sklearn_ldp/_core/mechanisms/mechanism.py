@@ -215,7 +215,7 @@ class Mechanism(Uncached, ABC):
     # -- what two parties must agree on -------------------------------------------------------
     @property
     def configuration(self) -> dict[str, Any]:
-        """What two parties must agree on besides epsilon and the domain: numbers and texts."""
+        """The numbers and texts that two parties must agree on besides epsilon and the domain."""
         return {}
 
     @property
@@ -225,7 +225,7 @@ class Mechanism(Uncached, ABC):
 
     @property
     def client_parameters(self) -> dict[str, Any] | None:
-        """What a client in another language draws reports by; None if there is none for it.
+        """The parameters by which a client in another language draws; None if there is none for it.
 
         Numbers and texts: the `kind` of the client, and what its page on the format says of that
         kind. Probabilities are integers over 2**64.
@@ -318,7 +318,7 @@ class Mechanism(Uncached, ABC):
 
     @property
     def public_part(self) -> PublicPart | None:
-        """What a client draws without looking at its value, such as a hash function; or None."""
+        """The part that a client draws without its value, such as a hash function; or None."""
         return None
 
     # -- on the server ------------------------------------------------------------------------
@@ -514,7 +514,7 @@ class Mechanism(Uncached, ABC):
         return hash((type(self), self.report_fields))
 
     def _identity(self) -> tuple:
-        """Return what is equal if and only if two mechanisms are the same."""
+        """Return a key, equal for two mechanisms if and only if they are the same."""
         return type(self), self.configuration, self.report_fields
 
 

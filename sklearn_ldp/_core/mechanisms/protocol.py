@@ -405,10 +405,10 @@ class Protocol(Uncached):
 
 
 class OracleOrProtocol(typing.Protocol):
-    """Whatever makes reports: an oracle, a survey, or the protocol itself."""
+    """A maker of reports: an oracle, a survey, or the protocol itself."""
 
     def protocol(self, collection_round: str = "") -> Protocol:
-        """Return what a client and a server of a collection must agree on."""
+        """Return the protocol that a client and a server of a collection must agree on."""
         ...
 
 

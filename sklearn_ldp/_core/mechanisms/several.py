@@ -40,7 +40,7 @@ _MAX_LISTED = 1 << 14  # characters of the questions that a header lists; a quar
 # -- what a question looks at ---------------------------------------------------------------------
 @dataclass(frozen=True)
 class View:
-    """What a question looks at, if not at one column: a code that is made of a record's codes.
+    """The code that a question asks for, if not one column's: it is made of a record's codes.
 
     It is the sum of the codes of some columns, each times a stride, modulo the number of values.
 
@@ -60,7 +60,7 @@ class View:
 
     @property
     def is_parity(self) -> bool:
-        """Whether it is the parity of several columns."""
+        """Whether the view is the parity of several columns."""
         return self.n_values == 2 and len(self.columns) > 1
 
     @classmethod
@@ -295,7 +295,7 @@ class Layout(Uncached):
         return self._in_form(reports[rows, start : start + len(self._sizes[j])], j)
 
     def rest(self, reports: np.ndarray, rows: np.ndarray, j: int, k: int) -> np.ndarray:
-        """Return what follows these reports at their place, which must be zeros."""
+        """Return the filling after these reports at their place, which must be zeros."""
         start, stop = self._starts[k : k + 2]
         return reports[rows, start + len(self._sizes[j]) : stop]
 
@@ -567,7 +567,7 @@ class Several(Mechanism):
         return reports
 
     def _turns(self, drawn: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield what is randomised at once: a question as an example, rows, questions, places.
+        """Yield the parts randomised at once: a question as an example, rows, questions, places.
 
         A seed's reports depend on this order. A user who is asked one question takes their turn
         with all others whose questions have the same mechanism, so that thousands of tables are not
@@ -673,7 +673,7 @@ class Several(Mechanism):
         return _slices(len(self.mechanisms), [one.tally_size for one in self.mechanisms])
 
     def tallies_on(self, tallies: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return what tallies hold of one question.
+        """Return the tallies of one question.
 
         Parameters
         ----------
@@ -728,7 +728,7 @@ class Several(Mechanism):
         return _slices(len(nothing), [one.decode(tally).shape[1] for one, tally in both])
 
     def decoded_on(self, decoded: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return what decoded tallies hold of one question.
+        """Return the decoded tallies of one question.
 
         Parameters
         ----------

@@ -183,7 +183,7 @@ def _blocks(n_rows: int, width: int) -> Iterator[slice]:
 
 
 class CategoryLaw(NamedTuple):
-    """What is known of single categories: the variance ``A + b f - c f**2`` of one user."""
+    """The law of single categories: the variance ``A + b f - c f**2`` of one user."""
 
     # It is of a category of frequency f. How the errors of several categories go together is
     # known if there are factors.
@@ -210,7 +210,7 @@ class CategoryLaw(NamedTuple):
 
 
 def support_law(p: float, q: float) -> CategoryLaw:
-    """Return what p and q tell of the estimate of one user (2020 paper, Eq. 5)."""
+    """Return the law of the estimate of one user, from p and q (2020 paper, Eq. 5)."""
     if not 0 <= q < p <= 1:
         raise ValueError(
             f"NoiseModel needs 0 <= q < p <= 1, got p={p}, q={q}; p is the probability that a "

@@ -35,7 +35,7 @@ class Term(NamedTuple):
 
     @property
     def is_draw(self) -> bool:
-        """Whether it is about which users were drawn."""
+        """Whether the term is the error of sampling users."""
         return self.law == MULTINOMIAL
 
     def times(self, value: Any) -> Any:
@@ -43,7 +43,7 @@ class Term(NamedTuple):
         return value / np.asarray(self.users, dtype=float) * self.weight
 
     def is_like(self, other: Term) -> bool:
-        """Whether it differs from another one in the factor at most."""
+        """Whether the term differs from another one in the factor at most."""
         fields = zip(self[3:], other[3:], strict=True)  # laws from pickles are copies
         return self.law == other.law and all(_is_same(one, another) for one, another in fields)
 
@@ -67,12 +67,12 @@ class Term(NamedTuple):
         return Covariances([(1.0, inner)], view, lambda: inner.variances()[self.order])
 
     def of_rows(self, rows: Rows) -> Term:
-        """Return that of some of the estimates."""
+        """Return the term of the given estimates."""
         numbers = {name: _some(getattr(self, name), rows) for name in ("weight", "users")}
         return self._replace(**numbers, frequencies=_some(self.frequencies, rows, least=2))
 
     def permuted(self, order: np.ndarray) -> Term:
-        """Return that of an estimate whose categories stand in another order."""
+        """Return the term of an estimate whose categories stand in another order."""
         f = None if self.frequencies is None else self.frequencies[..., order]
         if not self.is_draw:
             order = order if self.order is None else self.order[order]
@@ -102,7 +102,7 @@ class _Reordered(NamedTuple):
 
 
 class Noise:
-    """What is known about the errors of an estimate, whatever made it."""
+    """The errors of an estimate as a sum of terms, whatever made it."""
 
     # It answers one question: what is the covariance of the linear answers `matrix @ estimate`,
     # given the true frequencies? The errors are a sum of independent ones, its terms: those of
@@ -694,7 +694,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _some(numbers: Any, rows: Any, least: int = 1) -> Any:
-    """Return those of some of the estimates, if they have so many axes that each has its own."""
+    """Return the values of some of the estimates, if each has its own."""
     return np.asarray(numbers)[rows] if np.ndim(numbers) >= least else numbers
 
 

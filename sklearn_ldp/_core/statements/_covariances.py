@@ -15,7 +15,7 @@ from ._statements import check_of
 
 @runtime_checkable
 class Estimate(Protocol):
-    """What statements and displays need to know of a FrequencyEstimate."""
+    """The part of a FrequencyEstimate that statements and displays read."""
 
     @property
     def values(self) -> Any: ...
@@ -80,7 +80,7 @@ class EstimateCovariances:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether those who reported are a random part of whom the statement is about."""
+        """Whether the reporting users are a random part of those whom the statement is about."""
         return bool(np.any(self._of_whom.curvature))
 
     def support_counts(self, values: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What a report says of an estimate and of a difference: numbers, and sentences that hold."""
+"""Descriptions of estimates and differences for reports: numbers, and sentences that hold."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def several(parts: list[dict[str, Any]], heading: str, question: str) -> dict[st
 
 
 def describe_nothing(question: str, heading: str, level: float, oracle: Any) -> dict[str, Any]:
-    """Return what any description has: what is not known is None."""
+    """Return the fields of any description, each None."""
     names = "epsilon oracle configuration noise_level ranges bounds"
     known: dict[str, Any] = {
         "value": "estimate",
@@ -177,7 +177,7 @@ def _ranges(estimate: Any, level: float, value: str) -> list[dict[str, Any]] | N
 
 # -- sentences, each of which holds with the level ------------------------------------------------
 def _surely(raw: Any, level: float, labels: np.ndarray) -> list[str]:
-    """What may be said of a raw estimate."""
+    """Sentences that hold for a raw estimate."""
     said, d = [], len(labels)
     if getattr(raw.domain, "ends", None) is not None:
         found = quantiles(raw, [0.25, 0.5, 0.75], level, simultaneous=True)
@@ -223,7 +223,7 @@ def _of_ranks(raw: Any, level: float, labels: np.ndarray) -> list[str]:
 
 
 def _not_surely(estimate: Any, raw: Any, low: np.ndarray, high: np.ndarray) -> list[str]:
-    """What may not be said of an estimate."""
+    """Sentences on the limits of an estimate."""
     said, d = [], raw.shape[1]
     if not estimate.is_raw:
         said.append(
@@ -249,7 +249,7 @@ def _not_surely(estimate: Any, raw: Any, low: np.ndarray, high: np.ndarray) -> l
 
 
 def _dishonest(raw: Any, noise: Noise) -> list[str]:
-    """What is beyond what honest reports give: a wrong sum, or values far outside of [0, 1]."""
+    """Values that honest reports do not give: a wrong sum, or some far outside of [0, 1]."""
     # Sidak's bound of d values below 0, d above 1, and their sum.
     values, most = raw.values[0], sidak(2 * raw.shape[1] + 1, _HONEST)
     plausible = noise.frequencies_behind(values)

@@ -38,7 +38,7 @@ from ._tests import WaldTest, sum_known, wald_test
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EstimateDifference(Kept):
-    """What changed between two raw estimates: ``estimate_a - estimate_b``.
+    """The difference of two raw estimates: ``estimate_a - estimate_b``.
 
     The two may come from different oracles, at different budgets, and from different numbers of
     users. By default every statement is about the populations that the users were drawn from: if

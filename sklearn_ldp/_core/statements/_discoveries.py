@@ -110,7 +110,7 @@ class Discoveries:
 def discoveries(
     categories: np.ndarray, p_values: np.ndarray, what: str, level: float, error_rate: str
 ) -> Discoveries:
-    """Return what is discovered, from p-values of shape (n_estimates, d)."""
+    """Return the discoveries among p-values of shape (n_estimates, d)."""
     adjusted = adjusted_p_values(p_values, error_rate)
     mask = adjusted <= 1 - level
     return Discoveries(categories, mask, adjusted, what, level, error_rate)

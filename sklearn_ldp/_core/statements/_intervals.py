@@ -82,7 +82,7 @@ def stacked(ends: list[Ends], n_queries: int) -> Ends:
 
 
 def names_of(queries: Any, estimate: Estimate) -> Any:
-    """Return what the answers to queries are called; None if they have no names."""
+    """Return the names of the answers to queries; None if they have none."""
     return estimate.categories if queries is None else as_query_set(queries).names
 
 
@@ -208,7 +208,7 @@ class LargestOf(NamedTuple):
     drawn: np.ndarray = np.array([1e300])
 
     def quantile(self, level: float) -> float:
-        """Return what none of the statistics exceeds with a probability."""
+        """Return the bound that none of the statistics exceeds with a probability."""
         drawn = float(np.quantile(self.drawn, level))
         return min(max(drawn, two_sided(level)), sidak(self.n, level))
 

@@ -110,7 +110,7 @@ def quantiles(
 
 
 def quartiles(estimate: Estimate) -> str:
-    """Return what a representation says of a single estimate of bins between bounds; else ""."""
+    """Return the quartiles of a single estimate of bins between bounds as text; else ""."""
     ends = getattr(estimate.domain, "ends", None)
     if ends is None or len(estimate) != 1:
         return ""

@@ -19,7 +19,7 @@ def check_level(level: Any) -> None:
 
 
 def at_level(level: float, is_raw: bool = True) -> str:
-    """Return what tables and pictures say of their intervals, such as "95 % at once"."""
+    """Return the name of the intervals of tables and pictures, such as "95 % at once"."""
     return f"{100 * level:g} % at once{'' if is_raw else ', of raw'}"
 
 

@@ -348,7 +348,7 @@ class Aggregator:
         return without_order(self._held).signed(self._key)
 
     def summary(self) -> CollectionSummary:
-        """Return what was collected, and what was refused and why.
+        """Return the numbers of collected and of refused reports, with the reasons.
 
         Returns
         -------

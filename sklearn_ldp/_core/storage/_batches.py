@@ -56,7 +56,7 @@ def check_batch_id(batch_id: Any) -> None:
 
 
 def report_configuration(oracle: OracleOrProtocol, *, collection_round: str = "") -> dict[str, Any]:
-    """Return what clients and servers must agree on for their reports to add up.
+    """Return the configuration that clients and servers must share for their reports to add up.
 
     Files of reports and checkpoints carry it, and whoever reads them compares it with the
     expected one.
@@ -97,7 +97,7 @@ def report_configuration(oracle: OracleOrProtocol, *, collection_round: str = ""
 
 
 def source_of(batch_id: str) -> str:
-    """Return what stands before the first slash of an id.
+    """Return the part before the first slash of an id.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ class Header:
 
     @property
     def origin(self) -> str:
-        """What a ledger knows a file by that comes again, in hexadecimal digits."""
+        """The digest by which a ledger knows a file that comes again, in hexadecimal digits."""
         return self.sha256
 
     def signed(self, key: Key | None) -> Header:

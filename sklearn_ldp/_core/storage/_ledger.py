@@ -97,7 +97,7 @@ class Ledger(Mapping[str, int]):
         return {batch: digest for batch in self if (digest := self._by_id[batch].digest)}
 
     def without_order(self, rule: CopyRule | None = None) -> Ledger:
-        """Return what may be kept: no digest tells the order in which users came.
+        """Return the part that may be kept: no digest tells the order in which users came.
 
         Whoever knows nearly all reports of an array, or of posted lines, could find that order by
         trying some. Other files were shuffled before.
@@ -222,7 +222,7 @@ def _counted(batch: str, what: str) -> RepeatedBatchError:
 
 
 class CopyRule(NamedTuple):
-    """What only copies of a batch have in common with it.
+    """The rule that tells copies of a batch from other batches.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def of_file(sha256: str) -> bytes:
 
 
 class KnownLines(NamedTuple):
-    """What those who read posted lines must know of a collection.
+    """The facts of a collection that readers of posted lines need.
 
     Parameters
     ----------

@@ -209,7 +209,7 @@ class BaseClient:
         self._known = content, entries
 
     def _text_of(self, entries: dict[str, Any]) -> str:
-        """What `_text` returns; of a list that has grown, only the new end is encoded."""
+        """The result of `_text`; of a list that has grown, only the new end is encoded."""
         for name, value in entries.items():
             known, text = self._written.get(name, (None, ""))
             if known and type(value) is list and value[: len(known)] == known:

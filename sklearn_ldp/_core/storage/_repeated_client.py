@@ -149,7 +149,7 @@ class RepeatedClient(BaseClient):
 
     @property
     def spent(self) -> float:
-        """What all reports have spent, by any client with this file.
+        """The epsilon that all reports have spent, by any client with this file.
 
         It bounds what they tell of *which* values the user had, and not of when they changed.
         """
@@ -157,7 +157,7 @@ class RepeatedClient(BaseClient):
 
     @property
     def history(self) -> dict[str, float]:
-        """What each round has added to `spent`, in the order of their first reports."""
+        """The epsilon that each round has added to `spent`, in the order of their first reports."""
         entries = self._read()
         is_first = set(entries["first"])
         return {name: self._forever * (i in is_first) for i, name in enumerate(entries["rounds"])}

@@ -129,7 +129,7 @@ class Tally:
             )
 
     def _content(self) -> bytes:
-        """What is signed: everything, in one form on every machine."""
+        """The signed content: everything, in one form on every machine."""
         digests = {batch: digest.hex() for batch, digest in self.digests.items()}
         names = [self.configuration, self.batches, digests, list(self.tallies.shape)]
         sums = [np.ascontiguousarray(a, dtype="<i8").tobytes() for a in (self.tallies, self.sizes)]
@@ -167,7 +167,7 @@ class Tally:
 
 
 def without_order(tally: Tally, rule: CopyRule | None = None) -> Tally:
-    """Return what may leave this process: no digest tells an order."""
+    """Return the part that may leave this process: no digest tells an order."""
     ledger = tally.ledger.without_order(rule)
     return Tally(dict(tally.configuration), tally.counts, ledger, tally.tag)
 

@@ -119,7 +119,7 @@ def _resource(name: str) -> str:
 
 
 def client_mechanism(protocol: Protocol) -> dict[str, Any]:
-    """Return what a client draws reports by; integers that JSON may round are decimal texts."""
+    """Return a client's mechanism; integers that JSON may round are decimal texts."""
     found = protocol.mechanism.client_parameters
     if found is None:
         raise ValueError(
@@ -153,7 +153,7 @@ def _categories(domain: Domain) -> list[Any] | None:
 def _memory(
     protocol: Protocol, forever: float, most: float | None, fixed_part: bool
 ) -> dict[str, Any]:
-    """What a client that remembers needs beside the rest."""
+    """The additional parameters of a client that remembers."""
     if protocol.domain.shares_overlap:
         raise ValueError("No client outside Python remembers sets of items: use RepeatedClient.")
     (chain,) = chains_of(protocol, forever, fixed_part)
@@ -203,7 +203,7 @@ def client_vectors(
 
 
 def one_report(protocol: Protocol, code: Any, coins: ByteCoins) -> Any:
-    """Return what a client posts: the report of one user, as a function of their code and coins.
+    """Return the post of a client: the report of one user, as a function of their code and coins.
 
     coins: the bytes of their coins.
     Returns: the integers of the report in their order; those of a field that has values from

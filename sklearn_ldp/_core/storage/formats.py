@@ -307,7 +307,7 @@ def _is_posted(line: bytes) -> bool:
 
 
 def _posted(line: bytes) -> dict[str, Any]:
-    """What a client has posted: a configuration and a report, and nothing else."""
+    """The post of a client: a configuration and a report, and nothing else."""
     if len(line.rstrip(b"\r\n")) > _POSTED_BYTES:  # whether or not others follow it
         raise ValueError(f"a line has more than {_POSTED_BYTES} bytes")
     try:

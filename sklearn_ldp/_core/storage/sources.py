@@ -175,7 +175,7 @@ def _os_errors() -> Iterator[None]:
 
 
 class _Raw(io.RawIOBase):
-    """What all drivers have in common: bytes in their order. Few read lines with a limit."""
+    """A file of any driver: bytes in their order. Few read lines with a limit."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

@@ -72,7 +72,7 @@ def _signature(init: Any) -> inspect.Signature:
 
 
 def _misfit(name: str, signature: inspect.Signature, given: Any, error: TypeError) -> str:
-    """Return what is wrong with the arguments that a class was given."""
+    """Return a sentence on the wrong arguments that a class was given."""
     known = dict(list(signature.parameters.items())[1:])
     unknown = next((one for one in given if one not in known), None)
     if unknown is None:  # too many without a name, or one of them twice

@@ -139,7 +139,7 @@ def sweep(path: Path) -> None:
 
 @lru_cache(maxsize=1)
 def _machine() -> str:
-    """What processes share that see each other's numbers: the host, and its name space."""
+    """The key that processes share that see each other's numbers: the host, and its name space."""
     space = ""
     with suppress(OSError):
         space = os.readlink("/proc/self/ns/pid")
@@ -231,13 +231,13 @@ class Source:
         return open_regular(self._content)
 
     def starts_with(self, magic: bytes) -> bool:
-        """Whether these are its first bytes."""
+        """Whether a file begins with these bytes."""
         with self.open() as file:
             return file.read(len(magic)) == magic
 
     @property
     def is_parquet(self) -> bool:
-        """Whether it is a Parquet file; anything else is text, plain or gzip."""
+        """Whether a file is Parquet; anything else is text, plain or gzip."""
         return self.starts_with(b"PAR1")
 
     def lines(self) -> Iterator[str]:
@@ -356,6 +356,6 @@ def _short_lines(file: Any, name: str, most: int) -> Iterator[bytes]:
 
 
 def shorten(cell: object) -> str:
-    """Return what an error says of a cell: its repr, of 80 characters at most."""
+    """Return the repr of a cell for an error, of 80 characters at most."""
     text = repr(cell)
     return text if len(text) <= 80 else text[:77] + "..."

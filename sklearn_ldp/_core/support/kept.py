@@ -106,7 +106,7 @@ class _Writer:
         self._written: dict[int, tuple[Any, Any]] = {}
 
     def form(self, x: Any) -> Any:
-        """Return what stands for a value."""
+        """Return the JSON form of a value."""
         if type(x) in _PLAIN:
             return x
         if type(x) is list:

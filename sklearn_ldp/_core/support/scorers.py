@@ -56,7 +56,7 @@ class BaseScorer:
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return what the scorer asks of metadata routing.
+        """Return the scorer's requests of metadata routing.
 
         Returns
         -------

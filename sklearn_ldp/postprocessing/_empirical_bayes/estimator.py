@@ -214,7 +214,7 @@ class EmpiricalBayes(LearntPrior):
         return True
 
     def _hints(self, estimate: FrequencyEstimate) -> QueryHints:
-        """What parameters and queries say about groups, order and the most frequent."""
+        """The hints of parameters and queries: groups, order and the most frequent."""
         name = type(self).__name__
         for parameter in ("ordered", "queries"):
             if isinstance(getattr(self, parameter), Mapping):

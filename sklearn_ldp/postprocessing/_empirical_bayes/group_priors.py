@@ -50,7 +50,7 @@ _MOST_WAVES = 4096  # shorter waves hardly change the sum over a range
 # -- a curve ----------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """What a smooth curve makes of the estimates."""
+    """The fit of a smooth curve to the estimates."""
 
     means: np.ndarray  # (d,): posterior means. They may be negative
     log_likelihood: float  # logarithm of the joint density of the estimates, as of `Estimates`
@@ -73,7 +73,7 @@ class Curve:
 
 
 def fit_curve(z: np.ndarray, growth: float, total: float) -> Curve:
-    """Return what a smooth curve makes of ordered estimates.
+    """Return the fit of a smooth curve to ordered estimates.
 
     Shapes: z (d,).
     z: the estimates, in the order of the categories; at least `FEWEST`.
@@ -179,7 +179,7 @@ _FAMILIES = ((_FACTOR, _SHARE), (_FACTOR, _SHAPE), (_SIZE, _SHAPE))
 
 @dataclass(frozen=True, eq=False)
 class GroupFit:
-    """What priors for groups make of the estimates."""
+    """The fit of priors for groups to the estimates."""
 
     means: np.ndarray  # (d,): posterior means
     # (n_groups,): for each partition, posterior variances of the sums over its groups.
@@ -193,7 +193,7 @@ class GroupFit:
 
 
 class _Expert(NamedTuple):
-    """What one family of priors makes of one partition."""
+    """The fit of one family of priors to one partition."""
 
     means: np.ndarray
     variances: np.ndarray
@@ -423,7 +423,7 @@ def _fit(
     first: _Direction,
     second: _Direction,
 ) -> _Expert:
-    """Return what the family of priors that differ in two directions makes of a partition."""
+    """Return the fit of the priors that differ in two directions to a partition."""
     theta, n_groups = estimates.theta, len(partition.names)
     base = estimates.multiplied if first.column is None else estimates.weights[:, None]
     tilts = [direction.tilts(theta, theta[-1]) for direction in (first, second)]

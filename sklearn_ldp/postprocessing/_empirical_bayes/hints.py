@@ -128,7 +128,7 @@ def _disjoint_sets(matrix: sparse.csr_array) -> list[sparse.csr_array]:
 
 
 class QueryHints(NamedTuple):
-    """What queries tell a prior: what it may depend on, and if only the most frequent are asked."""
+    """The hints of queries to a prior: groups, order, and if only the most frequent are asked."""
 
     partitions: list[Partition]  # groups in which frequencies may differ
     ordered: bool  # whether neighbouring categories may have similar frequencies
@@ -139,7 +139,7 @@ class QueryHints(NamedTuple):
     def of(
         cls, queries: Any, categories: np.ndarray, name: str, domain: Domain | None = None
     ) -> QueryHints:
-        """Return what a parameter `queries` says about the estimate that is wanted.
+        """Return the hints of a parameter `queries` about the estimate that is wanted.
 
         Shapes: queries (n_queries, d), categories (d,).
         domain: the domain itself, if it is known.

@@ -68,7 +68,7 @@ def _evidence_above(
 
 
 def _blocks(row: LearntRow, z: np.ndarray, theta: np.ndarray) -> Callable[[], Iterable[_Block]]:
-    """Return what gives the likelihoods, which are made only once if they fit into memory."""
+    """Return a maker of the likelihoods, which are made only once if they fit into memory."""
     if len(z) * len(theta) > _KEPT:
         return lambda: _likelihoods(row, z, theta)
     made = list(_likelihoods(row, z, theta))

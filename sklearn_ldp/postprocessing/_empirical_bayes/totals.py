@@ -26,7 +26,7 @@ _LEAST = 0.02  # of the raw totals' variance that chance leaves at least
 
 @dataclass(frozen=True, eq=False)
 class GroupTotals:
-    """What :class:`~sklearn_ldp.EmpiricalBayes` learnt about groups of categories.
+    """The totals that :class:`~sklearn_ldp.EmpiricalBayes` learnt about groups of categories.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class GroupTotals:
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """What was learnt about the groups and the order of one row, and the result."""
+    """The fits of the groups and the order of one row, and the result."""
 
     raw: np.ndarray
     common: np.ndarray
@@ -99,7 +99,7 @@ class Grouped:
 
 
 def grouped(row: LearntRow, partitions: list[Partition], ordered: bool, simplex: bool) -> Grouped:
-    """Return what groups and an order make of a row."""
+    """Return the fits of groups and an order to a row."""
     # ordered: whether frequencies may follow a smooth curve along the order.
     # simplex: whether the result is non-negative, sums to 1, and has the shrunken totals.
     theta, prior = row.sample.whole_prior(row.weights)
@@ -122,7 +122,7 @@ def grouped(row: LearntRow, partitions: list[Partition], ordered: bool, simplex:
 
 
 def group_totals(partition: Partition, place: int, rows: list[Grouped]) -> GroupTotals:
-    """Return what was learnt about one of the partitions in all rows."""
+    """Return the totals of one of the partitions in all rows."""
     return GroupTotals(
         partition.names,
         np.array([partition.sums(row.raw) for row in rows]),
