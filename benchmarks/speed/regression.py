@@ -28,10 +28,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from threadpoolctl import threadpool_limits
 
 import sklearn_ldp
-from sklearn_ldp import OLH, EmpiricalBayes, HeldOutSearch, PrivacyWarning, SyntheticSearch
+from sklearn_ldp import GRR, OLH, EmpiricalBayes, HeldOutSearch, PrivacyWarning, SyntheticSearch
 from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.model_selection import default_candidates
@@ -253,6 +254,12 @@ def hot_paths() -> Iterator[Path_]:
             f"aggregate {name}",
             lambda make=make, reports=reports: make().aggregate(reports).estimate_,
         )
+    names = [f"answer {i}" for i in range(128)]
+    text = pd.Series(np.array(names)[make_zipf(N_USERS, 128, random_state=0)])
+    for kind in ("category", "str"):
+        column = text.astype(pd.CategoricalDtype(names) if kind == "category" else kind)
+        fit = partial(GRR(1.0, categories=names).fit, column)
+        yield f"fit GRR to {'levels' if kind == 'category' else 'text'}", fit
     yield from postprocessor_paths()
     oracle = OLH(categories=N_CATEGORIES, random_state=0)
     estimate = oracle.fit_transform(values)
