@@ -146,7 +146,9 @@ class Reported:
         """
         raise NotImplementedError
 
-    def report(self, level: float = 0.95, *, question: str = "") -> EstimateReport:
+    def report(
+        self, level: float = 0.95, *, question: str = "", of: str | None = None
+    ) -> EstimateReport:
         """Return a page that shows the estimate, for a notebook and as a file.
 
         Parameters
@@ -155,6 +157,8 @@ class Reported:
             As for `describe`.
         question : str, default=""
             What users were asked: the title of the page.
+        of : {"users", "population"}, default=None
+            Of a :class:`~sklearn_ldp.FrequencyEstimate`, whom it is about, as for `describe`.
 
         Returns
         -------
@@ -166,7 +170,8 @@ class Reported:
         ValueError
             As for `describe`.
         """
-        return EstimateReport(self.describe(level, question=question))
+        about = {} if of is None else {"of": of}
+        return EstimateReport(self.describe(level, question=question, **about))
 
 
 class Kept(Reported):

@@ -9,6 +9,7 @@ from ._consistent import Consistent, consistent_tables
 from ._latent_classes import LatentClasses
 from ._marginal_oracle import MarginalOracle, compare_methods
 from ._range_oracle import RangeOracle
+from ._response_design import ResponseDesign
 from ._table_set import TableSet
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "MarginalOracle",
     "RangeOracle",
     "RecordDomain",
+    "ResponseDesign",
     "Several",
     "TableSet",
     "View",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from ...inspection import DistributionDisplay, FrequencyDisplay, TrendDisplay
 from ..domains import Domain
-from ..domains.values import as_vector, is_row_index, places_of
-from ..noise import Noise
+from ..domains.values import as_vector, is_row_index, own_categories, places_of
+from ..noise import Noise, NoiseModel
 from ..queries import Answers, Queries, as_query_set, between, mean
 from ..report_page import Kept
 from ..statements import (
@@ -30,6 +30,7 @@ from ..statements import (
     quartiles,
     refuse_sums,
     refuse_without_law,
+    stated,
     table_columns,
     table_intervals,
 )
@@ -171,6 +172,77 @@ class FrequencyEstimate(Kept):
                     "row_names; give one per row."
                 )
             object.__setattr__(self, "row_names", _read_only(as_vector(self.row_names)))
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: ArrayLike,
+        *,
+        n_samples: ArrayLike,
+        p: float | None = None,
+        q: float | None = None,
+        std: float | None = None,
+        categories: Any = None,
+    ) -> FrequencyEstimate:
+        """Return the estimate that counts give which somebody else added up.
+
+        Parameters
+        ----------
+        counts : array-like of shape (d,) or (n_estimates, d), or mapping
+            With `p` and `q`: how many reports support each category, such as the bits of RAPPOR;
+            with `std`: noisy numbers of users, such as a noisy histogram has.
+        n_samples : int or array-like of shape (n_estimates,)
+            Number of users.
+        p, q : float, default=None
+            Probability that a report supports the user's own category, and a given other one.
+        std : float, default=None
+            Standard deviation of the noise of each count.
+        categories : array-like of shape (d,), default=None
+            The categories; None takes the keys or the index of `counts`, or 0, 1, ..
+
+        Returns
+        -------
+        FrequencyEstimate
+            A raw estimate with its noise, for intervals, post-processors and searches.
+
+        Raises
+        ------
+        ValueError
+            If it is not either p and q or std, or a count is impossible.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import FrequencyEstimate
+        >>> bits = {"home": 6375, "abroad": 6125}  # of basic RAPPOR, from 10,000 users
+        >>> FrequencyEstimate.from_counts(bits, p=0.6875, q=0.5625, n_samples=10_000).values
+        array([[0.6, 0.4]])
+        """
+        labels = own_categories(counts)
+        plain: Any = list(counts.values()) if isinstance(counts, Mapping) else counts
+        array, n = np.atleast_2d(np.asarray(plain)), np.asarray(n_samples, dtype=float)
+        if not (p is None) == (q is None) != (std is None):
+            raise ValueError(
+                "FrequencyEstimate.from_counts needs p= and q=, of reports, or std=, of noise."
+            )
+        most = array.max(initial=0)
+        if array.dtype.kind == "u" and most > np.iinfo(array.dtype).max // 2:
+            raise ValueError(
+                f"FrequencyEstimate.from_counts got the count {most}, which looks like a negative "
+                f"one in {array.dtype}: read it as a signed integer (counts.astype('int64'))."
+            )
+        values = array.astype(float)
+        if std is None and not np.all((values >= 0) & (values <= n[..., None])):
+            raise ValueError(
+                "FrequencyEstimate.from_counts needs counts of reports from 0 to n_samples, got "
+                f"{values.min():g} to {values.max():g}: noisy histograms have std= instead."
+            )
+        if categories is None:
+            categories = labels or range(array.shape[1])
+        if p is not None and q is not None:
+            noise = NoiseModel(p, q, n_samples)
+            return cls(noise.debias(values), categories, noise)
+        assert std is not None
+        return cls(values / n[..., None], categories, Noise.of_level(std, n_samples))
 
     # -- as a container -----------------------------------------------------------------------
     @property
@@ -531,7 +603,7 @@ class FrequencyEstimate(Kept):
         self._single_row("to_series")
         return self.to_frame().iloc[0].rename("frequency")
 
-    def to_frame(self, interval: float | None = None) -> DataFrame:
+    def to_frame(self, interval: float | None = None, *, of: str | None = None) -> DataFrame:
         """Return the estimates as a pandas DataFrame.
 
         Parameters
@@ -539,6 +611,8 @@ class FrequencyEstimate(Kept):
         interval : float, default=None
             Level of confidence intervals. With it the frame is tidy, with one row per category,
             and its intervals are ``confidence_interval(interval, simultaneous=True)``.
+        of : {"users", "population"}, default=None
+            Whom the intervals are about; None as for `describe`.
 
         Returns
         -------
@@ -563,7 +637,7 @@ class FrequencyEstimate(Kept):
         if interval is None:
             columns = _index(self.categories, pd)
             return pd.DataFrame(self.values.copy(), index=self.row_names, columns=columns)
-        (n, d), columns = self.shape, table_columns(self, interval)
+        (n, d), columns = self.shape, table_columns(stated(self, of)[0], interval)
         tidy = {"category": np.tile(self.categories, n)}
         if n != 1 or self.row_names is not None:
             names = np.arange(n) if self.row_names is None else self.row_names
@@ -573,7 +647,7 @@ class FrequencyEstimate(Kept):
         said = {"interval": at_level(interval)}
         return pd.DataFrame({**tidy, **numbers, **said, **flags})
 
-    def summary(self, level: float = 0.95) -> DataFrame:
+    def summary(self, level: float = 0.95, *, of: str | None = None) -> DataFrame:
         """Return category, estimate, low and high in a pandas DataFrame, the largest first.
 
         It is ``to_frame(interval=level)`` in another order. The largest estimates are large by
@@ -583,6 +657,8 @@ class FrequencyEstimate(Kept):
         ----------
         level : float, default=0.95
             Probability that all intervals of an estimate hold.
+        of : {"users", "population"}, default=None
+            Whom the intervals are about; None as for `describe`.
 
         Returns
         -------
@@ -604,7 +680,7 @@ class FrequencyEstimate(Kept):
         1        a      0.09  0.05  0.14   89.7  95 % at once
         2        c      0.01  0.00  0.06   14.5  95 % at once
         """
-        frame = self.to_frame(interval=level)
+        frame = self.to_frame(interval=level, of=of)
         order = np.argsort(-self.answer(), axis=1, kind="stable")
         starts = np.arange(len(self))[:, None] * self.shape[1]
         return frame.iloc[(starts + order).ravel()].reset_index(drop=True)
@@ -763,10 +839,20 @@ class FrequencyEstimate(Kept):
             return NotImplemented
         return EstimateDifference(self, other)
 
-    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
-        return describe_estimate(self, level, question)
+    def describe(
+        self, level: float = 0.95, *, question: str = "", of: str | None = None
+    ) -> dict[str, Any]:
+        return describe_estimate(self, level, question, of)
 
-    describe.__doc__ = Kept.describe.__doc__
+    describe.__doc__ = str(Kept.describe.__doc__).replace(
+        "What users were asked.\n",
+        """What users were asked.
+        of : {"users", "population"}, default=None
+            Whom intervals and sentences are about: those who reported, or a population that they
+            are a random sample of. None takes the latter where an interviewer asked
+            (:class:`~sklearn_ldp.surveys.ResponseDesign`), and otherwise the former.
+""",
+    )
 
     def plot(self, **kwargs: Any) -> FrequencyDisplay | DistributionDisplay | TrendDisplay:
         """Plot the estimate (needs matplotlib).

@@ -536,6 +536,22 @@ class Channel(LinearMechanism):
         p, q = float(self.p), float(self.q)
         return (law.spread_each(weights) - q * weights.sum(axis=-1, keepdims=True)) / (p - q)
 
+    def decode_each(self, reports: np.ndarray) -> np.ndarray:
+        """Return the estimate from each report alone, of shape (n, n_categories).
+
+        Parameters
+        ----------
+        reports : ndarray whose first axis is the n users
+            Reports.
+
+        Returns
+        -------
+        ndarray of shape (n, n_categories)
+            Unbiased estimates of which category each user has.
+        """
+        p, q = float(self.p), float(self.q)
+        return (self.supports(reports, np.arange(self.n_categories)) - q) / (p - q)
+
     def gathered_contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
         """Return the transpose of `contributions`, as a linear map, times a vector.
 

@@ -142,6 +142,21 @@ class MatrixChannel(NumberReports, LinearMechanism):
         # One product for each row, so that its digits do not depend on the others.
         return np.stack([self.decoding @ share for share in shares]), noise
 
+    def decode_each(self, reports: np.ndarray) -> np.ndarray:
+        """Return the estimate from each report alone, of shape (n, n_categories).
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n,)
+            Reports.
+
+        Returns
+        -------
+        ndarray of shape (n, n_categories)
+            Unbiased estimates of which category each user has.
+        """
+        return self.decoding.T[reports]
+
     def largest_weight(self, n_targets: int) -> float:
         """Return the most that a report can add to n times the sum of some estimates.
 

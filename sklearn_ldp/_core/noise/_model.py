@@ -192,20 +192,26 @@ class Noise:
         return Noise(terms, n_samples, p=p, q=q, grids=grids, has_slope=p is not None)
 
     @classmethod
-    def of_level(cls, std: float) -> Noise:
+    def of_level(cls, std: float, n_samples: ArrayLike | None = None) -> Noise:
         """Return the noise of which nothing but its level is known, the same at all frequencies.
 
         Parameters
         ----------
         std : float
-            Standard deviation of the estimate of any category.
+            Standard deviation of the estimate of any category; with `n_samples`, of its count.
+        n_samples : int or array-like of shape (n_estimates,), default=None
+            Number of users, if it is known.
 
         Returns
         -------
         Noise
             The noise.
         """
-        return Noise([Term(CategoryLaw(float(std) * float(std)))], level=std)
+        law = CategoryLaw(float(std) * float(std))
+        if n_samples is None:
+            return Noise([Term(law)], level=std)
+        n: Any = _checked(n_samples)
+        return Noise([Term(law, 1.0, np.square(n, dtype=float))], n, level=std / n)
 
     @classmethod
     def combined(cls, noises: Sequence[Noise], weights: ArrayLike) -> Noise:

@@ -17,26 +17,30 @@ from ._confidence import table_columns, table_intervals
 from ._intervals import sidak
 from ._quantiles import quantiles
 from ._ranks import ranks
-from ._statements import at_level, check_level
+from ._statements import at_level, check_level, stated
 
 _MOST_RANGES = 16  # columns of the picture of a distribution
 _MOST_NAMES = 8  # in a sentence
 _HONEST = 0.9999  # of collections without fake reports are not said to look like one with some
 _ORDINALS = {1: "the most frequent", 2: "the second most frequent", 3: "the third most frequent"}
 _USERS = "those who reported, and nobody else"
+_POPULATION = "the population that the users are a random sample of"
 _POPULATIONS = "the populations that the users are random samples of"
 
 
-def describe_estimate(estimate: Any, level: float, question: str) -> dict[str, Any]:
+def describe_estimate(
+    estimate: Any, level: float, question: str, of: str | None = None
+) -> dict[str, Any]:
     """Return the result of `FrequencyEstimate.describe`, whose arguments these are."""
     check_level(level)
     if len(estimate) != 1:
         names = range(len(estimate)) if estimate.row_names is None else estimate.row_names
         parts = [
-            {**describe_estimate(row, level, ""), "name": str(name)}
+            {**describe_estimate(row, level, "", of), "name": str(name)}
             for name, row in zip(names, estimate, strict=True)
         ]
         return several(parts, str(estimate).partition("\n")[0], question)
+    estimate, of = stated(estimate, of)
     raw, noise, d = estimate.as_raw(), estimate.noise, estimate.shape[1]
     labels = estimate.labels if estimate.flags else estimate.categories
     value = "estimate" if estimate.is_raw else "frequency"
@@ -62,7 +66,7 @@ def describe_estimate(estimate: Any, level: float, question: str) -> dict[str, A
         "n_samples": n_users,
         "noise_level": std,
         "postprocessors": list(estimate.postprocessors),
-        "of": _USERS,
+        "of": _USERS if of == "users" else _POPULATION,
         "interval": interval,
         "is_ordered": _is_ordered(estimate),
         "rows": [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)],

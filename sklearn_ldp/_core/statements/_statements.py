@@ -5,6 +5,7 @@ The rule of their defaults stands in the docstring of :mod:`sklearn_ldp.inferenc
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -21,6 +22,18 @@ def check_level(level: Any) -> None:
 def at_level(level: float, is_raw: bool = True) -> str:
     """Return the name of the intervals of tables and pictures, such as "95 % at once"."""
     return f"{100 * level:g} % at once{'' if is_raw else ', of raw'}"
+
+
+def stated(estimate: Any, of: str | None) -> tuple[Any, str]:
+    """Return an estimate whose intervals are about the users or the population, and which of these.
+
+    None takes what its oracle is about: the population where an interviewer asked, as surveys do.
+    """
+    of = getattr(estimate.oracle, "about", "users") if of is None else of
+    check_of(of)
+    if of == "users" or estimate.noise is None:
+        return estimate, of
+    return replace(estimate, noise=estimate.noise.of_population()), of
 
 
 def check_of(of: Any) -> None:

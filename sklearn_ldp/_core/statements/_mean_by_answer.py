@@ -1,0 +1,262 @@
+"""The mean of a public outcome by a private answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+from sklearn.utils import check_consistent_length
+
+from ..support.text import labelled_lines
+from ._intervals import ConfidenceInterval
+from ._statements import check_level
+
+_MOST_ANSWERS = 100  # categories: sums over all pairs of them are made
+_ROWS = 1 << 16  # that are decoded at a time
+
+
+class MeanDifference(NamedTuple):
+    """A difference of two means, its standard error and its interval."""
+
+    value: float
+    standard_error: float
+    low: float
+    high: float
+
+
+class MeansByAnswer:
+    """The mean of an outcome in each true category: what `mean_by_answer` returns.
+
+    Attributes
+    ----------
+    categories : ndarray of shape (d,)
+        The true answers.
+    values : ndarray of shape (d,)
+        Mean of the outcome among those who have each of them; NaN where hardly anybody does.
+    standard_errors : ndarray of shape (d,)
+        Their standard errors, about the population that the people are a random sample of.
+    shares : ndarray of shape (d,)
+        Estimated share of people with each answer, weighted as the means are.
+    reasons : dict
+        Why the value of a category is NaN.
+    """
+
+    def __init__(self, parts: list[Any], categories: np.ndarray) -> None:
+        # parts: decoded reports (n, d), outcomes (n,) and weights (n,), piece by piece.
+        self._parts, self.categories = parts, categories
+        total = sum(w.sum() for _, _, w in parts)
+        sums: Any = sum(w @ decoded for decoded, _, w in parts)
+        squares: Any = sum(w**2 @ decoded**2 for decoded, _, w in parts)
+        self.shares = sums / total
+        is_there = sums > 2 * np.sqrt(squares)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = sum((w * z) @ decoded for decoded, z, w in parts) / sums
+        self.values = np.where(is_there, means, np.nan)
+        self.reasons = {
+            category: f"its share, {share:.3g}, is within two standard errors of 0"
+            for category, share, one in zip(categories.tolist(), self.shares, is_there, strict=True)
+            if not one
+        }
+        self._covariance = np.zeros((len(sums), len(sums)))
+        for decoded, z, w in parts:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                influence = w[:, None] * decoded * (z[:, None] - means) / sums
+            self._covariance += influence.T @ influence
+        variances = np.where(is_there, np.diag(self._covariance), np.nan)
+        self.standard_errors = np.sqrt(variances)
+
+    def __repr__(self) -> str:
+        numbers = [
+            f"{value:.4g} +- {error:.2g}" if value == value else "nan: hardly anybody has it"
+            for value, error in zip(self.values, self.standard_errors, strict=True)
+        ]
+        lines = labelled_lines(self.categories.tolist(), numbers)
+        return "\n  ".join(["Mean of the outcome by the true answer, with standard errors", *lines])
+
+    def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
+        """Return normal intervals of the means, each for itself.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that an interval covers the mean of the population.
+
+        Returns
+        -------
+        ConfidenceInterval
+            `low` and `high`, each of shape (d,).
+        """
+        check_level(level)
+        half = ndtri(0.5 + level / 2) * self.standard_errors
+        return ConfidenceInterval(self.values - half, self.values + half)
+
+    def difference(self, a: Any, b: Any, level: float = 0.95) -> MeanDifference:
+        """Return how much larger the mean is among those who have `a` than among those of `b`.
+
+        Parameters
+        ----------
+        a, b : object
+            Two categories.
+        level : float, default=0.95
+            Level of the interval.
+
+        Returns
+        -------
+        MeanDifference
+            The difference, its standard error, `low` and `high`. The two means have reports in
+            common, which the standard error takes into account.
+        """
+        check_level(level)
+        i, j = self._place(a), self._place(b)
+        value = float(self.values[i] - self.values[j])
+        c = self._covariance
+        error = float(np.sqrt(c[i, i] + c[j, j] - 2 * c[i, j])) if value == value else np.nan
+        half = float(ndtri(0.5 + level / 2)) * error
+        return MeanDifference(value, error, value - half, value + half)
+
+    def quantile(self, q: float) -> np.ndarray:
+        """Return a quantile of the outcome in each category.
+
+        Parameters
+        ----------
+        q : float
+            In (0, 1); 0.5 asks for the median.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            The least outcome at which the estimated distribution, made to rise, reaches q; NaN
+            where `values` is.
+        """
+        if not 0 < q < 1:
+            raise ValueError(f"A quantile needs q in (0, 1), got {q!r}.")
+        outcomes = np.concatenate([z for _, z, _ in self._parts])
+        order = np.argsort(outcomes, kind="stable")
+        weighted = np.concatenate([w[:, None] * decoded for decoded, _, w in self._parts])[order]
+        below = np.maximum.accumulate(np.cumsum(weighted, axis=0), axis=0)
+        found = outcomes[order[np.argmax(below >= q * weighted.sum(axis=0), axis=0)]]
+        return np.where(np.isnan(self.values), np.nan, found)
+
+    def plot(self, level: float = 0.95, ax: Any = None) -> Any:
+        """Draw the means with their intervals (needs matplotlib).
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the intervals, each for itself.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        matplotlib Axes
+            What was drawn on.
+        """
+        from matplotlib.figure import Figure
+
+        ax = Figure(layout="constrained").subplots() if ax is None else ax
+        half = self.values - self.confidence_interval(level).low
+        names = [str(one) for one in self.categories.tolist()]
+        ax.errorbar(self.values, names, xerr=half, fmt="o", capsize=4)
+        ax.set(xlabel=f"Mean of the outcome, {100 * level:g} % intervals", ylabel="True answer")
+        ax.margins(y=0.5 / len(names))
+        return ax
+
+    def _place(self, category: Any) -> int:
+        known = self.categories.tolist()
+        if category not in known:
+            raise ValueError(f"There is no category {category!r}: they are {known}.")
+        return known.index(category)
+
+
+def mean_by_answer(
+    outcome: ArrayLike,
+    reports: Any,
+    oracle: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> MeansByAnswer:
+    """Return the mean of an outcome among those who truly have each answer.
+
+    Whoever splits an outcome by *reported* answers mixes the groups, as some reports are random.
+    Each report alone gives an unbiased estimate of who has which answer, which may be negative, and
+    the means are ratios of sums of these. Standard errors are of the sandwich form.
+
+    Privacy: costs none; the outcome is public.
+
+    Parameters
+    ----------
+    outcome : array-like of shape (n,)
+        A number for each person.
+    reports : array-like whose first axis is the n persons
+        The report of each person.
+    oracle : oracle, or sequence of n oracles
+        The oracle of the reports; of each of them, where they have several budgets.
+    sample_weight : array-like of shape (n,), default=None
+        How much each person counts.
+
+    Returns
+    -------
+    MeansByAnswer
+        Means, standard errors, intervals, differences and quantiles.
+
+    Raises
+    ------
+    ValueError
+        If an outcome is not finite, lengths differ, a report cannot come from its oracle, or there
+        are more than 100 categories.
+
+    See Also
+    --------
+    sklearn_ldp.learning.CorrectedRidge : Regressions on private answers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import GRR
+    >>> from sklearn_ldp.inference import mean_by_answer
+    >>> rng = np.random.default_rng(0)
+    >>> answers = rng.choice(["fast", "slow"], size=20_000)
+    >>> seconds = np.where(answers == "slow", 3.0, 1.0) + rng.exponential(size=20_000)
+    >>> oracle = GRR(1.0, categories=["fast", "slow"], random_state=0)
+    >>> mean_by_answer(seconds, oracle.privatize(answers), oracle)
+    Mean of the outcome by the true answer, with standard errors
+      fast 1.99 +- 0.025
+      slow 4.009 +- 0.026
+    """
+    z, n = np.asarray(outcome, dtype=float), len(reports)
+    w = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    check_consistent_length(z, reports, w)
+    if z.ndim != 1 or not np.isfinite(z).all() or not np.isfinite(w).all() or np.any(w < 0):
+        raise ValueError(
+            "mean_by_answer needs a finite outcome for each person, and weights of at least 0: "
+            "leave out people without an outcome, together with their reports."
+        )
+    is_several = isinstance(oracle, Sequence) or getattr(oracle, "ndim", 0) == 1
+    of_rows = list(oracle) if is_several else [oracle] * n
+    check_consistent_length(of_rows, z)
+    places: dict[int, list[int]] = {}
+    for i, one in enumerate(of_rows):
+        places.setdefault(id(one), []).append(i)
+    rows, parts, categories = np.asarray(reports), [], None
+    for chosen in map(np.array, places.values()):
+        protocol = of_rows[chosen[0]].protocol()
+        own, d = protocol.domain.categories, protocol.domain.size
+        if categories is not None and own.tolist() != categories.tolist():
+            raise ValueError("mean_by_answer needs oracles of the same categories.")
+        if d > _MOST_ANSWERS or not hasattr(protocol.mechanism, "decode_each"):
+            raise ValueError(
+                f"mean_by_answer takes up to {_MOST_ANSWERS} categories, of an oracle of one "
+                f"report a person, got {d:,} by {protocol.name}: ask for fewer, with GRR."
+            )
+        categories, checked = own, protocol.check(reports if not is_several else rows[chosen])
+        for start in range(0, len(chosen), _ROWS):
+            decoded = protocol.mechanism.decode_each(checked[start : start + _ROWS])
+            part = chosen[start : start + _ROWS]
+            parts.append((decoded, z[part], w[part]))
+    if categories is None:
+        raise ValueError("mean_by_answer needs at least one person.")
+    return MeansByAnswer(parts, categories)
