@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,10 +21,8 @@ from .._core.mechanisms.matrix import MatrixChannel, integer_channel
 from .._core.statements import check_level
 from .._core.support.pandas import import_pandas
 from .._core.support.random import RandomState
+from .._core.support.typing import DataFrame
 from ..oracles import MatrixOracle, SubsetSelection
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 _RESOLUTION = 64 * math.log(2)  # the epsilon of a probability of 2**-64, which stands for none
 
@@ -152,11 +150,16 @@ class ResponseDesign:
         return DesignOracle(self, categories=listed, **{"input": "reports", **parameters})
 
     def sensitivity(
-        self, estimate: Any, cheaters: ArrayLike | None = None, level: float = 0.95
+        self,
+        estimate: Any,
+        cheaters: ArrayLike | None = None,
+        level: float = 0.95,
+        *,
+        output: int = 0,
     ) -> DataFrame:
         """Tell what an estimate would be if some respondents had said "no", whatever they drew.
 
-        No design shows whether respondents follow its rules. If a share of them gives output 0
+        No design shows whether respondents follow its rules. If a share of them gives one output
         instead (a self-protective no), and they are like the others, then the others' answers have
         the law of the design, and this is their estimate.
 
@@ -168,6 +171,8 @@ class ResponseDesign:
             The shares of respondents that are assumed; None takes 0, 0.01, .., 0.1.
         level : float, default=0.95
             Level of the intervals, each for itself; they are about the population.
+        output : int, default=0
+            The output that seems safe to them.
 
         Returns
         -------
@@ -188,9 +193,8 @@ class ResponseDesign:
         for share in np.asarray(shares, dtype=float).tolist():
             if not 0 <= share < 1:
                 raise ValueError(f"A share of cheaters is from 0 to less than 1, got {share!r}.")
-            others, *ends = (
-                (x - share * mechanism.decoding[:, 0]) / (1 - share) for x in (raw, low[0], high[0])
-            )
+            said = share * mechanism.decoding[:, output]
+            others, *ends = ((x - said) / (1 - share) for x in (raw, low[0], high[0]))
             known = {
                 "estimate": others,
                 **dict(zip(("low", "high"), np.clip(ends, 0, 1), strict=True)),
