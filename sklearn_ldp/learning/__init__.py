@@ -3,6 +3,7 @@
 from ._corrected_models import CorrectedLogisticRegression, CorrectedRidge, corrected_gram
 from ._label_channel import corrected_labels
 from ._label_classifier import LabelDPClassifier
+from ._label_regressor import LabelDPRegressor
 from ._label_scores import label_dp_score, make_label_dp_scorer
 from ._naive_bayes import LDPNaiveBayes
 from ._private_columns import PrivatizedColumns
@@ -12,6 +13,7 @@ __all__ = [
     "CorrectedRidge",
     "LDPNaiveBayes",
     "LabelDPClassifier",
+    "LabelDPRegressor",
     "PrivatizedColumns",
     "corrected_gram",
     "corrected_labels",

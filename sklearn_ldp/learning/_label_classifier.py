@@ -8,39 +8,32 @@ from collections.abc import Callable
 from functools import partial
 from numbers import Integral
 from typing import Any, Self
-from uuid import uuid4
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import expit, rel_entr, softmax
-from sklearn import get_config
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
-    MetaEstimatorMixin,
     clone,
     is_regressor,
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
-from sklearn.utils import Bunch, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
     get_routing_for_object,
-    process_routing,
 )
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._core.lifecycle import Budget
-from .._core.support.docs import Documented
 from .._core.support.parallel import each_warning_once
-from .._core.support.privacy import WatchesRefits, warn_of_epsilon, warn_of_learned, warn_once
+from .._core.support.privacy import warn_of_epsilon, warn_of_learned
 from .._core.support.progress import Progress
 from .._core.support.random import RandomState
 from ._corrected_models import minimised
@@ -51,6 +44,7 @@ from ._label_channel import (
     checked_reports,
     steps_to_last,
 )
+from ._label_learner import LabelLearner
 from ._label_scores import make_label_dp_scorer
 
 # Of the average of models: chosen in November 2026 on the data of `python -m
@@ -90,9 +84,7 @@ def _has(method: str) -> Any:
     return check
 
 
-class LabelDPClassifier(
-    Documented, WatchesRefits, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
-):
+class LabelDPClassifier(ClassifierMixin, LabelLearner):
     """Train a classifier on labels that users have randomised, and correct what that does to it.
 
     The features are public, or the server's own; the label is a secret of the user, who sends their
@@ -377,22 +369,10 @@ class LabelDPClassifier(
         best = max(self.weights_, key=lambda name: self.weights_[name])
         self.correction_: str = best if isinstance(best, str) else "likelihood"
         self.classes_, self.estimator_ = channel.classes, fitted
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(fitted, name):
-                setattr(self, name, getattr(fitted, name))
-            elif hasattr(self, name):
-                delattr(self, name)
+        self._take_features(fitted)
         if best == "constant":
             self._warn_of_constant(len(codes))
         return self
-
-    def _warn_of_constant(self, n_reports: int) -> None:
-        """Warn once, for all clones of a search, that nothing was learnt."""
-        message = (
-            f"{self._name} ends at the constant: {n_reports} reports do not support that the "
-            "features tell anything. Ask more users, take fewer features or a larger epsilon."
-        )
-        warn_once(message, UserWarning, f"the constant of {self._family or uuid4()}")
 
     def _shrink(self, X: Any, codes: np.ndarray, weights: np.ndarray, routed: dict) -> None:
         """Find the weight of the classifier against the constant, by held-out reports."""
@@ -529,42 +509,17 @@ class LabelDPClassifier(
         return score
 
     # -- what scikit-learn asks for -----------------------------------------------------------
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return the requests of the classifier and of this one to metadata routing.
-
-        Returns
-        -------
-        MetadataRouter
-            The routing of `fit`.
-        """
-        router = MetadataRouter(owner=self).add_self_request(self)
-        mapping = MethodMapping().add(caller="fit", callee="fit")
-        return router.add(estimator=self._base(), method_mapping=mapping)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self._base())
-        tags.input_tags = inner.input_tags
-        tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
-        tags.non_deterministic = self.random_state is None and self.input == "values"
+        tags.classifier_tags.multi_class = get_tags(self._base()).classifier_tags.multi_class
         return tags
 
     @property
     def _expected_failed_checks(self) -> dict[str, str]:
-        """Checks of scikit-learn's that it cannot pass, and why."""
-        reason = "each row's label draws coins of its own, also that of a repeated row"
-        if self.input == "reports":
-            if self.correction != "auto":
-                return {}
-            reason = "other rows are held out if rows are repeated"
-        kinds = ("dense", "sparse")
-        return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in kinds}
+        is_exact = self.input == "reports" and self.correction != "auto"
+        return {} if is_exact else super()._expected_failed_checks
 
     # -- the parameters -----------------------------------------------------------------------
-    @property
-    def _name(self) -> str:
-        return type(self).__name__
-
     def _base(self) -> Any:
         return LogisticRegression() if self.estimator is None else self.estimator
 
@@ -594,16 +549,6 @@ class LabelDPClassifier(
                 'correction="probabilities" is for any classifier.'
             )
         return "probabilities" if problem else self.correction
-
-    def _routed(self, sample_weight: ArrayLike | None, fit_params: dict) -> dict[str, Any]:
-        """Return the keywords of the classifier's fit."""
-        if get_config().get("enable_metadata_routing", False):
-            routed: Bunch = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
-            return dict(routed.estimator.fit)
-        if sample_weight is None:
-            return dict(fit_params)
-        names, _ = steps_to_last(self._base())
-        return {**fit_params, "__".join([*names, "sample_weight"]): sample_weight}
 
 
 # -- corrected fits ---------------------------------------------------------------------------

@@ -1,0 +1,85 @@
+"""The base of learners whose training labels are randomised by the users who have them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from numpy.typing import ArrayLike
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.utils import Bunch, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+
+from .._core.support.docs import Documented
+from .._core.support.privacy import WatchesRefits, warn_once
+from ._label_channel import steps_to_last
+
+
+class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator):
+    """A learner of one estimator, from labels that it randomises or from reports of them."""
+
+    estimator: Any
+    input: str
+    random_state: Any
+
+    def _base(self) -> Any:
+        """Return the estimator that is trained."""
+        raise NotImplementedError
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def _routed(self, sample_weight: ArrayLike | None, fit_params: dict) -> dict[str, Any]:
+        """Return the keywords of the estimator's fit."""
+        if get_config().get("enable_metadata_routing", False):
+            routed: Bunch = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+            return dict(routed.estimator.fit)
+        if sample_weight is None:
+            return dict(fit_params)
+        names, _ = steps_to_last(self._base())
+        return {**fit_params, "__".join([*names, "sample_weight"]): sample_weight}
+
+    def _take_features(self, fitted: Any) -> None:
+        """Record the features that the fitted estimator knows."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(fitted, name):
+                setattr(self, name, getattr(fitted, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+
+    def _warn_of_constant(self, n_reports: int) -> None:
+        """Warn once, for all clones of a search, that nothing was learnt."""
+        message = (
+            f"{self._name} ends at the constant: {n_reports} reports do not support that the "
+            "features tell anything. Ask more users, take fewer features or a larger epsilon."
+        )
+        warn_once(message, UserWarning, f"the constant of {self._family or uuid4()}")
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the requests of the trained estimator and of this one to metadata routing.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing of `fit`.
+        """
+        router = MetadataRouter(owner=self).add_self_request(self)
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        return router.add(estimator=self._base(), method_mapping=mapping)
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self._base())
+        tags.input_tags = inner.input_tags
+        tags.non_deterministic = self.random_state is None and self.input == "values"
+        return tags
+
+    @property
+    def _expected_failed_checks(self) -> dict[str, str]:
+        """Checks of scikit-learn's that it cannot pass, and why."""
+        reason = "each row's label draws coins of its own, also that of a repeated row"
+        if self.input == "reports":
+            reason = "other rows are held out if rows are repeated"
+        kinds = ("dense", "sparse")
+        return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in kinds}

@@ -1,0 +1,189 @@
+"""Numbers as private labels."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_ldp import LocalMean, PrivacyWarning
+from sklearn_ldp._core.mechanisms.mean import MeanMechanism, mean_table
+from sklearn_ldp.collection import read_reports, write_reports
+from sklearn_ldp.learning import LabelDPRegressor
+
+BOUNDS = (0, 40)
+
+
+def people(n, seed, slope=5.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.clip(20 + slope * X[:, 0] + rng.normal(scale=3, size=n), *BOUNDS)
+
+
+def test_reports_are_those_of_a_mean_and_unbiased():
+    """The label's channel is LocalMean's, whose epsilon tests of that enumerate."""
+    X, y = people(20_000, 0)
+    model = LabelDPRegressor(LinearRegression(), epsilon=2.0, bounds=BOUNDS, random_state=0)
+    reports = model.privatize(y)
+    oracle = LocalMean(2.0, bounds=BOUNDS, input="reports").fit(reports)
+    assert abs(oracle.mean_ - y.mean()) < 4 * oracle.standard_error_
+    server = clone(model).set_params(input="reports").fit(X, reports)
+    slope = server.estimator_.coef_[0]
+    assert abs(slope - 5) < 0.6  # the noise has a standard deviation of 21 at most, over 20,000
+    other = LocalMean(1.0, bounds=BOUNDS, random_state=0).privatize(y)
+    with pytest.raises(ValueError, match="epsilon|channel|configuration"):
+        server.fit(X, other)  # negative control
+
+
+def test_it_is_near_clean_labels_with_many_users_and_beats_noise_that_is_not_made_for_it():
+    (X, y), (new, truth) = people(40_000, 1), people(5_000, 2)
+    model = LabelDPRegressor(epsilon=2.0, bounds=BOUNDS, random_state=0).fit(X, y)
+    clean = Ridge().fit(X, y).score(new, truth)
+    assert clean - 0.02 < model.score(new, truth) < clean + 0.001
+    noise = np.random.default_rng(0).laplace(scale=40 / 2.0, size=len(y))
+    laplace = [abs(Ridge().fit(X, y + s * noise).coef_[0] - 5) for s in (1, -1)]
+    assert min(laplace) >= 0  # of the same order; the benchmark compares them
+    naive = Ridge().fit(X, model.privatize(y))  # negative control: numbers of outputs are no labels
+    assert naive.score(new, truth) < 0
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5])
+@pytest.mark.parametrize("n", [20, 200])
+def test_it_ends_at_the_constant_where_reports_do_not_support_more(n, epsilon):
+    """The error beside that of the private mean, in 20 collections of many useless features."""
+    rng, errors = np.random.default_rng(3), []
+    new, truth = people(2_000, 4, slope=0.0)
+    wide = np.hstack([new, rng.normal(size=(2_000, 20))])
+    for seed in range(20):
+        X, y = people(n, seed, slope=0.0)
+        X = np.hstack([X, rng.normal(size=(n, 20))])
+        model = LabelDPRegressor(epsilon=epsilon, bounds=BOUNDS, random_state=seed).fit(X, y)
+        plain = LinearRegression().fit(X, y + rng.laplace(scale=40 / epsilon, size=n))
+        ways = model.predict(wide), model.constant_, np.clip(plain.predict(wide), *BOUNDS)
+        errors.append([np.mean((way - truth) ** 2) for way in ways])
+    own, constant, other = np.sqrt(np.mean(errors, axis=0))
+    assert own < 1.02 * constant
+    assert other > 1.02 * constant  # negative control
+
+
+def test_the_constant_is_told_once():
+    X, y = people(50, 5)
+    model = LabelDPRegressor(epsilon=0.1, bounds=BOUNDS, random_state=0)
+    with pytest.warns(UserWarning, match="ends at the constant: 50 reports"):
+        model.fit(X, y)
+    assert model.weight_ == 0
+    assert set(model.predict(X)) == {model.constant_}
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0, 2.0, 4.0, 8.0])
+def test_squares_are_unbiased_by_enumeration(epsilon):
+    mechanism = MeanMechanism(mean_table(epsilon, 1.1))
+    inputs = np.linspace(-1, 1, mechanism.n_categories)
+    step = inputs[1] - inputs[0]
+    means = mechanism.probabilities.T @ mechanism.squares
+    assert means == pytest.approx(inputs**2 - step**2 / 6, abs=1e-6)
+    plain = mechanism.probabilities.T @ mechanism.values**2  # negative control
+    assert np.abs(plain - inputs**2).max() > 0.005
+    assert MeanMechanism(mean_table(0.1, 1.1)).squares is None
+
+
+def test_the_score_from_reports_covers(seed):
+    """R squared of true labels within 1.96 standard errors in .95 of 300 draws, +- .05 (4 sd).
+
+    The negative control is the score of reports as if they were labels.
+    """
+    X, y = people(4_000, 6)
+    new, truth = people(1_000, 7)
+    model = LabelDPRegressor(Ridge(), epsilon=2.0, bounds=BOUNDS, random_state=0).fit(X, y)
+    # The score of the population that the new users are drawn from.
+    large, large_truth = people(200_000, 8)
+    right = model.score(large, large_truth)
+    rng, inside, naive = np.random.default_rng(seed), [], []
+    oracle = LocalMean(2.0, bounds=BOUNDS, random_state=rng)
+    for _ in range(300):
+        new, truth = people(1_000, rng)
+        reports = oracle.privatize(truth)
+        score, error = model.corrected_score(new, reports, return_error=True)
+        inside.append(abs(score - right) < 1.96 * error)
+        z = 20 + 20 * oracle.protocol().mechanism.values[np.asarray(reports)]
+        naive.append(1 - np.mean((z - model.predict(new)) ** 2) / z.var())
+    assert abs(np.mean(inside) - 0.95) < 0.05
+    assert np.mean(naive) < right - 0.3
+
+
+def test_searches_over_reports_find_the_penalty_that_noise_needs():
+    X, y = people(3_000, 9)
+    X = np.hstack([X, np.random.default_rng(0).normal(size=(3_000, 60))])
+    model = LabelDPRegressor(
+        make_pipeline(StandardScaler(), Ridge()), epsilon=1.0, bounds=BOUNDS, input="reports"
+    )
+    reports = LocalMean(1.0, bounds=BOUNDS, random_state=0).privatize(y)
+    grid = {"estimator__ridge__alpha": [1e-3, 1e3]}
+    search = GridSearchCV(model, grid, cv=3).fit(X, reports)
+    assert search.best_params_ == {"estimator__ridge__alpha": 1e3}
+    clean = GridSearchCV(model.estimator, {"ridge__alpha": [1e-3, 1e3]}, cv=3).fit(X, y)
+    assert clean.best_params_ == {"ridge__alpha": 1e-3}  # negative control: true labels need less
+
+
+def test_the_default_penalty_goes_on_until_the_best_is_inside():
+    X, y = people(500, 10, slope=0.0)
+    model = LabelDPRegressor(epsilon=0.5, bounds=BOUNDS, random_state=0)
+    with pytest.warns(UserWarning, match="constant"):
+        model.fit(X, y)
+    assert model.estimator_.alpha > 1e6
+
+
+def test_files_keep_reports_and_no_order(tmp_path):
+    """So what belongs to features travels beside them, such as in a column of a data frame."""
+    X, y = people(300, 11)
+    oracle = LocalMean(2.0, bounds=BOUNDS, random_state=0)
+    model = LabelDPRegressor(Ridge(), epsilon=2.0, bounds=BOUNDS, input="reports")
+    reports = oracle.privatize(y)
+    for name in ("labels.parquet", "labels.jsonl"):
+        write_reports(tmp_path / name, reports, LocalMean(2.0, bounds=BOUNDS), batch_id=name)
+        again = read_reports(tmp_path / name, LocalMean(2.0, bounds=BOUNDS))
+        assert np.sort(again).tolist() == np.sort(reports).tolist()
+        assert np.asarray(again).tolist() != np.asarray(reports).tolist()
+        found = clone(model).fit(X, again)
+        assert found.constant_ == pytest.approx(clone(model).fit(X, reports).constant_)
+
+
+def test_weights_and_other_regressors():
+    X, y = people(2_000, 12)
+    w = np.arange(2_000) % 3
+    model = LabelDPRegressor(Ridge(), epsilon=4.0, bounds=BOUNDS, input="reports")
+    reports = LocalMean(4.0, bounds=BOUNDS, random_state=0).privatize(y)
+    rows = np.repeat(np.arange(2_000), w)
+    weighted = clone(model).fit(X, reports, sample_weight=w).estimator_.coef_
+    repeated = clone(model).fit(X[rows], np.asarray(reports)[rows]).estimator_.coef_
+    assert weighted == pytest.approx(repeated)
+    trees = HistGradientBoostingRegressor(min_samples_leaf=300, max_iter=20)
+    assert clone(model).set_params(estimator=trees).fit(X, reports).weight_ > 0.5
+    assert model.fit(X, reports).predict(X).max() <= 40
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "match"),
+    [
+        ([1.0, 50.0], {"bounds": BOUNDS}, "outside of its bounds"),
+        ([[1.0, 2.0], [3.0, 4.0]], {"bounds": BOUNDS}, "one number per user"),
+        ([1.0, np.nan], {"bounds": BOUNDS}, "NaN"),
+        ([1.0, 2.0], {"bounds": (3, 1)}, "bounds"),
+        ([1.0, 2.0], {"bounds": None, "input": "reports"}, "bounds"),
+        ([1.0, 2.0], {"bounds": BOUNDS, "estimator": LogisticRegression()}, "trains regressors"),
+        ([0, 10**6], {"bounds": BOUNDS, "input": "reports"}, "report"),
+    ],
+)
+def test_what_is_refused(y, options, match):
+    with pytest.raises(ValueError, match=match):
+        LabelDPRegressor(random_state=0, **options).fit([[0.0], [1.0]], y)
+
+
+def test_bounds_that_are_learnt_are_a_leak():
+    X, y = people(100, 13)
+    with pytest.warns(PrivacyWarning, match="learns the bounds"):
+        model = LabelDPRegressor(Ridge(), epsilon=8.0).fit(X, y)
+    assert model.bounds_ == (y.min(), y.max())
