@@ -133,7 +133,7 @@ def test_the_default_penalty_goes_on_until_the_best_is_inside():
     model = LabelDPRegressor(epsilon=0.5, bounds=BOUNDS, random_state=0)
     with pytest.warns(UserWarning, match="constant"):
         model.fit(X, y)
-    assert model.estimator_.alpha > 1e6
+    assert model.estimator_.alpha_ > 1e6
 
 
 def test_files_keep_reports_and_no_order(tmp_path):
