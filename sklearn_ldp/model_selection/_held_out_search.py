@@ -122,6 +122,11 @@ class HeldOutSearch(BaseSearch):
     1.66 with shards and of 1.23 with a bootstrap. Four fifths of few reports are fewer still, and
     the noise of few is skewed, so that the two copies are not independent.
 
+    For prefixes behind OUE it leaves its reference seldom, as the noise of held-out prefixes is
+    much larger than what candidates differ by; the error is 1.7 times that of hindsight's best. A
+    lower limit (`min_z_score`) picks by noise instead: such questions are for
+    :class:`~sklearn_ldp.RangeOracle`.
+
     References
     ----------
     .. [1] N. L. Oliveira, J. Lei, R. J. Tibshirani, "Unbiased risk estimation in the normal means
