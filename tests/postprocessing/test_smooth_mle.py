@@ -16,10 +16,12 @@ from sklearn_ldp import (
     MatrixOracle,
     MonotoneCDF,
     NormSub,
+    RangeOracle,
     SmoothMLE,
 )
+from sklearn_ldp.postprocessing import _drawn_curves as drawn_curves
 from sklearn_ldp.postprocessing import _smooth_likelihood as models
-from sklearn_ldp.postprocessing import monotone_cdf, norm, smooth_mle
+from sklearn_ldp.postprocessing import monotone_cdf, norm, norm_sub, smooth_mle
 from sklearn_ldp.postprocessing._smooth_likelihood import _Columns, _Reports, _softmax
 from sklearn_ldp.queries import prefixes
 
@@ -164,6 +166,88 @@ def test_uniform_users_make_it_uniform(n):
     assert np.mean(ratios) < 0.2
 
 
+# -- few users --------------------------------------------------------------------------------
+@pytest.mark.parametrize("d", [2, 5, 64, 100, 300])
+def test_drawn_curves_are_even_in_mean_and_weighed_by_their_likelihood(d):
+    tally, law = drawn(GRR(2.0), d, bell(d), n=40)
+    found = drawn_curves.average_of_drawn(np.zeros_like(tally), law, d)
+    np.testing.assert_allclose(found.frequencies, 1 / d, rtol=1e-7)
+    assert found.evidence == pytest.approx(0, abs=1e-9)
+    even, *curves = drawn_curves._drawn(min(d, drawn_curves._MOST_CELLS))
+    assert found.n_effective == pytest.approx(len(curves))
+    found = drawn_curves.average_of_drawn(tally, law, d)
+    np.testing.assert_allclose(found.frequencies.sum(), 1)
+    if d <= drawn_curves._MOST_CELLS:
+        weights = np.full(len(curves) + 1, 0.6 / len(curves))
+        weights[0] = 0.4
+        weights *= [np.exp(tally @ np.log(law.probabilities(f))) for f in (even, *curves)]
+        np.testing.assert_allclose(found.evidence, np.log(weights.sum()))
+        mean = weights @ [even, *curves] / weights.sum()
+        np.testing.assert_allclose(found.frequencies, mean)
+
+
+def test_evidence_of_drawn_curves_against_an_integral():
+    """Two categories have one wave, so that each scale is a normal log-ratio."""
+    tally, law = np.array([60, 30]), GRR(1.0).channel(2).report_law
+    z = np.linspace(-8, 8, 4001)
+    first = 1 / (1 + np.exp(-2 * np.multiply.outer(drawn_curves._SCALES, z)))
+    p = law.products(np.eye(2))
+    chances = first[..., None] * p[:, 0] + (1 - first[..., None]) * p[:, 1]
+    likelihood = np.exp(np.log(chances) @ tally)
+    prior = 0.6 * np.exp(-(z**2) / 2) / np.exp(-(z**2) / 2).sum() / len(first)
+    even = 0.4 * np.exp(np.log(p.mean(axis=1)) @ tally)
+    found = drawn_curves.average_of_drawn(tally, law, 2)
+    evidence = even + (likelihood * prior).sum()
+    np.testing.assert_allclose(found.evidence, np.log(evidence), atol=0.01)
+    mean = (even / 2 + (first * likelihood * prior).sum()) / evidence
+    np.testing.assert_allclose(found.frequencies[0], mean, atol=1e-3)
+
+
+def excess(n, name, d, seed):
+    """How surely the error is more than 1.1 times that of the best cheap answer, as a z-score."""
+    oracle = RangeOracle(1.0)
+    centres = (np.arange(d) + 0.5) / d
+    truth = {"slope": 1.5 - centres, "bell": bell(d, 0.7)}[name]
+    truth = truth / truth.sum()
+    tallies = [drawn(oracle, d, truth, n=n, seed=(seed, n, i))[0] for i in range(30)]
+    law, decoding = oracle.channel(d).report_law, oracle.channel(d).decoding
+    raw = np.array(tallies) / n @ decoding.T
+    cheap = [np.full((30, d), 1 / d), norm_sub(raw), monotone_cdf(raw)]
+    own = np.array([smooth_mle(tally, law, d).frequencies for tally in tallies])
+    total = np.cumsum(truth)
+    own_error, *errors = (
+        np.sqrt(np.mean((np.cumsum(rows, axis=1) - total) ** 2, axis=1)) for rows in (own, *cheap)
+    )
+    above = own_error - 1.1 * min(errors, key=np.mean)
+    return above.mean() / (above.std(ddof=1) / np.sqrt(len(above)))
+
+
+@pytest.mark.parametrize("name", ["slope", "bell"])
+@pytest.mark.parametrize("n", [3, 30])
+def test_few_users_are_not_worse_than_the_cheap_answers(n, name, seed):
+    """Errors of the distribution function are at most 1.1 times the least: fails in 1 of 10,000."""
+    assert excess(n, name, 16, seed) < 3.7
+
+
+def test_modes_of_curves_would_be_worse(seed, monkeypatch):
+    """Negative control: without the drawn curves."""
+    monkeypatch.setattr(models, "_ENOUGH_DRAWN", np.inf)
+    assert excess(3, "slope", 16, seed) > 3.7
+
+
+def test_drawn_curves_give_way_to_what_they_cannot_show():
+    """Heaps that reports tell of, between which the drawn curves cannot decide: 3 tallies."""
+    d, truth = 64, np.where(np.arange(64) % 8 == 4, 1 / 8, 0)
+    for seed in range(3):
+        tally, law = drawn(GRR(4.0), d, truth, n=160, seed=seed)
+        few = drawn_curves.average_of_drawn(tally, law, d)
+        fit = smooth_mle(tally, law, d)
+        assert few.n_effective > models._ENOUGH_DRAWN
+        assert fit.curve_weight < 0.01
+        assert np.sum((fit.frequencies - truth) ** 2) < np.sum((few.frequencies - truth) ** 2) / 2
+
+
+# -- many users -------------------------------------------------------------------------------
 def test_a_curve_is_found_and_a_spike_is_no_curve():
     d, n = 128, 100_000
     oracle = MatrixOracle(strategy="square-wave")
