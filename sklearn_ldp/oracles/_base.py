@@ -130,9 +130,9 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         channel: Any = self._protocol_over(domain).mechanism
         rng, n, n_users = as_generator(self.random_state), int(n_repeats), users.sum(keepdims=True)
         is_small = channel.report_law is not None and Counts.most(channel, n) == n
-        tallies, shards = channel.simulate_tallies(users, n, rng) if is_small else None, None
+        tallies = channel.simulate_tallies(users, n, rng) if is_small else None
         if tallies is None:
-            support = channel.simulate(users, n, rng)
+            support, shards = channel.simulate(users, n, rng), None
         else:
             support = channel.decode(tallies)
             shards = Shards(channel, Counts(tallies[:, None], np.tile(n_users, (n, 1))))

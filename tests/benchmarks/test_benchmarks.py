@@ -81,7 +81,7 @@ def test_every_path_has_a_baseline():
     names = {name for name, _ in regression.postprocessor_paths()}
     names |= {f"memory {name}" for name in names} | {f"memory {name} fit" for name in ORACLES}
     names |= {f"{work} {name}" for name in ORACLES for work in ("privatize", "aggregate")}
-    names |= {"SyntheticSearch", "HeldOutSearch", "import"}
+    names |= {"SyntheticSearch", "HeldOutSearch", "import", "fit GRR to levels", "fit GRR to text"}
     assert set(json.loads(regression.BASELINES.read_text())) == names
 
 

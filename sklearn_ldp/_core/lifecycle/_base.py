@@ -565,8 +565,9 @@ class BaseCollector(  # type: ignore[call-arg]
             If a parameter does not exist, or the oracle reads reports, and the parameter is one of
             their protocol.
         """
-        reads = repr(self.input) == repr(params.get("input", "reports")) == "'reports'"
-        given = self.get_params() if reads else {}
+        # By repr, as a parameter may be an array, which equals nothing as a whole.
+        inputs = {repr(self.input), repr(params.get("input", "reports"))}
+        given = self.get_params() if inputs == {repr("reports")} else {}
         free = (*OF_ONE_PARTY, "n_shards", self._domain_parameter)
         for name, value in params.items():
             if name in given and name not in free and repr(value) != repr(given[name]):
