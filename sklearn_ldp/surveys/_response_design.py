@@ -311,7 +311,7 @@ class ResponseDesign:
     def kuk(cls, p1: float, p2: float, cards: int = 1) -> Self:
         """Kuk's cards: who has the trait draws from the first deck, others from the second.
 
-        With one card and ``p2 = 1 - p1`` it is the disguised response [1]_.
+        With one card and ``p2 = 1 - p1`` it is the disguised response of Blair, Imai and Zhou.
 
         Parameters
         ----------
