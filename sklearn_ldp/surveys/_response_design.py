@@ -253,7 +253,7 @@ class ResponseDesign:
 
     @classmethod
     def crosswise(cls, p: float) -> Self:
-        """Crosswise model: are your answers to a harmless question and to this one the same?
+        """Crosswise model: whether the answers to a harmless question and to this one are the same.
 
         Parameters
         ----------
@@ -270,7 +270,7 @@ class ResponseDesign:
 
     @classmethod
     def triangular(cls, p: float) -> Self:
-        """Triangular model: do you have neither, or at least one, of a harmless trait and this one?
+        """Triangular model: whether one has at least one of a harmless trait and this one.
 
         Not private: "neither" says that one has not got the trait.
 

@@ -19,7 +19,17 @@ _ROWS = 1 << 16  # that are decoded at a time
 
 
 class MeanDifference(NamedTuple):
-    """A difference of two means, its standard error and its interval."""
+    """A difference of two means, its standard error and its interval.
+
+    Parameters
+    ----------
+    value : float
+        The difference.
+    standard_error : float
+        Its standard error.
+    low, high : float
+        The ends of its interval.
+    """
 
     value: float
     standard_error: float
@@ -29,6 +39,13 @@ class MeanDifference(NamedTuple):
 
 class MeansByAnswer:
     """The mean of an outcome in each true category: what `mean_by_answer` returns.
+
+    Parameters
+    ----------
+    parts : list of (ndarray, ndarray, ndarray)
+        Decoded reports of shape (n, d), outcomes (n,) and weights (n,), piece by piece.
+    categories : ndarray of shape (d,)
+        The true answers.
 
     Attributes
     ----------
@@ -45,7 +62,6 @@ class MeansByAnswer:
     """
 
     def __init__(self, parts: list[Any], categories: np.ndarray) -> None:
-        # parts: decoded reports (n, d), outcomes (n,) and weights (n,), piece by piece.
         self._parts, self.categories = parts, categories
         total = sum(w.sum() for _, _, w in parts)
         sums: Any = sum(w @ decoded for decoded, _, w in parts)
