@@ -131,6 +131,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
     }
 
     estimator_: Any
+    constant_: float
+    weight_: float
 
     def __init__(
         self,

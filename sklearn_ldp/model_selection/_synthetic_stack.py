@@ -128,11 +128,13 @@ class SyntheticStack(SyntheticSearch):
     def _best(self, candidates, cases, estimate):
         judgements = self._judgements(candidates, cases, estimate)
         errors = np.array([one.errors for one in judgements])
-        self.results_ = results_of(candidates, self._splits(errors, len(estimate)))
+        self.results_: dict[str, np.ndarray] = results_of(
+            candidates, self._splits(errors, len(estimate))
+        )
         chosen = self._choice(candidates, judgements, estimate)
         weights = self._weights(np.stack([one.answers for one in judgements], axis=1), chosen)
         self.results_["weight"] = weights
-        self.weights_ = dict.fromkeys(self.results_["candidate"].tolist(), 0.0)
+        self.weights_: dict[Any, float] = dict.fromkeys(self.results_["candidate"].tolist(), 0.0)
         completed, self._stacked = self._completed(estimate), []
         for candidate, weight in zip(candidates, weights.tolist(), strict=True):
             self.weights_[candidate_name(candidate)] += weight

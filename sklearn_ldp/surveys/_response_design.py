@@ -129,7 +129,7 @@ class ResponseDesign:
             column[column.index(max(column))] += TWO_64 - sum(column)
         return np.array(columns, dtype=np.uint64).T
 
-    def oracle(self, categories: Categories = ("no", "yes"), **parameters: Any) -> DesignOracle:
+    def oracle(self, categories: Categories = ("no", "yes"), **parameters: Any) -> MatrixOracle:
         """Return the oracle that reads answers to this design.
 
         Parameters

@@ -38,7 +38,7 @@ class RecordDomain(UnlistedDomain):
 
     def __init__(self, domains: Mapping[Any, Domain]) -> None:
         self.columns: dict[Any, Domain] = dict(domains)
-        self.size = sum(self.sizes)
+        self.size: int = sum(self.sizes)
 
     @classmethod
     def declared(cls, domains: Any, name: str) -> RecordDomain:

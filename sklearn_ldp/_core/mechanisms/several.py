@@ -177,7 +177,7 @@ class Samples(Uncached):
     """The samples of questions, one of which each user is asked: drawn in public."""
 
     def __init__(self, shares: Sequence[int]) -> None:
-        self.shares = tuple(shares)  # probability of each question over 2**64
+        self.shares: tuple[int, ...] = tuple(shares)  # probability of each question over 2**64
         self.n_drawn = sum(shares) // TWO_64
 
     @cached_property
@@ -346,9 +346,9 @@ class Several(Mechanism):
             )
         if any(getattr(one, "shares_overlap", False) for one in mechanisms):
             raise TypeError("A question of a survey has one answer: collect sets of items apart.")
-        self.mechanisms = tuple(mechanisms)
+        self.mechanisms: tuple[Mechanism, ...] = tuple(mechanisms)
         self.shares = tuple(shares)
-        self.views = None if views is None else tuple(views)
+        self.views: tuple[View, ...] | None = None if views is None else tuple(views)
         self._samples = Samples(shares)
         self._layout = Layout(self._samples, mechanisms)
         if self.n_drawn == 1:

@@ -61,6 +61,12 @@ class MeansByAnswer:
         Why the value of a category is NaN.
     """
 
+    categories: np.ndarray
+    values: np.ndarray
+    standard_errors: np.ndarray
+    shares: np.ndarray
+    reasons: dict[Any, str]
+
     def __init__(self, parts: list[Any], categories: np.ndarray) -> None:
         self._parts, self.categories = parts, categories
         total = sum(w.sum() for _, _, w in parts)
