@@ -85,7 +85,8 @@ def oracle_name(name: str) -> str:
     """Return the name of an oracle as tables have it: the type of ``--oracle`` for argparse."""
     if ":" in name:
         oracle_class(name)
-    return name if ":" in name else spelled(name, [*_NAMED, "olh-mixing"])
+        return name
+    return spelled(name, [*_NAMED, "olh-mixing"])
 
 
 def spelled(name: str, known: Iterable[str], other: str = "") -> str:

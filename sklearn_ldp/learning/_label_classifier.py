@@ -24,14 +24,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import (
     get_routing_for_object,
 )
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .._core.lifecycle import Budget
 from .._core.support.parallel import each_warning_once
 from .._core.support.privacy import warn_of_epsilon, warn_of_learned
 from .._core.support.progress import Progress
@@ -220,12 +219,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     """
 
     _parameter_constraints: dict = {
-        "estimator": [None, HasMethods(["fit", "predict"])],
-        "epsilon": [Budget()],
+        **LabelLearner._parameter_constraints,
         "correction": [StrOptions({"auto", "likelihood", "probabilities"})],
         "subset_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "input": [StrOptions({"values", "reports"})],
-        "random_state": ["random_state", np.random.Generator],
     }
 
     classes_: np.ndarray

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import Bunch, get_tags
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
+from .._core.lifecycle import Budget
 from .._core.support.docs import Documented
 from .._core.support.privacy import WatchesRefits, warn_once
 from ._label_channel import steps_to_last
@@ -18,6 +21,13 @@ from ._label_channel import steps_to_last
 
 class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator):
     """A learner of one estimator, from labels that it randomises or from reports of them."""
+
+    _parameter_constraints: dict = {
+        "estimator": [None, HasMethods(["fit", "predict"])],
+        "epsilon": [Budget()],
+        "input": [StrOptions({"values", "reports"})],
+        "random_state": ["random_state", np.random.Generator],
+    }
 
     estimator: Any
     input: str

@@ -12,10 +12,9 @@ from sklearn.base import RegressorMixin, clone, is_classifier
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils import assert_all_finite
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
-from .._core.lifecycle import Budget
 from .._core.support.privacy import warn_of_epsilon, warn_of_learned
 from .._core.support.random import RandomState
 from ..oracles import LocalMean
@@ -122,12 +121,9 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
     """
 
     _parameter_constraints: dict = {
-        "estimator": [None, HasMethods(["fit", "predict"])],
-        "epsilon": [Budget()],
+        **LabelLearner._parameter_constraints,
         "bounds": "no_validation",  # LocalMean says what is wrong
         "worst_case": [Interval(Real, 1, None, closed="left")],
-        "input": [StrOptions({"values", "reports"})],
-        "random_state": ["random_state", np.random.Generator],
     }
 
     estimator_: Any

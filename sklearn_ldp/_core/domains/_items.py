@@ -15,6 +15,7 @@ from ._domain import Domain
 from ._lists import checked_bounds, one_list, refuse_outside
 from .canonical import list_digest, word_digest
 from .values import (
+    arrow_column,
     column_names,
     is_missing,
     objects,
@@ -79,10 +80,7 @@ def item_rows(X: Values, name: str) -> ItemRows:
 
 def _of_arrow(column: Any) -> ItemRows | None:
     """The lists of a column that is kept in Arrow, which takes a tenth of the time; or None."""
-    if hasattr(column, "to_arrow"):
-        column = column.to_arrow()
-    elif hasattr(getattr(column, "array", None), "__arrow_array__") and column.dtype != object:
-        column = column.array.__arrow_array__()
+    column = arrow_column(column)
     column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     if not hasattr(column, "value_lengths") or column.null_count:
         return None

@@ -141,7 +141,7 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
 
     Shapes: labels (n,) -> (n,).
     """
-    shape = np.asarray(labels).shape
+    shape = np.shape(labels)  # type: ignore[arg-type]
     if len(shape) != 1 or shape[0] == 0:
         raise ValueError(f"{name} needs one label {each}, got an array of shape {shape}.")
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuU":  # none of them is missing
@@ -225,14 +225,22 @@ _ARROW_TEXT = ("string", "large_string")
 def _in_arrow(column: Any) -> Any:
     """Return an Arrow column of what Arrow, polars or pandas hold as text or levels, or None."""
     dtype: Any = getattr(column, "dtype", None)
+    is_polars = str(dtype).startswith(("String", "Enum", "Categorical"))
+    is_pandas = getattr(dtype, "storage", "") == "pyarrow" or hasattr(dtype, "pyarrow_dtype")
     try:
-        if hasattr(column, "to_arrow") and str(dtype).startswith(("String", "Enum", "Categorical")):
-            return column.to_arrow()  # of polars
-        if getattr(dtype, "storage", "") == "pyarrow" or hasattr(dtype, "pyarrow_dtype"):
-            return getattr(column, "array", column).__arrow_array__()  # of pandas
+        found = arrow_column(column) if is_polars or is_pandas else column
     except ImportError:  # polars without pyarrow
         return None
-    return column if hasattr(column, "dictionary_encode") else None
+    return found if hasattr(found, "dictionary_encode") else None
+
+
+def arrow_column(column: Any) -> Any:
+    """Return the Arrow column of what polars or pandas hold; anything else as it is."""
+    if hasattr(column, "to_arrow"):
+        return column.to_arrow()
+    held = getattr(column, "array", column)
+    is_held = hasattr(held, "__arrow_array__") and held.dtype != object
+    return held.__arrow_array__() if is_held else column
 
 
 def as_columns(X: Values, name: str) -> list[Any]:

@@ -258,14 +258,15 @@ def mean_by_answer(
             "leave out people without an outcome, together with their reports."
         )
     is_several = isinstance(oracle, Sequence) or getattr(oracle, "ndim", 0) == 1
-    of_rows = list(oracle) if is_several else [oracle] * n
-    check_consistent_length(of_rows, z)
-    places: dict[int, list[int]] = {}
-    for i, one in enumerate(of_rows):
-        places.setdefault(id(one), []).append(i)
+    groups: list[tuple[Any, np.ndarray]] = [(oracle, np.arange(n))] if n else []
+    if is_several:
+        check_consistent_length(oracle, z)
+        distinct, first = np.unique([id(one) for one in oracle], return_inverse=True)
+        places = [np.flatnonzero(first == k) for k in range(len(distinct))]
+        groups = [(oracle[chosen[0]], chosen) for chosen in places]
     rows, parts, categories = np.asarray(reports), [], None
-    for chosen in map(np.array, places.values()):
-        protocol = of_rows[chosen[0]].protocol()
+    for one, chosen in groups:
+        protocol = one.protocol()
         own, d = protocol.domain.categories, protocol.domain.size
         if categories is not None and own.tolist() != categories.tolist():
             raise ValueError("mean_by_answer needs oracles of the same categories.")
