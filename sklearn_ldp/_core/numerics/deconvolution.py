@@ -44,9 +44,9 @@ _NOBODY = 0.1  # false reports, of all categories, below which there is next to 
 # alone, or where `detected` names somebody, and no odds there: 23 variants. Notes on weak data have
 # what it does on others. The shares were chosen before.
 _ONE_HEAVY = 0.005
-# Spreads of Gaussian priors, from this one in sigma to twice the mean, and the weight of each beside
-# an Akaike weight. Chosen on 2026-11-27 among 32 (narrowest, widest, odds, number, grid) on 15
-# synthetic nearly equal populations and 50 others of `_real_populations --seen` and `--tables`.
+# Spreads of Gaussian priors, from this one in sigma to twice the mean, and the weight of each
+# beside an Akaike weight. Chosen on 2026-11-27 among 32 (narrowest, widest, odds, number, grid) on
+# 15 synthetic nearly equal populations and 50 of `_real_populations --seen` and `--tables`.
 _NARROWEST = 0.05
 _N_SPREADS = 16
 _GAUSSIAN = 1 / 8

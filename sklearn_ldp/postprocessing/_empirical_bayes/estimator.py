@@ -31,8 +31,8 @@ class EmpiricalBayes(LearntPrior):
     estimate, has the least expected square error. Norm-Sub then makes the sum 1.
 
     ``prior="g-model"`` is Efron's: a log-spline with an atom at 0 [1]_. ``prior="average"`` is
-    unpublished: four log-polynomial priors, whose fits use that the frequencies sum to 1, the NPMLE,
-    and Gaussian ones for nearly equal frequencies, averaged by their likelihood
+    unpublished: four log-polynomial priors, whose fits use that the frequencies sum to 1, the
+    NPMLE, and Gaussian ones for nearly equal frequencies, averaged by their likelihood
     (:func:`~sklearn_ldp.postprocessing.average_prior`).
 
     Parameters
