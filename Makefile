@@ -10,6 +10,7 @@ BENCH_ARGS ?=
 SPEED_ARGS ?=
 STUDY_ARGS ?=
 RACE_ARGS ?= --page doc/notes/race.md
+LEADERBOARD_ARGS ?= --page doc/notes/leaderboard.md
 REGRESSION_ARGS ?=
 DOC_ARGS ?=
 RELEASE_ARGS ?=
@@ -32,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 # All recipes share one .venv, so `make -j` runs them one after the other.
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-versions vectors api formats lint format bench race regression study study-quick doc wheel release-check coverage clean
+.PHONY: help demo test test-slow test-versions vectors api formats lint format bench leaderboard race regression study study-quick doc wheel release-check coverage clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -77,6 +78,9 @@ bench: $(VENV)/.bench ## the main job on large inputs and every oracle, timed
 	@$(BIN) -m benchmarks.speed.main_job $(BENCH_ARGS)
 	@$(BIN) -m benchmarks.speed.postprocessor_speed
 	@$(BIN) -m benchmarks.speed.oracle_speed $(SPEED_ARGS)
+
+leaderboard: $(VENV)/.bench ## all post-processors and searches by question, on data that anybody has; writes doc/notes/leaderboard.md (ten minutes)
+	@$(BIN) -m benchmarks.leaderboard --n-jobs 2 $(LEADERBOARD_ARGS)
 
 race: $(VENV)/.bench $(VENV)-peers/.peers ## compare with pure-ldp, multi-freq-ldpy, ldp-toolbox and opendp; writes doc/notes/race.md (half an hour)
 	@$(BIN) -m benchmarks.speed.race --peers-python $(VENV)-peers/$(SCRIPTS)/python $(RACE_ARGS)
