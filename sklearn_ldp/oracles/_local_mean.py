@@ -146,7 +146,7 @@ class MeanEstimate(Kept):
             **describe_nothing(question, repr(self).partition("\n")[0], level, self.oracle),
             "value": "mean",
             "unit": "",
-            "bounds": self.bounds,
+            "bounds": list(self.bounds),
             "shown": "Mean",
             "domain": f"numbers from {self.bounds[0]:g} to {self.bounds[1]:g}",
             "n_samples": int(self.n_samples.sum()),

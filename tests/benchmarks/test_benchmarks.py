@@ -312,7 +312,8 @@ def test_a_method_of_somebody_else_enters_the_leaderboard(tmp_path, monkeypatch,
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("Shorter", "of shape .2, 9.; got ndarray"), ("Broken", "needs finite values")]
+    ("name", "reason"),
+    [("Shorter", "of shape .2, 9.; got ndarray"), ("Broken", "needs finite values")],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
 def test_a_broken_method_is_refused(name, reason, tmp_path, monkeypatch):
