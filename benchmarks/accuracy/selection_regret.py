@@ -255,7 +255,9 @@ def draw(regrets: dict, kinds: list[str], path: Path) -> None:
     ax.set_yticks(range(len(kinds)), kinds)
     ax.invert_yaxis()
     ax.set_xscale("log")
-    ticks = [1, 1.1, 1.2, 1.5, 2, 3, 5]
+    right = 1.05 * max(np.exp(np.log(x).mean()) for of in regrets.values() for x in of.values())
+    ticks = [tick for tick in (1, 1.1, 1.2, 1.5, 2, 3, 5) if tick <= right]
+    ax.set_xlim(0.99, right)
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.minorticks_off()
     ax.set_xlabel("error over that of the best candidate in hindsight")
