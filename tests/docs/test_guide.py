@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 DOC = ROOT / "doc"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 INDEX = (DOC / "index.md").read_text(encoding="utf-8")
-NOT_THE_GUIDE = {"api.md", "changelog.md", "contributing.md", "releasing.md"}
+NOT_THE_GUIDE = {"api.md", "changelog.md", "contributing.md", "paper.md", "releasing.md"}
 GUIDE = [
     path
     for path in sorted([*DOC.glob("*.md"), *(DOC / "user_guide").glob("*.md")])
