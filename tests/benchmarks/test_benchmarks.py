@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from benchmarks.accuracy import column_strategies, learning, table_models
+from benchmarks.accuracy import column_strategies, table_models
 from benchmarks.security import poisoned_estimates, report_test_power
 from benchmarks.speed import _peers, regression
 from benchmarks.speed._contest import ORACLES, PEERS, Result
@@ -223,42 +223,3 @@ def test_the_table_of_table_models(tmp_path, capsys):
     ways = [line.split("|")[1].strip() for line in printed.splitlines()[3:] if line]
     assert len(ways) == 5
     assert all(f"| {way} |" in page for way in ways)
-
-
-# -- learning ----------------------------------------------------------------------------------
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_reports_with_a_prior_keep_epsilon_and_have_the_law_that_is_said(epsilon):
-    """The likelihoods of a report differ by exp(epsilon) at most, and fit how it was drawn.
-
-    For users of class c, P(report | c') / P(report | c) has the mean 1. Mean of 200,000 draws with
-    a standard deviation below 3: 5 standard errors are .034. Drawn at another epsilon it is off.
-    """
-    rng = np.random.default_rng(0)
-    prior = np.tile([0.05, 0.55, 0.3, 0.1], (200_000, 1))
-    for label in range(4):
-        labels = np.full(len(prior), label)
-        likelihoods = learning.top_k_likelihoods(prior, labels, epsilon, rng)
-        spread = likelihoods.max(axis=1) / likelihoods.min(axis=1)
-        assert spread.max() <= np.exp(epsilon) * (1 + 1e-12)
-        ratios = likelihoods / likelihoods[:, [label]]
-        np.testing.assert_allclose(ratios.mean(axis=0), 1, atol=0.034)
-    law = np.array([[0.7, 0.3], [0.3, 0.7]])
-    drawn = rng.random(200_000) < 0.6  # the true one less often than is said
-    ratios = np.where(drawn, law[1, 0] / law[0, 0], law[1, 1] / law[0, 1])
-    assert abs(ratios.mean() - 1) > 0.1
-
-
-def test_a_randomised_gradient_is_unbiased():
-    """Mean of 100,000 reports of a vector of length .6: within 5 standard errors of it.
-
-    A report that is not as long as it should be fails.
-    """
-    rng = np.random.default_rng(0)
-    vector = np.array([0.6, 0.0, 0.0, 0.0, 0.0])
-    length = learning.gradient_scale(5, 1.0)
-    reports = np.array([learning.randomised(vector[None], 1.0, rng)[0] for _ in range(4000)])
-    reports = np.concatenate([reports, learning.randomised(np.tile(vector, (96_000, 1)), 1.0, rng)])
-    error = length / np.sqrt(len(reports))
-    np.testing.assert_allclose(np.linalg.norm(reports, axis=1), length)
-    assert np.abs(reports.mean(axis=0) - vector).max() < 5 * error
-    assert np.abs(0.8 * reports.mean(axis=0) - vector).max() > 5 * error
