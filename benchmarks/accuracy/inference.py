@@ -12,9 +12,9 @@ is simulated.
 from __future__ import annotations
 
 import itertools
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from sklearn_ldp import (
 from sklearn_ldp._core.statements import EstimateCovariances
 from sklearn_ldp._core.statements._discoveries import adjusted_p_values
 from sklearn_ldp._core.statements._intervals import score_intervals, two_sided
-from sklearn_ldp.inference import combine, goodness_of_fit, independence, ranks, top_categories
+from sklearn_ldp.inference import combine, goodness_of_fit, ranks, top_categories
 
 from .._command import command
 from .._tables import markdown
@@ -44,7 +44,6 @@ ALL = [SUE(), BLH(), HadamardResponse(n_blocks="auto"), *(kind() for kind in PUR
 LEVEL = 0.95
 SUSPECT = 0.93  # cells that cover less at first are measured more exactly
 FEW_USERS = ((30, 10.0), (300, 8.0), (1000, 3.0), (3000, 7.0))
-LARGE = 42_178  # categories, as many as Kosarak has
 VARIANCES = [0, 1, 3, 10, 20, 50, 300, np.inf]
 
 
@@ -207,16 +206,6 @@ def covered(
     return markdown([*head, *names], rows)
 
 
-def answers(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated coverage of intervals of linear answers."""
-    return covered(answers_of_users, (1, 4), repeats, rng)
-
-
-def two_collections(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated coverage of intervals of what changed."""
-    return covered(answers_of_differences, (2,), repeats, rng)
-
-
 def mean_and_range(coverage: list[float]) -> str:
     """Return mean, least and most."""
     return f"{np.mean(coverage):.3f} ({np.min(coverage):.3f} to {np.max(coverage):.3f})"
@@ -242,29 +231,6 @@ def small_bands(repeats: int, rng: np.random.Generator) -> str:
     ]
     head = ["oracle", "variance of an empty category's count", "cells"]
     return markdown([*head, "11 answers at once", "all categories at once"], rows)
-
-
-def large_bands(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated coverage of the band over all categories of large domains."""
-    rows = []
-    for kind, d, n in [
-        (OUE, 1024, 100),
-        (OUE, 1024, 10_000),
-        (GRR, 1024, 100_000),
-        (OLH, 1024, 5000),
-    ]:
-        shares = 1 / np.arange(1, d + 1)
-        counts = rng.multinomial(n, shares / shares.sum())
-        oracle = kind(1.0, categories=d, random_state=rng)
-        estimate = oracle.simulate(counts, n_repeats=4 * repeats)
-        low, high = estimate.confidence_interval(LEVEL, simultaneous=True)
-        held = np.all((low <= counts / n) & (counts / n <= high), axis=1)
-        channel = oracle.channel(d)
-        variance = n * float(channel.q * (1 - channel.q))
-        rows.append([f"{kind.__name__}, d {d:,}", f"{variance:.0f}", f"{held.mean():.3f}"])
-    return markdown(
-        ["band", "variance of an empty category's count", "all categories covered"], rows
-    )
 
 
 def of_few_users(repeats: int, rng: np.random.Generator) -> str:
@@ -325,49 +291,6 @@ def rejected(a: Any, b: Any, n: int, runs: int, rng: np.random.Generator) -> np.
         if run % 5 == 0:
             found[run, 2] = change.test(of="users").p_value[0]
     return np.nanmean(np.where(np.isnan(found), np.nan, found < 0.05), axis=0)
-
-
-def large_sizes(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated size of the test of change in a large domain, and how its statistic spreads."""
-    rows = []
-    shares = 1 / np.arange(1, LARGE + 1)
-    shares /= shares.sum()
-    quick, slow = 15 * repeats, 2 * repeats
-    for one, other, runs in [
-        (OUE, GRR, quick),
-        (SubsetSelection, SUE, quick),
-        (BLH, HadamardResponse, slow),
-        (OLH, OLH, slow),
-        (ProjectiveGeometryResponse, ProjectiveGeometryResponse, slow),
-    ]:
-        a, b = (kind(1.0, categories=LARGE, random_state=rng) for kind in (one, other))
-        tests = []
-        for _ in range(runs):
-            first, second = (o.simulate(rng.multinomial(10**6, shares)) for o in (a, b))
-            tests.append((first - second).test())
-        df = LARGE - 1
-        z = [(test.statistic[0] - df) / np.sqrt(2 * df) for test in tests]
-        size = np.mean([test.p_value[0] < 0.05 for test in tests])
-        name = f"{one.__name__} and {other.__name__}"
-        rows.append([name, f"{runs:,}", f"{size:.3f}", f"{np.mean(z):.2f}", f"{np.std(z):.2f}"])
-    head = ["oracles", "runs", "test of change", "mean of (W - df) / sqrt(2 df)"]
-    return markdown([*head, "its standard deviation"], rows)
-
-
-def of_independence(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated size of the test of independence at 5 %."""
-    rows = []
-    pairs = list(itertools.product(range(6), range(5)))
-    joint = np.outer(np.arange(1, 7), [4, 3, 2, 2, 1]).ravel()
-    for kind in (OUE(), GRR(), OLH(), HadamardResponse(), HadamardResponse(n_blocks="auto")):
-        row = [label(kind)]
-        for epsilon in (1, 4):
-            oracle = clone(kind).set_params(epsilon=epsilon, categories=pairs, random_state=rng)
-            draws = (rng.multinomial(50_000, joint / joint.sum()) for _ in range(15 * repeats))
-            p_values = [independence(oracle.simulate(counts)).p_value[0] for counts in draws]
-            row.append(f"{np.mean(np.array(p_values) < 0.05):.3f}")
-        rows.append(row)
-    return markdown(["oracle", "size at 5 %, epsilon 1", "epsilon 4"], rows)
 
 
 # -- what a table shows first -------------------------------------------------------------------
@@ -449,51 +372,17 @@ def of_ranks(repeats: int, rng: np.random.Generator) -> str:
     return markdown([*head, "top quarter"], rows)
 
 
-# -- time -------------------------------------------------------------------------------------
-def speed(repeats: int, rng: np.random.Generator) -> str:
-    """Seconds of processor time of each call, the median of five."""
-    rows = []
-    kinds = (GRR, OUE, OLH, HadamardResponse, ProjectiveGeometryResponse)
-    for kind, d in itertools.product(kinds, (1024, LARGE)):
-        oracle = kind(1.0, categories=d, random_state=rng)
-        weights = 1 / np.arange(1, d + 1)
-        one, other = oracle.simulate(rng.multinomial(50 * d, weights / weights.sum()), n_repeats=2)
-        calls: list[Callable[[], object]] = [
-            lambda e=one: e.confidence_interval(LEVEL),
-            lambda e=one: e.confidence_interval(LEVEL, simultaneous=True),
-            lambda e=one: e.detected(LEVEL),
-            lambda e=one: ranks(e, LEVEL),
-            lambda a=one, b=other: (a - b).changed(LEVEL),
-            lambda a=one, b=other: (a - b).test(),
-        ]
-        row = [f"{kind.__name__}, d {d:,}"]
-        for call in calls:
-            seconds = []
-            for _ in range(5):
-                start = time.process_time()
-                call()
-                seconds.append(time.process_time() - start)
-            row.append(f"{np.median(seconds):.3f}")
-        rows.append(row)
-    head = ["oracle", "intervals", "band", "detected", "ranks", "changed", "test"]
-    return markdown(head, rows)
-
-
 PARTS: dict[str, Callable[[int, np.random.Generator], str]] = {
     "users": lambda repeats, rng: one_category("users"),
     "population": lambda repeats, rng: one_category("population"),
-    "answers": answers,
-    "two_collections": two_collections,
+    "answers": partial(covered, answers_of_users, (1, 4)),
+    "two_collections": partial(covered, answers_of_differences, (2,)),
     "small_bands": small_bands,
     "few_users": of_few_users,
-    "bands": large_bands,
     "sizes": sizes,
-    "large_sizes": large_sizes,
-    "independence": of_independence,
     "first_row": first_row,
     "discoveries": false_discoveries,
     "ranks": of_ranks,
-    "speed": speed,
 }
 
 
