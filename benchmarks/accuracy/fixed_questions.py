@@ -167,26 +167,7 @@ def questions(
 def errors_in(
     population: Population, epsilon: float, n: int, repeats: int, seed: int
 ) -> dict[tuple[str, str], dict[str, np.ndarray]]:
-    """Return mean squared errors of answers and of every category, by question and method.
-
-    Parameters
-    ----------
-    population : Population
-        The users are drawn from it.
-    epsilon : float
-        Privacy budget.
-    n : int
-        Number of users.
-    repeats : int
-        Number of collections.
-    seed : int
-        Seed of all draws.
-
-    Returns
-    -------
-    dict of dict of ndarray of shape (2,)
-        By kind and name of the question, and by the method's name.
-    """
+    """Return mean squared errors of answers and of every category, by question and method."""
     counts = population.counts
     rng = np.random.default_rng([seed, n, round(100 * epsilon), len(counts)])
     sums: dict[tuple[str, str], dict[str, np.ndarray]] = {}

@@ -1,7 +1,7 @@
-"""How often the statements of `sklearn_ldp.inference` hold: coverage, size, false discoveries.
+"""How often the statements of `sklearn_ldp.inference` hold: coverage and false discoveries.
 
     python -m benchmarks.accuracy.inference
-    python -m benchmarks.accuracy.inference --repeats 50 --parts answers sizes
+    python -m benchmarks.accuracy.inference --repeats 50 --parts answers discoveries
 
 prints the tables of doc/notes/inference.md.
 
@@ -34,7 +34,7 @@ from sklearn_ldp import (
 from sklearn_ldp._core.statements import EstimateCovariances
 from sklearn_ldp._core.statements._discoveries import adjusted_p_values
 from sklearn_ldp._core.statements._intervals import score_intervals, two_sided
-from sklearn_ldp.inference import combine, goodness_of_fit, ranks, top_categories
+from sklearn_ldp.inference import combine
 
 from .._command import command
 from .._tables import markdown
@@ -211,28 +211,6 @@ def mean_and_range(coverage: list[float]) -> str:
     return f"{np.mean(coverage):.3f} ({np.min(coverage):.3f} to {np.max(coverage):.3f})"
 
 
-def small_bands(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated coverage of the bands over some answers and over all of few categories."""
-    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for row, oracle, n, shares in cells(ALL, (2,), rng):
-        counts = rng.multinomial(n, shares)
-        matrix = np.vstack(list(queries(len(shares)).values()))
-        estimate = oracle.simulate(counts, n_repeats=max(1, repeats // 4))
-        of_answers = estimate.confidence_interval(LEVEL, matrix, simultaneous=True)
-        of_all = estimate.confidence_interval(LEVEL, simultaneous=True)
-        held = [
-            is_inside(ends, truth).all(axis=1).mean()
-            for ends, truth in [(of_answers, matrix @ counts / n), (of_all, counts / n)]
-        ]
-        found[row].append((held[0], held[1]))
-    rows = [
-        [*row.split(" | "), f"{len(of_row)}", *(f"{x:.3f}" for x in np.mean(of_row, axis=0))]
-        for row, of_row in found.items()
-    ]
-    head = ["oracle", "variance of an empty category's count", "cells"]
-    return markdown([*head, "11 answers at once", "all categories at once"], rows)
-
-
 def of_few_users(repeats: int, rng: np.random.Generator) -> str:
     """Coverage with few users: of few categories at once and of two combined; false changes."""
     rows = []
@@ -257,40 +235,6 @@ def of_few_users(repeats: int, rng: np.random.Generator) -> str:
         rows.append([label(kind), f"{len(single)}", *of_all])
     head = ["oracle", "cells", "all categories at once", "each, two combined"]
     return markdown([*head, "named as changed by chance"], rows)
-
-
-# -- tests ------------------------------------------------------------------------------------
-def sizes(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated size of the tests at 5 %, on populations that users are drawn from."""
-    rows = []
-    pairs = [(GRR, GRR), (OUE, GRR), (OLH, HadamardResponse)]
-    pairs.append((SubsetSelection, ProjectiveGeometryResponse))
-    runs = 15 * repeats
-    for (one, other), epsilon, d in itertools.product(pairs, (0.5, 2, 8), (8, 64)):
-        a, b = (kind(epsilon, categories=d, random_state=rng) for kind in (one, other))
-        change, fit, users = rejected(a, b, 20_000, runs, rng)
-        columns = [f"{x:.3f}" for x in (change, fit, users)]
-        rows.append([f"{one.__name__} and {other.__name__}", f"{epsilon:g}", f"{d}", *columns])
-    head = ["oracles", "epsilon", "d", "test of change", "goodness of fit of the first"]
-    return markdown([*head, "negative control: users taken as fixed"], rows)
-
-
-def rejected(a: Any, b: Any, n: int, runs: int, rng: np.random.Generator) -> np.ndarray:
-    """Return how often the tests of change and of fit reject at 5 % what is true.
-
-    The third number is that of the test of change of the users, of a fifth of the runs.
-    """
-    shares = 1 / np.arange(1, a.categories + 1)
-    shares /= shares.sum()
-    found = np.full((runs, 3), np.nan)
-    for run in range(runs):
-        first, second = (o.simulate(rng.multinomial(n, shares)) for o in (a, b))
-        change = first - second
-        found[run, 0] = change.test().p_value[0]
-        found[run, 1] = goodness_of_fit(first, shares).p_value[0]
-        if run % 5 == 0:
-            found[run, 2] = change.test(of="users").p_value[0]
-    return np.nanmean(np.where(np.isnan(found), np.nan, found < 0.05), axis=0)
 
 
 # -- what a table shows first -------------------------------------------------------------------
@@ -320,7 +264,7 @@ def first_row(repeats: int, rng: np.random.Generator) -> str:
     return markdown(["users", "intervals of tables", "of each category"], rows)
 
 
-# -- discoveries and ranks --------------------------------------------------------------------
+# -- discoveries --------------------------------------------------------------------
 def false_discoveries(repeats: int, rng: np.random.Generator) -> str:
     """Simulated false-discovery rates and powers of `detected` at 5 %."""
     rows = []
@@ -346,43 +290,14 @@ def false_discoveries(repeats: int, rng: np.random.Generator) -> str:
     return markdown([*head, "Holm, exact", "negative control: normal p-values"], rows)
 
 
-def of_ranks(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated share of collections in which all ranks hold, and both sets of the top k."""
-    rows = []
-    for kind, d in itertools.product(ALL, (12, 400)):
-        oracle = clone(kind).set_params(epsilon=2.0, categories=d, random_state=rng)
-        row, k = [f"{label(kind)}, d {d}"], d // 4
-        for counts in (
-            np.full(d, 60),
-            30 * np.arange(1, d + 1)[::-1],
-            np.repeat([90, 60], [k, d - k]),
-        ):
-            estimate = oracle.simulate(counts, 10 * repeats)
-            low, high = ranks(estimate, LEVEL)
-            least = 1 + np.sum(counts[:, None] < counts, axis=1)
-            most = d - np.sum(counts[:, None] > counts, axis=1)
-            row.append(f"{np.mean(np.all((low <= least) & (most <= high), axis=1)):.3f}")
-            if counts[k - 1] > counts[k]:  # else no k categories are more frequent than the others
-                surely, possibly = top_categories(estimate, k, LEVEL)
-                is_top = np.arange(d) < k
-                held = np.all((surely <= is_top) & (is_top <= possibly), axis=1)
-                row.append(f"{np.mean(held):.3f}")
-        rows.append(row)
-    head = ["oracle", "ranks, all equal", "all different", "top quarter", "two levels"]
-    return markdown([*head, "top quarter"], rows)
-
-
 PARTS: dict[str, Callable[[int, np.random.Generator], str]] = {
     "users": lambda repeats, rng: one_category("users"),
     "population": lambda repeats, rng: one_category("population"),
     "answers": partial(covered, answers_of_users, (1, 4)),
     "two_collections": partial(covered, answers_of_differences, (2,)),
-    "small_bands": small_bands,
     "few_users": of_few_users,
-    "sizes": sizes,
     "first_row": first_row,
     "discoveries": false_discoveries,
-    "ranks": of_ranks,
 }
 
 

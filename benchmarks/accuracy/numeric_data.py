@@ -3,7 +3,7 @@
     python -m benchmarks.accuracy.numeric_data [--sections mean shapes ranges ..]
 
 "mean" compares LocalMean with other mechanisms, exactly, and "columns" on 15
-real columns; "mean_intervals" are of few users. "shapes" and "ranges" draw numbers in [0, 1) and
+real columns. "shapes" and "ranges" draw numbers in [0, 1) and
 compare distributions by their Wasserstein distance, and 400 random ranges by their mean squared
 error; "bins" compares single bins where data are weak, with numbers on a circle among them.
 "spread" is the coverage of intervals where bins are cut and numbers may be heaped. "which" compares
@@ -169,39 +169,6 @@ def columns_section(arguments: argparse.Namespace) -> None:
         for (epsilon, mechanism), found in ratios.items()
     ]
     print(markdown(["epsilon", "mechanism", "geometric mean", "least", "most"], rows))
-
-
-def mean_intervals_section(arguments: argparse.Namespace) -> None:
-    """Print what 95 % intervals of means of few users cover, and with the worst variance."""
-    rng, rows, repeats = np.random.default_rng(arguments.seed), [], 1000 * arguments.repeats
-    for epsilon in (0.7, 1.0, 2.0, 4.0, 6.0):
-        mechanism = MeanMechanism(mean_table(epsilon, 1.1))
-        inputs = np.linspace(-1, 1, mechanism.n_categories)
-        laws = mechanism.probabilities / mechanism.probabilities.sum(axis=0)
-        populations = {
-            "all in the middle": inputs == 0,
-            "all at a bound": inputs == 1,
-            "near -0.8": np.exp(-(((inputs + 0.8) / 0.05) ** 2) / 2),
-            "even": np.ones(len(inputs)),
-            "half in the middle, half at a bound": (inputs == 0) | (inputs == 1),
-        }
-        for name, weights in populations.items():
-            shown = []
-            for n in (1, 2, 5, 10, 30, 100, 1000):
-                users = rng.multinomial(n, weights / weights.sum(), size=repeats)
-                tallies = sum(
-                    rng.multinomial(users[:, i], laws[:, i]) for i in np.flatnonzero(weights > 1e-6)
-                )
-                errors = np.abs((tallies @ mechanism.values - users @ inputs) / n)
-                known = mechanism.mean_variance(tallies, np.full(repeats, n))
-                both = [
-                    np.mean(errors <= 1.96 * np.sqrt(variance / n))
-                    for variance in (known, mechanism.worst_variance)
-                ]
-                shown.append("{:.3f} / {:.3f}".format(*both))
-            rows.append([f"{epsilon:g}", name, *shown])
-    users = [f"{n} users" for n in (1, 2, 5, 10, 30, 100, 1000)]
-    print(markdown(["epsilon", "numbers", *users], rows))
 
 
 # -- distributions ----------------------------------------------------------------------------
@@ -471,7 +438,6 @@ def which_section(arguments: argparse.Namespace) -> None:
 SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "mean": mean_section,
     "columns": columns_section,
-    "mean_intervals": mean_intervals_section,
     "shapes": shapes_section,
     "ranges": ranges_section,
     "bins": bins_section,

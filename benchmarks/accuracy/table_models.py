@@ -1,9 +1,8 @@
 """Tables of two columns, binary columns, and models trained on synthetic rows: the errors measured.
 
 The first table has the mean total variation (half the L1 error) and the mean sum of squared errors
-of all tables of two columns, for one report per user: the product of the true columns; of columns
-that were collected uniformly by subset selection and clipped, as multi-freq-ldpy does it (its law,
-by our code); of columns by EmpiricalBayes; Consistent; LatentClasses. The second one has n times
+of all tables of two columns, for one report per user: the product of the true columns; of
+columns by EmpiricalBayes; Consistent; LatentClasses. The second one has n times
 the squared error of tables of 16 binary columns, by the formula of "auto" and as measured.
 The third one has the test accuracy of a logistic regression that is trained on synthetic rows.
 
@@ -31,7 +30,6 @@ from sklearn_ldp import (
     EmpiricalBayes,
     LatentClasses,
     MarginalOracle,
-    SubsetSelection,
 )
 from sklearn_ldp.surveys import compare_methods
 
@@ -116,27 +114,6 @@ def products(columns: Any, truth: Any) -> dict[tuple[str, str], np.ndarray]:
     return {(a, b): np.outer(columns[a].values, columns[b].values).ravel() for a, b in truth}
 
 
-def as_the_peer(people: Any, domains: Any, epsilon: float, seed: int) -> Any:
-    """Return the columns by multi-freq-ldpy's SMP with subset selection: its law."""
-    totals = {
-        name: SubsetSelection(epsilon).channel(size).total_variance()
-        for name, size in domains.items()
-    }
-    survey = ColumnOracle(
-        epsilon,
-        domains=domains,
-        oracle=SubsetSelection(),
-        weights={name: 1 / total for name, total in totals.items()},  # all columns alike
-        random_state=seed,
-    )
-    return survey.fit_transform(people).map(_clipped)
-
-
-def _clipped(estimate):
-    clipped = np.maximum(estimate.values, 0)
-    return estimate.with_values(clipped / clipped.sum(axis=1, keepdims=True), by="clipping")
-
-
 def estimates(people: Any, domains: Any, epsilon: float, seed: int, truth: Any) -> Iterator:
     """Yield each way to estimate the tables, with its tables and the seconds that it took."""
     true = {
@@ -145,7 +122,6 @@ def estimates(people: Any, domains: Any, epsilon: float, seed: int, truth: Any) 
     }
     of_true = {(a, b): np.outer(true[a], true[b]).ravel() for a, b in truth}
     yield "true columns, independent", of_true, 0
-    yield "multi-freq-ldpy's law", products(as_the_peer(people, domains, epsilon, seed), truth), 0
     survey = ColumnOracle(epsilon, domains=domains, random_state=seed)
     columns = EmpiricalBayes().fit_transform(survey.fit_transform(people))
     yield "independent columns", products(columns, truth), 0
