@@ -13,12 +13,13 @@ FOLDER prints how they compare); Adult is only reported on.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import softmax
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -30,9 +31,7 @@ from sklearn_ldp.learning._label_channel import LabelChannel
 from sklearn_ldp.postprocessing import norm_sub
 
 from .._command import DATA, command
-from .table_models import CUTS, grouped_adult
-
-EPSILONS = [0.5, 1.0, 2.0, 4.0]
+from .table_models import CUTS, EPSILONS, by_epsilon, grouped_adult
 
 #: Finer public cuts of numeric columns, where they cost no privacy: 148 indicators in all.
 FINE_CUTS = {
@@ -94,21 +93,17 @@ def judged(P: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 # -- tables -------------------------------------------------------------------------------------
 def table(rows: dict[str, Callable[[float, int], Any]], n_repeats: int) -> Iterator[str]:
     """Yield a table of accuracy (standard deviation over seeds), log loss for each epsilon."""
-    yield "| | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " |"
-    yield "|---|" + "---|" * len(EPSILONS)
-    for name, row in rows.items():
-        cells = []
-        for epsilon in EPSILONS:
-            found = np.array([row(epsilon, seed) for seed in range(n_repeats)])
-            accuracy, loss = found.mean(axis=0)
-            cells.append(f"{accuracy:.4f} ({found[:, 0].std():.4f}), {loss:.4f}")
-        yield f"| {name} | " + " | ".join(cells) + " |"
+    cells: dict[str, list[str]] = {}
+    for (name, row), epsilon in itertools.product(rows.items(), EPSILONS):
+        found = np.array([row(epsilon, seed) for seed in range(n_repeats)])
+        shown = *found.mean(axis=0), found[:, 0].std()
+        cells.setdefault(name, []).append("{0:.4f} ({2:.4f}), {1:.4f}".format(*shown))
+    yield by_epsilon(cells)
 
 
 def labels_table(n_repeats: int) -> Iterator[str]:
     """Yield the table of randomised labels."""
     X, y, X_test, y_test, sizes = adult(FINE_CUTS)
-    coarse = adult(CUTS)  # 127 indicators
     Z, Z_test = indicators(X, sizes), indicators(X_test, sizes)
     clean = LogisticRegression(max_iter=1000).fit(Z, y).predict_proba(Z_test)
     forest = HistGradientBoostingClassifier(max_leaf_nodes=8, learning_rate=0.05, random_state=0)
@@ -117,15 +112,10 @@ def labels_table(n_repeats: int) -> Iterator[str]:
         *judged(clean, y_test), *judged(of_forest, y_test)
     )
 
-    few, few_test = (indicators(part, coarse[4]) for part in (coarse[0], coarse[2]))
-
-    def linear(
-        C: float, correction: str, Z: Any = Z, Z_test: Any = Z_test
-    ) -> Callable[[float, int], Any]:
+    def corrected(base: Any, correction: str, X: Any, X_test: Any) -> Callable[[float, int], Any]:
         def row(epsilon: float, seed: int) -> Any:
-            base = LogisticRegression(C=C, max_iter=1000)
             model = LabelDPClassifier(base, epsilon, correction=correction, random_state=seed)
-            return judged(model.fit(Z, y).predict_proba(Z_test), y_test)
+            return judged(model.fit(X, y).predict_proba(X_test), y_test)
 
         return row
 
@@ -134,23 +124,13 @@ def labels_table(n_repeats: int) -> Iterator[str]:
         model = LogisticRegression(C=0.02, max_iter=1000).fit(Z, reports)
         return judged(model.predict_proba(Z_test), y_test)
 
-    def boosting(correction: str) -> Callable[[float, int], Any]:
-        def row(epsilon: float, seed: int) -> Any:
-            model = LabelDPClassifier(forest, epsilon, correction=correction, random_state=seed)
-            return judged(model.fit(X, y).predict_proba(X_test), y_test)
-
-        return row
-
+    logistic = LogisticRegression(C=0.02, max_iter=1000)
     rows = {
         "reports as if they were labels, C=0.02": uncorrected,
-        "likelihood, C=0.02": linear(0.02, "likelihood"),
-        "auto, C=0.02": linear(0.02, "auto"),
-        "auto, C=0.02, coarser cuts (127 columns)": linear(0.02, "auto", few, few_test),
-        "likelihood, C=1": linear(1.0, "likelihood"),
-        "auto, C=1": linear(1.0, "auto"),
-        "probabilities, logistic, C=0.02": linear(0.02, "probabilities"),
-        "probabilities, boosting": boosting("probabilities"),
-        "auto, boosting": boosting("auto"),
+        "likelihood, C=0.02": corrected(logistic, "likelihood", Z, Z_test),
+        "auto, C=0.02": corrected(logistic, "auto", Z, Z_test),
+        "probabilities, boosting": corrected(forest, "probabilities", X, X_test),
+        "auto, boosting": corrected(forest, "auto", X, X_test),
     }
     yield from table(rows, n_repeats)
 
@@ -165,14 +145,14 @@ def records_table(n_repeats: int) -> Iterator[str]:
         plain = CategoricalNB(min_categories=sizes).fit(X, y).predict_proba(X_test)
         yield "{}, true values: {:.4f}, {:.4f}".format(name, *judged(plain, y_test))
         data = (X, y, X_test, y_test, sizes)
-        rows[f"{name}, plain ratios"] = _naive_bayes(data, _plain)
+        rows[f"{name}, plain ratios"] = _naive_bayes(data, plain_scores)
         rows[f"{name}, shrunk, no slope"] = _naive_bayes(data, correlation=0.0)
         rows[f"{name}, LDPNaiveBayes"] = _naive_bayes(data)
     yield from table(rows, n_repeats)
 
 
 def _naive_bayes(
-    data: Any, predict: Callable | None = None, **parameters: Any
+    data: Any, scores: Callable | None = None, **parameters: Any
 ) -> Callable[[float, int], Any]:
     X, y, X_test, y_test, sizes = data
     domains = {f"column {j}": size for j, size in enumerate(sizes)}
@@ -182,22 +162,24 @@ def _naive_bayes(
             epsilon, domains=domains, classes=[0, 1], random_state=seed, **parameters
         )
         model.fit(X, y)
-        P = model.predict_proba(X_test) if predict is None else predict(model, X_test)
-        return judged(P, y_test)
+        if scores is None:
+            return judged(model.predict_proba(X_test), y_test)
+        return judged(softmax(scores(model, X_test), axis=1), y_test)
 
     return row
 
 
-def _plain(model: LDPNaiveBayes, X: np.ndarray) -> np.ndarray:
-    """Naive Bayes from each table as it is, projected on the simplex (Norm-Sub)."""
-    scores = np.log(model.class_prior_) + np.zeros((len(X), 2))
+def plain_scores(model: LDPNaiveBayes, X: np.ndarray) -> np.ndarray:
+    """Return naive Bayes from each table as it is, projected on the simplex (Norm-Sub)."""
+    n_classes = len(model.class_prior_)
+    scores = np.tile(np.log(model.class_prior_), (len(X), 1))
     tables: Any = model.tables_
     for codes, key in zip(X.T, model.feature_log_lift_, strict=True):
         part = tables[key, "class"]
-        cells = norm_sub(part.values[0]).reshape(-1, 2)
+        cells = norm_sub(part.values[0]).reshape(-1, n_classes)
         cells = np.maximum(cells, 0.1 * part.noise.std)
         scores += np.log(cells / cells.sum(axis=0))[codes]
-    return np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
+    return scores
 
 
 # -- how the constants were chosen --------------------------------------------------------------
@@ -205,34 +187,29 @@ def choices(folder: str, n_repeats: int) -> Iterator[str]:
     """Yield the mean log loss over tables of _learning_tables.py, by the correlation."""
     import pandas as pd
 
-    correlations = [0.0, 0.05, 0.1, 0.15, 0.2, 0.3]
-    yield "log loss below that of the class prior alone, mean over tables and seeds"
-    yield "| correlation | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " |"
-    yield "|---|" + "---|" * len(EPSILONS)
-    found: dict[tuple[float, float], list[float]] = {}
-    for path in sorted(Path(folder).glob("*.csv")):
+    correlations, found = [0.0, 0.05, 0.1, 0.15, 0.2, 0.3], []
+    for path, seed in itertools.product(sorted(Path(folder).glob("*.csv")), range(n_repeats)):
         frame = pd.read_csv(path)
         X, y = frame.drop(columns="class").to_numpy(), frame["class"].to_numpy()
         X -= X.min(axis=0)
-        for seed in range(n_repeats):
-            rng = np.random.default_rng(seed)
-            train, test = np.array_split(rng.permutation(len(y)), [2 * len(y) // 3])
-            train = rng.choice(train, 32_561)
-            columns = rng.permutation(X.shape[1])[: [4, 7, 99][seed % 3]]
-            domains = {f"column {j}": int(X[:, j].max()) + 1 for j in columns}
-            share = y[test].mean()
-            entropy = -(share * np.log(share) + (1 - share) * np.log(1 - share))
-            for epsilon in EPSILONS:
-                model = LDPNaiveBayes(epsilon, domains=domains, classes=[0, 1], random_state=seed)
-                model.fit(X[train][:, columns], y[train])
-                for correlation in correlations:
-                    model.set_params(correlation=correlation).fit_tables(model.tables_)
-                    P = model.predict_proba(X[test][:, columns])
-                    gain = log_loss(y[test], P) - entropy
-                    found.setdefault((correlation, epsilon), []).append(gain)
-    for correlation in correlations:
-        cells = [f"{np.mean(found[correlation, epsilon]):.4f}" for epsilon in EPSILONS]
-        yield f"| {correlation:g} | " + " | ".join(cells) + " |"
+        rng = np.random.default_rng(seed)
+        train, test = np.array_split(rng.permutation(len(y)), [2 * len(y) // 3])
+        train = rng.choice(train, 32_561)
+        columns = rng.permutation(X.shape[1])[: [4, 7, 99][seed % 3]]
+        domains = {f"column {j}": int(X[:, j].max()) + 1 for j in columns}
+        share = y[test].mean()
+        entropy = -(share * np.log(share) + (1 - share) * np.log(1 - share))
+        for epsilon in EPSILONS:
+            model = LDPNaiveBayes(epsilon, domains=domains, classes=[0, 1], random_state=seed)
+            model.fit(X[train][:, columns], y[train])
+            for correlation in correlations:
+                model.set_params(correlation=correlation).fit_tables(model.tables_)
+                P = model.predict_proba(X[test][:, columns])
+                found.append((correlation, epsilon, log_loss(y[test], P) - entropy))
+    table = pd.DataFrame(found, columns=["correlation", "epsilon", "loss"])
+    means = table.groupby(["correlation", "epsilon"]).loss.mean().unstack()
+    yield "log loss below that of the class prior alone, mean over tables and seeds"
+    yield means.round(4).to_string()
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -4,8 +4,7 @@
 
 Prints full-domain mean squared errors through OLH, and a rough bound:
 Bayes with the true prior (the histogram of the true frequencies), then Norm-Sub. How EmpiricalBayes
-averages its priors was chosen only on the distributions of ``--group tuning``; it is judged on the
-seven, and on the real histograms of ``--group held-back``.
+averages its priors was chosen only on the distributions of ``--group tuning``.
 """
 
 from __future__ import annotations
@@ -16,10 +15,9 @@ from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import NPMLE, OLH, Base, BaseCut, EmpiricalBayes, NormSub, PowerNS
 from sklearn_ldp._core.support.text import format_table
-from sklearn_ldp.datasets import read_histogram
 from sklearn_ldp.postprocessing import norm_sub, posterior_mean
 
-from .._command import add_data_argument, command
+from .._command import command
 
 METHODS = {
     "Base": Base(),
@@ -32,32 +30,17 @@ METHODS = {
     "NPMLE": NPMLE(),
 }
 TRUE_PRIOR = "true prior"
-HELD_BACK = {
-    "emoji": "EMOJI_TRACKER2019_N884427.csv.gz",
-    "retail": "RETAIL_one_item.csv.gz",
-    "kosarak": "KOSARAK_PREFIX36682_one_item.csv.gz",
-    "cities": "US1940_CITY_1PCT_TOP915.csv.gz",
-}
 
 
 def main() -> None:
     """Print a table of the errors."""
     parser = command(__doc__, __spec__)
-    add_data_argument(parser)
-    parser.add_argument("--group", choices=["seven", "tuning", "held-back"], default="seven")
+    parser.add_argument("--group", choices=["seven", "tuning"], default="seven")
     parser.add_argument("--repeats", type=int, default=30, help="simulated collections")
     parser.add_argument("--n-jobs", type=int, default=1, help="(default: 1)")
     parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
     arguments = parser.parse_args()
-    if arguments.group == "held-back":
-        paths = {name: arguments.data / file for name, file in HELD_BACK.items()}
-        for path in paths.values():
-            if not path.exists():
-                print(f"skipped: there is no {path}")
-        there = {name: path for name, path in paths.items() if path.exists()}
-        truths = {name: (read_histogram(path).counts, 1.0) for name, path in there.items()}
-    else:
-        truths = seven(arguments.seed) if arguments.group == "seven" else tuning(arguments.seed)
+    truths = seven(arguments.seed) if arguments.group == "seven" else tuning(arguments.seed)
     work = (delayed(errors)(*truth, arguments.repeats, arguments.seed) for truth in truths.values())
     results = dict(zip(truths, Parallel(n_jobs=arguments.n_jobs)(work), strict=True))
     rows = [

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from benchmarks._command import command
-from benchmarks._tables import markdown
 from sklearn_ldp import GRR, OLH, FrequencyEstimate, Trend
 from sklearn_ldp.postprocessing import local_level, norm_sub
 
@@ -75,31 +75,13 @@ def one_run(truth: np.ndarray, oracle: Any, rng: np.random.Generator) -> dict[st
     return result
 
 
-COLUMNS = {
-    "raw": ".0f",
-    "four": ".0f",
-    "common": ".1f",
-    "trend": ".1f",
-    "filtered": ".1f",
-    "trend covers": ".3f",
-    "trend covers 2": ".3f",
-    "filtered covers": ".3f",
-    "filtered covers 2": ".3f",
-    "common covers 2": ".3f",
-    "jumps": ".1f",
-}
-
-
-def table(series: dict[str, Any], oracle: Any, n_runs: int) -> str:
-    """Return the means over runs in Markdown; errors are MSE x 10^6 after NormSub."""
-    lines = []
+def table(series: dict[str, Any], oracle: Any, n_runs: int) -> pd.DataFrame:
+    """Return the means over runs; errors are MSE x 10^6 after NormSub."""
+    means = {}
     for name, make in series.items():
         seeds = [np.random.default_rng([seed, 49]) for seed in range(n_runs)]
-        runs = [one_run(make(rng), oracle, rng) for rng in seeds]
-        means = {key: np.mean([run[key] for run in runs]) for key in COLUMNS}
-        cells = [format(means[key], how) for key, how in COLUMNS.items()]
-        lines.append([name, *cells, f"{means['trend'] / means['raw']:.2f}"])
-    return markdown(["series", *COLUMNS, "trend / raw"], lines)
+        means[name] = pd.DataFrame([one_run(make(rng), oracle, rng) for rng in seeds]).mean()
+    return pd.DataFrame(means).T
 
 
 def main() -> None:
@@ -111,7 +93,7 @@ def main() -> None:
     series = {kind: lambda rng, kind=kind: made_up(kind, rng) for kind in kinds}
     for oracle in (OLH(1.0), GRR(4.0)):
         print(f"{type(oracle).__name__}, epsilon {oracle.epsilon:g}, {N_USERS:,} users a row")
-        print(table(series, oracle, given.runs), end="\n\n", flush=True)
+        print(table(series, oracle, given.runs).round(3).to_string(), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":
