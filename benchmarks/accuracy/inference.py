@@ -237,33 +237,6 @@ def of_few_users(repeats: int, rng: np.random.Generator) -> str:
     return markdown([*head, "named as changed by chance"], rows)
 
 
-# -- what a table shows first -------------------------------------------------------------------
-def first_row(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated coverage of the first row of `summary()`, the negative control beside it."""
-    zipf = 1 / np.arange(1, 1001)
-    laws = {
-        "50 equal categories, 20,000 users": np.full(50, 400),
-        "Zipf's law, 1,000 categories, 1,000 users": rng.multinomial(1000, zipf / zipf.sum()),
-        "Zipf's law, 200 categories, 20,000 users": np.rint(20_000 * zipf[:200] / zipf[:200].sum()),
-    }
-    rows = []
-    for name, law in laws.items():
-        counts, found = law.astype(np.int64), []
-        truth, places = counts / counts.sum(), np.arange(2 * repeats)
-        for kind in PURE:
-            oracle = kind(1.0, categories=len(counts), random_state=rng)
-            estimate = oracle.simulate(counts, 2 * repeats)
-            first = estimate.summary().groupby("row").first()
-            leader = truth[first["category"].to_numpy()]
-            of_each = estimate.confidence_interval(LEVEL)
-            low, high = (end[places, first["category"].to_numpy()] for end in of_each)
-            covered = (first["low"] <= leader) & (leader <= first["high"])
-            found.append((covered.mean(), np.mean((low <= leader) & (leader <= high))))
-        least, most = np.min(found, axis=0), np.max(found, axis=0)
-        rows.append([name, *(f"{a:.3f} to {b:.3f}" for a, b in zip(least, most, strict=True))])
-    return markdown(["users", "intervals of tables", "of each category"], rows)
-
-
 # -- discoveries --------------------------------------------------------------------
 def false_discoveries(repeats: int, rng: np.random.Generator) -> str:
     """Simulated false-discovery rates and powers of `detected` at 5 %."""
@@ -296,7 +269,6 @@ PARTS: dict[str, Callable[[int, np.random.Generator], str]] = {
     "answers": partial(covered, answers_of_users, (1, 4)),
     "two_collections": partial(covered, answers_of_differences, (2,)),
     "few_users": of_few_users,
-    "first_row": first_row,
     "discoveries": false_discoveries,
 }
 
