@@ -157,10 +157,8 @@ def columns_section(arguments: argparse.Namespace) -> None:
     epsilons, numbers = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0), columns(arguments.data)
     rows = []
     for epsilon, (mechanism, make) in itertools.product(epsilons, MECHANISMS.items()):
-        least = [local_mean(1.0)(epsilon)(x).mean() for x in numbers.values()]
-        found = [
-            make(epsilon)(x).mean() / of for x, of in zip(numbers.values(), least, strict=True)
-        ]
+        least = local_mean(1.0)(epsilon)
+        found = [make(epsilon)(x).mean() / least(x).mean() for x in numbers.values()]
         rows.append((epsilon, mechanism, gmean(found), min(found), max(found)))
     header = ["epsilon", "mechanism", "geometric mean", "least", "most"]
     print(pd.DataFrame(rows, columns=header).round(3).to_string(index=False))

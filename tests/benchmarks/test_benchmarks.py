@@ -1,6 +1,8 @@
 """The arithmetic of the benchmarks: forecasts, what is found to be slow, and the written page."""
 
 import json
+import re
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from benchmarks._command import DATA
 from benchmarks.accuracy import column_strategies, table_models
 from benchmarks.security import poisoned_estimates, report_test_power
 from benchmarks.speed import _peers, regression
@@ -223,3 +226,49 @@ def test_the_table_of_table_models(tmp_path, capsys):
     ways = [line.split("|")[1].strip() for line in printed.splitlines()[3:] if line]
     assert len(ways) == 4
     assert all(f"| {way} |" in page for way in ways)
+
+
+# The least that each command of benchmarks.accuracy does. Those of None need files of their own.
+LEAST = {
+    "_weak_frequencies": "--quick",
+    "_weak_labels": "--quick",
+    "_weak_models": "--quick",
+    "_weak_statements": "--quick",
+    "column_strategies": "--repeats 1",
+    "fixed_questions": "--repeats 1",
+    "inference": "--repeats 1 --parts few_users discoveries",
+    "items": "--sections recall",
+    "label_regression": None,
+    "learning": "--only records --repeats 1",
+    "numeric_data": "--sections mean columns spread which --repeats 1",
+    "oracle_table": "",
+    "postprocessor_errors": "--repeats 2 --epsilons 1",
+    "private_columns": "--only linear --repeats 1",
+    "selection_regret": None,
+    "seven_distributions": "--repeats 2",
+    "strings": "--sections random --repeats 1",
+    "table_models": "--only rows --repeats 1",
+    "ten_questions": "",
+    "weak_data": None,  # all that begin with _weak
+    "weeks": "--runs 1",
+}
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_command_of_a_page_is_there():
+    pages = [*(ROOT / "doc").rglob("*.md"), *(ROOT / "sklearn_ldp").rglob("*.py")]
+    texts = " ".join(path.read_text("utf-8") for path in pages)
+    named = set(re.findall(r"python\s+-m\s+benchmarks\.accuracy\.(\w+)", texts))
+    assert named <= set(LEAST)
+    assert all((ROOT / "benchmarks" / "accuracy" / f"{name}.py").exists() for name in LEAST)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, least in LEAST.items() if least is not None])
+def test_every_command_of_a_page_runs(name):
+    command = [sys.executable, "-m", f"benchmarks.accuracy.{name}", *str(LEAST[name]).split()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if not DATA.exists() and "no real data" in done.stderr:
+        pytest.skip("there are no real data")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout
