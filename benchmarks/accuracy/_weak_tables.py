@@ -1,11 +1,9 @@
-"""Tables where data are weak: plans that tell about all tables, and models against independence.
+"""Tables where data are weak: models against independence.
 
-The first table has the share of random plans (columns, epsilon, users) that leave a table without
-an estimate or are refused, and the binary columns whose plans used to fail. The second one compares
-what "auto" asks for with a split among the pairs, on nine binary columns. The third one has the
-mean total variation of LatentClasses, with its usual share of single columns and without one, over
-that of the product of the columns of a ColumnOracle, on Adult and on surveys with latent traits.
-The share of users for single columns was chosen after these surveys and Adult had been looked at.
+The table has the mean total variation of LatentClasses, with its usual share of single columns and
+without one, over that of the product of the columns of a ColumnOracle, on Adult and on surveys with
+latent traits. The share of users for single columns was chosen after these surveys and Adult had
+been looked at.
 
     python -m benchmarks.accuracy._weak_tables
 """
@@ -23,8 +21,6 @@ from .._command import DATA
 from .._tables import markdown
 from .table_models import adult, domains_of, products, true_tables
 
-USED_TO_FAIL = [(16, 2, 4.0, 30_000), (16, 2, 2.0, 2000), (12, 2, 4.0, 3000), (16, 2, 6.0, 30_000)]
-
 
 def survey(n_columns: int, size: int, loading: float, seed: int, n_users: int = 30_000) -> Any:
     """Return answers of users who differ in two traits, a data frame of codes."""
@@ -37,40 +33,6 @@ def survey(n_columns: int, size: int, loading: float, seed: int, n_users: int = 
     drawn = traits @ loadings.T + rng.logistic(size=(n_users, n_columns))
     cuts = np.sort(1.5 * rng.standard_normal((n_columns, size - 1)))
     return pd.DataFrame({f"q{j}": np.searchsorted(cuts[j], drawn[:, j]) for j in range(n_columns)})
-
-
-def _plan(n_columns: int, size: int, epsilon: float, n_users: int, expected: int) -> str:
-    """Return how a plan ends, for users who are all alike."""
-    domains = {f"q{j}": size for j in range(n_columns)}
-    oracle = MarginalOracle(epsilon, domains=domains, expected_n_users=expected, random_state=0)
-    try:
-        oracle.protocol()
-    except ValueError:
-        return "refused"
-    try:
-        tables = oracle.simulate({(0,) * n_columns: n_users})
-    except ValueError:
-        return "fails"
-    return "told" if all(len(table) for table in tables.values()) else "lacks a table"
-
-
-def plans(n_plans: int) -> str:
-    """Return the table of plans."""
-    rows = []
-    for case in USED_TO_FAIL:
-        of_case = f"{case[0]} binary columns, epsilon {case[2]:g}, {case[3]:,} users"
-        rows.append([of_case, _plan(*case, 100_000), _plan(*case, case[3])])
-    rng, ends = np.random.default_rng(0), []
-    for _ in range(n_plans):
-        n_columns, size = int(rng.integers(2, 17)), int(rng.choice([2, 2, 3, 5]))
-        epsilon, n_users = rng.uniform(0.3, 6), int(10 ** rng.uniform(2, 5))
-        ends.append([_plan(n_columns, size, epsilon, n_users, e) for e in (100_000, n_users)])
-    counted = [
-        ", ".join(f"{of_one.count(end)} {end}" for end in dict.fromkeys(of_one))
-        for of_one in zip(*ends, strict=True)
-    ]
-    rows.append([f"{n_plans} random ones, 100 to 100,000 users", *counted])
-    return markdown(["plan", "100,000 users expected", "as many as come"], rows)
 
 
 def _error(tables: Any, truth: Any) -> float:
@@ -94,20 +56,6 @@ def _columns_error(people: Any, truth: Any, epsilon: float, seed: int) -> float:
     counts = {name: np.bincount(people[name], minlength=size) for name, size in domains.items()}
     columns = ColumnOracle(epsilon, domains=domains, random_state=seed).simulate(counts)
     return _error(products(EmpiricalBayes().fit_transform(columns), truth), truth)
-
-
-def binary_columns(n_repeats: int) -> str:
-    """Return the table of nine binary columns."""
-    rows = []
-    for loading, seed in ((1.0, 111), (0.4, 112)):
-        people = survey(9, 2, loading, seed)
-        truth = true_tables(people, domains_of(people))
-        errors = [
-            np.mean([_model_error(people, truth, 1.0, s, method=m) for s in range(n_repeats)])
-            for m in ("auto", "split")
-        ]
-        rows.append([f"loading {loading:g}", *(f"{error:.4f}" for error in errors)])
-    return markdown(["9 binary columns, epsilon 1", "auto", "split"], rows)
 
 
 def models(n_repeats: int, epsilons: list[float]) -> str:
@@ -143,15 +91,7 @@ def models(n_repeats: int, epsilons: list[float]) -> str:
 
 
 def main(quick: bool = False) -> None:
-    """Print the tables.
-
-    Parameters
-    ----------
-    quick : bool, default=False
-        Whether a few draws will do.
-    """
-    print(plans(10 if quick else 1000), end="\n\n")
-    print(binary_columns(2 if quick else 8), end="\n\n")
+    """Print the table; a quick one is of single collections."""
     print(models(1 if quick else 12, [1.0, 4.0] if quick else [0.5, 1.0, 2.0, 4.0]))
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
@@ -109,41 +110,30 @@ def print_tables(
         delayed(errors_in)(populations[name], *collection, arguments.repeats, arguments.seed)
         for name, *collection in cells
     )
-    results = [
-        (kind, f"{name} ({of}), epsilon {epsilon:g}, n {n:,}", errors)
-        for (name, epsilon, n), found in zip(
-            cells, Parallel(n_jobs=arguments.n_jobs)(work), strict=True
-        )
-        for (kind, of), errors in found.items()
-    ]
     candidates = [candidate_name(candidate) for candidate in default_candidates()]
-    kinds = [kind for kind in KINDS if any(found == kind for found, *_ in results)]
-    print(f"\n{title}: {len(populations)} populations, {len(results)} cells")
-    print("\nAnswers: error over that of the best default candidate in hindsight\n")
-    rows, worst = [], []
-    for method in SHOWN:
-        row = [method]
-        for kind in kinds:
-            ratios = {
-                cell: errors[method][0] / min(errors[name][0] for name in candidates)
-                for found, cell, errors in results
-                if found == kind
-            }
-            row.append(_summary(list(ratios.values())))
-            if method == ASKED:
-                name = max(ratios, key=ratios.__getitem__)
-                worst.append(f"{kind}: {ratios[name]:.2f} ({name})")
-        rows.append(row)
-    count = {kind: sum(found == kind for found, *_ in results) for kind in kinds}
-    print(markdown(["", *(f"{kind} ({count[kind]})" for kind in kinds)], rows))
-    print("\n" + "\n".join(f"worst of {one}" for one in worst))
-    print("\nEvery category: error over that of EmpiricalBayes\n")
-    about = [kind for kind in kinds if not kind.startswith("top")]
-    row = [
-        _summary([e[ASKED][1] / e["EmpiricalBayes"][1] for found, _, e in results if found == kind])
-        for kind in about
+    rows = []
+    runs = zip(cells, Parallel(n_jobs=arguments.n_jobs)(work), strict=True)
+    for (name, epsilon, n), found in runs:
+        for (kind, of), errors in found.items():
+            cell = f"{name} ({of}), epsilon {epsilon:g}, n {n:,}"
+            best = min(errors[candidate][0] for candidate in candidates)
+            ratios = {method: errors[method][0] / best for method in SHOWN}
+            every = errors[ASKED][1] / errors["EmpiricalBayes"][1]
+            rows.append({"kind": kind, "cell": cell, **ratios, "every category": every})
+    table = pd.DataFrame(rows).set_index("cell").groupby("kind")
+    kinds = [kind for kind in KINDS if kind in table.groups]
+    print(f"\n{title}: {len(populations)} populations, {len(rows)} cells")
+    print("\nAnswers: error over that of the best default candidate in hindsight; every category:")
+    print(f"error of {ASKED} over that of EmpiricalBayes\n")
+    shown = [
+        [method, *(_summary(table.get_group(kind)[method]) for kind in kinds)]
+        for method in (*SHOWN, "every category")
     ]
-    print(markdown(["", *about], [[ASKED, *row]]))
+    sizes = table.size()
+    print(markdown(["", *(f"{kind} ({sizes[kind]})" for kind in kinds)], shown), end="\n\n")
+    for kind in kinds:
+        ratios = table.get_group(kind)[ASKED]
+        print(f"worst of {kind}: {ratios.max():.2f} ({ratios.idxmax()})")
 
 
 def questions(
@@ -167,26 +157,7 @@ def questions(
 def errors_in(
     population: Population, epsilon: float, n: int, repeats: int, seed: int
 ) -> dict[tuple[str, str], dict[str, np.ndarray]]:
-    """Return mean squared errors of answers and of every category, by question and method.
-
-    Parameters
-    ----------
-    population : Population
-        The users are drawn from it.
-    epsilon : float
-        Privacy budget.
-    n : int
-        Number of users.
-    repeats : int
-        Number of collections.
-    seed : int
-        Seed of all draws.
-
-    Returns
-    -------
-    dict of dict of ndarray of shape (2,)
-        By kind and name of the question, and by the method's name.
-    """
+    """Return mean squared errors of answers and of every category, by question and method."""
     counts = population.counts
     rng = np.random.default_rng([seed, n, round(100 * epsilon), len(counts)])
     sums: dict[tuple[str, str], dict[str, np.ndarray]] = {}
@@ -214,7 +185,7 @@ def errors_in(
     return sums
 
 
-def _summary(ratios: list[float]) -> str:
+def _summary(ratios: pd.Series) -> str:
     """Return the geometric mean, the 90 % quantile and the greatest of some ratios."""
     mean, high = np.exp(np.mean(np.log(ratios))), np.quantile(ratios, 0.9)
     return f"{mean:.2f} / {high:.2f} / {max(ratios):.2f}"

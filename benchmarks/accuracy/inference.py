@@ -1,7 +1,7 @@
-"""How often the statements of `sklearn_ldp.inference` hold: coverage, size, false discoveries.
+"""How often the statements of `sklearn_ldp.inference` hold: coverage and false discoveries.
 
     python -m benchmarks.accuracy.inference
-    python -m benchmarks.accuracy.inference --repeats 50 --parts answers sizes
+    python -m benchmarks.accuracy.inference --repeats 50 --parts answers discoveries
 
 prints the tables of doc/notes/inference.md.
 
@@ -12,9 +12,9 @@ is simulated.
 from __future__ import annotations
 
 import itertools
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from sklearn_ldp import (
 from sklearn_ldp._core.statements import EstimateCovariances
 from sklearn_ldp._core.statements._discoveries import adjusted_p_values
 from sklearn_ldp._core.statements._intervals import score_intervals, two_sided
-from sklearn_ldp.inference import combine, goodness_of_fit, independence, ranks, top_categories
+from sklearn_ldp.inference import combine
 
 from .._command import command
 from .._tables import markdown
@@ -44,7 +44,6 @@ ALL = [SUE(), BLH(), HadamardResponse(n_blocks="auto"), *(kind() for kind in PUR
 LEVEL = 0.95
 SUSPECT = 0.93  # cells that cover less at first are measured more exactly
 FEW_USERS = ((30, 10.0), (300, 8.0), (1000, 3.0), (3000, 7.0))
-LARGE = 42_178  # categories, as many as Kosarak has
 VARIANCES = [0, 1, 3, 10, 20, 50, 300, np.inf]
 
 
@@ -207,64 +206,9 @@ def covered(
     return markdown([*head, *names], rows)
 
 
-def answers(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated coverage of intervals of linear answers."""
-    return covered(answers_of_users, (1, 4), repeats, rng)
-
-
-def two_collections(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated coverage of intervals of what changed."""
-    return covered(answers_of_differences, (2,), repeats, rng)
-
-
 def mean_and_range(coverage: list[float]) -> str:
     """Return mean, least and most."""
     return f"{np.mean(coverage):.3f} ({np.min(coverage):.3f} to {np.max(coverage):.3f})"
-
-
-def small_bands(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated coverage of the bands over some answers and over all of few categories."""
-    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for row, oracle, n, shares in cells(ALL, (2,), rng):
-        counts = rng.multinomial(n, shares)
-        matrix = np.vstack(list(queries(len(shares)).values()))
-        estimate = oracle.simulate(counts, n_repeats=max(1, repeats // 4))
-        of_answers = estimate.confidence_interval(LEVEL, matrix, simultaneous=True)
-        of_all = estimate.confidence_interval(LEVEL, simultaneous=True)
-        held = [
-            is_inside(ends, truth).all(axis=1).mean()
-            for ends, truth in [(of_answers, matrix @ counts / n), (of_all, counts / n)]
-        ]
-        found[row].append((held[0], held[1]))
-    rows = [
-        [*row.split(" | "), f"{len(of_row)}", *(f"{x:.3f}" for x in np.mean(of_row, axis=0))]
-        for row, of_row in found.items()
-    ]
-    head = ["oracle", "variance of an empty category's count", "cells"]
-    return markdown([*head, "11 answers at once", "all categories at once"], rows)
-
-
-def large_bands(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated coverage of the band over all categories of large domains."""
-    rows = []
-    for kind, d, n in [
-        (OUE, 1024, 100),
-        (OUE, 1024, 10_000),
-        (GRR, 1024, 100_000),
-        (OLH, 1024, 5000),
-    ]:
-        shares = 1 / np.arange(1, d + 1)
-        counts = rng.multinomial(n, shares / shares.sum())
-        oracle = kind(1.0, categories=d, random_state=rng)
-        estimate = oracle.simulate(counts, n_repeats=4 * repeats)
-        low, high = estimate.confidence_interval(LEVEL, simultaneous=True)
-        held = np.all((low <= counts / n) & (counts / n <= high), axis=1)
-        channel = oracle.channel(d)
-        variance = n * float(channel.q * (1 - channel.q))
-        rows.append([f"{kind.__name__}, d {d:,}", f"{variance:.0f}", f"{held.mean():.3f}"])
-    return markdown(
-        ["band", "variance of an empty category's count", "all categories covered"], rows
-    )
 
 
 def of_few_users(repeats: int, rng: np.random.Generator) -> str:
@@ -293,111 +237,7 @@ def of_few_users(repeats: int, rng: np.random.Generator) -> str:
     return markdown([*head, "named as changed by chance"], rows)
 
 
-# -- tests ------------------------------------------------------------------------------------
-def sizes(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated size of the tests at 5 %, on populations that users are drawn from."""
-    rows = []
-    pairs = [(GRR, GRR), (OUE, GRR), (OLH, HadamardResponse)]
-    pairs.append((SubsetSelection, ProjectiveGeometryResponse))
-    runs = 15 * repeats
-    for (one, other), epsilon, d in itertools.product(pairs, (0.5, 2, 8), (8, 64)):
-        a, b = (kind(epsilon, categories=d, random_state=rng) for kind in (one, other))
-        change, fit, users = rejected(a, b, 20_000, runs, rng)
-        columns = [f"{x:.3f}" for x in (change, fit, users)]
-        rows.append([f"{one.__name__} and {other.__name__}", f"{epsilon:g}", f"{d}", *columns])
-    head = ["oracles", "epsilon", "d", "test of change", "goodness of fit of the first"]
-    return markdown([*head, "negative control: users taken as fixed"], rows)
-
-
-def rejected(a: Any, b: Any, n: int, runs: int, rng: np.random.Generator) -> np.ndarray:
-    """Return how often the tests of change and of fit reject at 5 % what is true.
-
-    The third number is that of the test of change of the users, of a fifth of the runs.
-    """
-    shares = 1 / np.arange(1, a.categories + 1)
-    shares /= shares.sum()
-    found = np.full((runs, 3), np.nan)
-    for run in range(runs):
-        first, second = (o.simulate(rng.multinomial(n, shares)) for o in (a, b))
-        change = first - second
-        found[run, 0] = change.test().p_value[0]
-        found[run, 1] = goodness_of_fit(first, shares).p_value[0]
-        if run % 5 == 0:
-            found[run, 2] = change.test(of="users").p_value[0]
-    return np.nanmean(np.where(np.isnan(found), np.nan, found < 0.05), axis=0)
-
-
-def large_sizes(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated size of the test of change in a large domain, and how its statistic spreads."""
-    rows = []
-    shares = 1 / np.arange(1, LARGE + 1)
-    shares /= shares.sum()
-    quick, slow = 15 * repeats, 2 * repeats
-    for one, other, runs in [
-        (OUE, GRR, quick),
-        (SubsetSelection, SUE, quick),
-        (BLH, HadamardResponse, slow),
-        (OLH, OLH, slow),
-        (ProjectiveGeometryResponse, ProjectiveGeometryResponse, slow),
-    ]:
-        a, b = (kind(1.0, categories=LARGE, random_state=rng) for kind in (one, other))
-        tests = []
-        for _ in range(runs):
-            first, second = (o.simulate(rng.multinomial(10**6, shares)) for o in (a, b))
-            tests.append((first - second).test())
-        df = LARGE - 1
-        z = [(test.statistic[0] - df) / np.sqrt(2 * df) for test in tests]
-        size = np.mean([test.p_value[0] < 0.05 for test in tests])
-        name = f"{one.__name__} and {other.__name__}"
-        rows.append([name, f"{runs:,}", f"{size:.3f}", f"{np.mean(z):.2f}", f"{np.std(z):.2f}"])
-    head = ["oracles", "runs", "test of change", "mean of (W - df) / sqrt(2 df)"]
-    return markdown([*head, "its standard deviation"], rows)
-
-
-def of_independence(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated size of the test of independence at 5 %."""
-    rows = []
-    pairs = list(itertools.product(range(6), range(5)))
-    joint = np.outer(np.arange(1, 7), [4, 3, 2, 2, 1]).ravel()
-    for kind in (OUE(), GRR(), OLH(), HadamardResponse(), HadamardResponse(n_blocks="auto")):
-        row = [label(kind)]
-        for epsilon in (1, 4):
-            oracle = clone(kind).set_params(epsilon=epsilon, categories=pairs, random_state=rng)
-            draws = (rng.multinomial(50_000, joint / joint.sum()) for _ in range(15 * repeats))
-            p_values = [independence(oracle.simulate(counts)).p_value[0] for counts in draws]
-            row.append(f"{np.mean(np.array(p_values) < 0.05):.3f}")
-        rows.append(row)
-    return markdown(["oracle", "size at 5 %, epsilon 1", "epsilon 4"], rows)
-
-
-# -- what a table shows first -------------------------------------------------------------------
-def first_row(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated coverage of the first row of `summary()`, the negative control beside it."""
-    zipf = 1 / np.arange(1, 1001)
-    laws = {
-        "50 equal categories, 20,000 users": np.full(50, 400),
-        "Zipf's law, 1,000 categories, 1,000 users": rng.multinomial(1000, zipf / zipf.sum()),
-        "Zipf's law, 200 categories, 20,000 users": np.rint(20_000 * zipf[:200] / zipf[:200].sum()),
-    }
-    rows = []
-    for name, law in laws.items():
-        counts, found = law.astype(np.int64), []
-        truth, places = counts / counts.sum(), np.arange(2 * repeats)
-        for kind in PURE:
-            oracle = kind(1.0, categories=len(counts), random_state=rng)
-            estimate = oracle.simulate(counts, 2 * repeats)
-            first = estimate.summary().groupby("row").first()
-            leader = truth[first["category"].to_numpy()]
-            of_each = estimate.confidence_interval(LEVEL)
-            low, high = (end[places, first["category"].to_numpy()] for end in of_each)
-            covered = (first["low"] <= leader) & (leader <= first["high"])
-            found.append((covered.mean(), np.mean((low <= leader) & (leader <= high))))
-        least, most = np.min(found, axis=0), np.max(found, axis=0)
-        rows.append([name, *(f"{a:.3f} to {b:.3f}" for a, b in zip(least, most, strict=True))])
-    return markdown(["users", "intervals of tables", "of each category"], rows)
-
-
-# -- discoveries and ranks --------------------------------------------------------------------
+# -- discoveries --------------------------------------------------------------------
 def false_discoveries(repeats: int, rng: np.random.Generator) -> str:
     """Simulated false-discovery rates and powers of `detected` at 5 %."""
     rows = []
@@ -423,77 +263,13 @@ def false_discoveries(repeats: int, rng: np.random.Generator) -> str:
     return markdown([*head, "Holm, exact", "negative control: normal p-values"], rows)
 
 
-def of_ranks(repeats: int, rng: np.random.Generator) -> str:
-    """Simulated share of collections in which all ranks hold, and both sets of the top k."""
-    rows = []
-    for kind, d in itertools.product(ALL, (12, 400)):
-        oracle = clone(kind).set_params(epsilon=2.0, categories=d, random_state=rng)
-        row, k = [f"{label(kind)}, d {d}"], d // 4
-        for counts in (
-            np.full(d, 60),
-            30 * np.arange(1, d + 1)[::-1],
-            np.repeat([90, 60], [k, d - k]),
-        ):
-            estimate = oracle.simulate(counts, 10 * repeats)
-            low, high = ranks(estimate, LEVEL)
-            least = 1 + np.sum(counts[:, None] < counts, axis=1)
-            most = d - np.sum(counts[:, None] > counts, axis=1)
-            row.append(f"{np.mean(np.all((low <= least) & (most <= high), axis=1)):.3f}")
-            if counts[k - 1] > counts[k]:  # else no k categories are more frequent than the others
-                surely, possibly = top_categories(estimate, k, LEVEL)
-                is_top = np.arange(d) < k
-                held = np.all((surely <= is_top) & (is_top <= possibly), axis=1)
-                row.append(f"{np.mean(held):.3f}")
-        rows.append(row)
-    head = ["oracle", "ranks, all equal", "all different", "top quarter", "two levels"]
-    return markdown([*head, "top quarter"], rows)
-
-
-# -- time -------------------------------------------------------------------------------------
-def speed(repeats: int, rng: np.random.Generator) -> str:
-    """Seconds of processor time of each call, the median of five."""
-    rows = []
-    kinds = (GRR, OUE, OLH, HadamardResponse, ProjectiveGeometryResponse)
-    for kind, d in itertools.product(kinds, (1024, LARGE)):
-        oracle = kind(1.0, categories=d, random_state=rng)
-        weights = 1 / np.arange(1, d + 1)
-        one, other = oracle.simulate(rng.multinomial(50 * d, weights / weights.sum()), n_repeats=2)
-        calls: list[Callable[[], object]] = [
-            lambda e=one: e.confidence_interval(LEVEL),
-            lambda e=one: e.confidence_interval(LEVEL, simultaneous=True),
-            lambda e=one: e.detected(LEVEL),
-            lambda e=one: ranks(e, LEVEL),
-            lambda a=one, b=other: (a - b).changed(LEVEL),
-            lambda a=one, b=other: (a - b).test(),
-        ]
-        row = [f"{kind.__name__}, d {d:,}"]
-        for call in calls:
-            seconds = []
-            for _ in range(5):
-                start = time.process_time()
-                call()
-                seconds.append(time.process_time() - start)
-            row.append(f"{np.median(seconds):.3f}")
-        rows.append(row)
-    head = ["oracle", "intervals", "band", "detected", "ranks", "changed", "test"]
-    return markdown(head, rows)
-
-
 PARTS: dict[str, Callable[[int, np.random.Generator], str]] = {
     "users": lambda repeats, rng: one_category("users"),
     "population": lambda repeats, rng: one_category("population"),
-    "answers": answers,
-    "two_collections": two_collections,
-    "small_bands": small_bands,
+    "answers": partial(covered, answers_of_users, (1, 4)),
+    "two_collections": partial(covered, answers_of_differences, (2,)),
     "few_users": of_few_users,
-    "bands": large_bands,
-    "sizes": sizes,
-    "large_sizes": large_sizes,
-    "independence": of_independence,
-    "first_row": first_row,
     "discoveries": false_discoveries,
-    "ranks": of_ranks,
-    "speed": speed,
 }
 
 

@@ -1,6 +1,6 @@
 """Sets of items and key-value pairs: errors, recall and coverage beside padding and sampling.
 
-    python -m benchmarks.accuracy.items --sections laws errors recall values speed
+    python -m benchmarks.accuracy.items --sections errors recall values
     python -m benchmarks.accuracy.items --sections peer --peers-python PATH
 
 "Padded" is the way of public code: a set is filled up with dummies to m items, one of which reports
@@ -15,19 +15,17 @@ import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import combinations
-from math import comb
 
 import numpy as np
 import pandas as pd
 
-from sklearn_ldp import OLH, EmpiricalBayes, ItemOracle, KeyValueOracle, SubsetSelection
+from sklearn_ldp import OLH, EmpiricalBayes, ItemOracle, KeyValueOracle
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 from .._command import command
 from .._tables import markdown
 
 D = 1024
-SHAPES = [(4, 2, 1.0), (6, 2, 0.2), (5, 3, 2.0), (7, 2, 0.1)]  # categories, max_items, epsilon
 
 
 def main() -> None:
@@ -42,34 +40,6 @@ def main() -> None:
 
 
 # -- laws: every set and report, as rational numbers ----------------------------------------------
-def laws_section(_: argparse.Namespace) -> None:
-    """Enumerate the laws of small shapes, with p, q and the joint support that the notes state."""
-    rows = []
-    for d, m, epsilon in SHAPES:
-        channel = ItemOracle(epsilon, max_items=m, method="subset").channel(d)
-        channel.n_picks = 1  # no user has more items than m
-        k, n_places = channel.size, d + m
-        either = channel.p * Fraction(k - 1, n_places - 1)
-        neither = (k * (k - 1) - either * m * (m - 1 + 2 * d)) / (d * (d - 1))
-        laws = [(s, law_of(channel, s)) for s in sets(d, m)]
-        worst = max(
-            float(max(law[y] for _, law in laws) / min(law[y] for _, law in laws))
-            for y in laws[0][1]
-        )
-        off = Fraction(0)
-        for own, law in laws:
-            for v in range(d):
-                expected = channel.p if v + 1 in own else channel.q
-                assert sum(share for y, share in law.items() if v in y) == expected
-            for v, w in combinations(range(d), 2):
-                both = sum(share for y, share in law.items() if v in y and w in y)
-                off = max(off, abs(both - (either if {v + 1, w + 1} & {*own} else neither)))
-        assert off < Fraction(1, 2**50)
-        assert 0 <= np.exp(epsilon) - worst < 1e-12 * worst + 1e-15
-        rows.append(
-            [f"{d}", f"{m}", f"{epsilon:g}", f"{k}", f"{len(laws)}", f"{comb(n_places, k)}"]
-        )
-    print(markdown(["d", "m", "epsilon", "k", "sets", "reports"], rows))
 
 
 def sets(d: int, m: int) -> Iterator[tuple[int, ...]]:
@@ -189,30 +159,6 @@ def values_row(exponent: float) -> list[str]:
     return [f"{error:.1f}", f"{squared**0.5:.3f}", *(f"{x:.3f}" for x in shares), f"{named:.1f}"]
 
 
-# -- speed -----------------------------------------------------------------------------------------
-def speed_section(_: argparse.Namespace) -> None:
-    """Print the CPU seconds of fitting a million users, beside SubsetSelection on one item each."""
-    import pyarrow as pa
-
-    rng, n = np.random.default_rng(0), 10**6
-    users = rng.integers(0, 200, (n, 5)) + 204 * np.arange(5)
-    column = pa.FixedSizeListArray.from_arrays(pa.array(users.ravel()), 5)
-    inputs = {
-        "SubsetSelection, one item": (SubsetSelection(1.0, categories=D), users[:, 0]),
-        "subset, indicator matrix": (ItemOracle(1.0, categories=D), matrix_of(users)),
-        "subset, Arrow column": (ItemOracle(1.0, categories=D), column),
-        "hash, Arrow column": (ItemOracle(1.0, categories=D, method="hash"), column),
-    }
-    rows, first = [], 0.0
-    for name, (oracle, X) in inputs.items():
-        start = time.process_time()
-        oracle.fit(X)
-        took = time.process_time() - start
-        first = first or took
-        rows.append([name, f"{took:.1f}", f"{took / first:.2f}"])
-    print(markdown(["", "CPU s", "ratio"], rows))
-
-
 # -- multi-freq-ldpy -------------------------------------------------------------------------------
 _PADDED = """
 import json, sys, time
@@ -276,11 +222,9 @@ def peer_section(arguments: argparse.Namespace) -> None:
 
 
 SECTIONS = {
-    "laws": laws_section,
     "errors": errors_section,
     "recall": recall_section,
     "values": values_section,
-    "speed": speed_section,
     "peer": peer_section,
 }
 

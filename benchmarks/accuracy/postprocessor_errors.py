@@ -5,25 +5,22 @@
 Every post-processor on simulated collections through OLH, for each histogram, epsilon and kind of
 query: every category, random sets of a tenth of the domain, the ten most frequent categories, and
 groups. A number is a mean squared error divided by that of the raw estimate (Base), which is given
-itself. The best number of a column is marked with a star, and so are those within two standard
-errors of it. ``--markdown`` prints the tables of the user guide, one per kind of query.
+itself. The best number of a column is bold, and so are those within two standard errors of it.
 The data are not part of the project: a file that is missing is skipped.
 """
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import NPMLE, OLH, Calibrate, PowerNS
-from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.datasets import read_histogram
 from sklearn_ldp.model_selection import ErrorStudy, default_candidates, simulate_errors
 from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
 
 from .._command import add_data_argument, command
+from .._tables import markdown
 
 # Each with its column of groups; products and pages have none, and get runs of numbers.
 HISTOGRAMS = {
@@ -43,13 +40,12 @@ KINDS = {
 
 
 def main() -> None:
-    """Print one table per histogram."""
+    """Print one table per kind of query."""
     parser = command(__doc__, __spec__)
     add_data_argument(parser)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 2.0])
     parser.add_argument("--repeats", type=int, default=30, help="simulated collections")
     parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
-    parser.add_argument("--markdown", action="store_true", help="a table a kind of query")
     arguments = parser.parse_args()
     studies = {}
     for name, (file, column) in HISTOGRAMS.items():
@@ -61,7 +57,6 @@ def main() -> None:
         d = len(data.counts)
         labels = data.groups[column] if column else np.arange(d) * N_RUNS // d
         queries = (full_domain(), random_sets(0.1), top_k(10), groups(labels))
-        start = time.perf_counter()
         studies[name] = simulate_errors(
             OLH(),
             METHODS,
@@ -71,60 +66,33 @@ def main() -> None:
             n_repeats=arguments.repeats,
             random_state=arguments.seed,
         )
-        took = time.perf_counter() - start
-        if not arguments.markdown:
-            print(f"\n{file}: n = {data.counts.sum():,}, d = {d:,} ({took:.0f} s)")
-            print(error_table(studies[name]))
-    if arguments.markdown:
-        for kind, title in KINDS.items():
-            print(f"{title}:\n\n{markdown_table(studies, kind)}\n")
+    for kind, title in KINDS.items():
+        print(f"{title}:\n\n{error_table(studies, kind)}\n")
 
 
-def error_table(study: ErrorStudy) -> str:
-    """Return a table of methods against kinds of query and epsilons."""
-    columns = [
-        study.select(epsilon=epsilon, queries=queries)
-        for epsilon in np.unique(study["epsilon"])
-        for queries in dict.fromkeys(study["queries"])
-    ]
-    header = ["", *(f"{c['queries'][0]}\n{c['epsilon'][0]:g}" for c in columns)]
-    return format_table(header, _rows(columns))
-
-
-def markdown_table(studies: dict[str, ErrorStudy], kind: str) -> str:
+def error_table(studies: dict[str, ErrorStudy], kind: str) -> str:
     """Return a table of methods against histograms and epsilons, with the best in bold."""
     columns, header = [], ["MSE / that of Base"]
     for name, study in studies.items():
         for epsilon in np.unique(study["epsilon"]):
             columns.append(study.select(epsilon=epsilon, queries=kind))
             header.append(f"{name} {epsilon:g}")
-    lines = [header, ["---", *("---:" for _ in columns)]]
-    for name, *cells in _rows(columns):
-        bold = [f"**{cell[:-1]}**" if cell.endswith("*") else cell.strip() for cell in cells]
-        lines.append([name if "," in name else f"`{name}`", *bold])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _rows(columns: list[ErrorStudy]) -> list[list[str]]:
-    """Return one row per method, after a row with the error of Base."""
     raw = [column.select(postprocessor="Base").errors for column in columns]
     rows = [["Base, MSE", *(f"{errors.mean():.1e}" for errors in raw)]]
     cells = [_cells(column, base.mean()) for column, base in zip(columns, raw, strict=True)]
-    for i, method in enumerate(columns[0]["postprocessor"]):
-        rows.append([method, *(column[i] for column in cells)])
-    return rows
+    for name, *of_name in zip(columns[0]["postprocessor"], *cells, strict=True):
+        rows.append([name if "," in name else f"`{name}`", *of_name])
+    return markdown(header, rows)
 
 
 def _cells(column: ErrorStudy, base: float) -> list[str]:
-    """Return the errors divided by that of Base, with a star at the best."""
-    best = column.errors[np.argmin(column.error)]
+    """Return the errors divided by that of Base, with the best in bold."""
     # Compared in pairs, because all methods saw the same collections.
-    gaps = column.errors - best
-    spread = gaps.std(axis=1, ddof=1) / np.sqrt(gaps.shape[1])
-    is_best = gaps.mean(axis=1) <= 2 * spread
+    gaps = column.errors - column.errors[np.argmin(column.error)]
+    is_best = gaps.mean(axis=1) <= 2 * gaps.std(axis=1, ddof=1) / np.sqrt(gaps.shape[1])
     return [
-        f"{error / base:.3g}{'*' if star else ' '}"
-        for error, star in zip(column.error, is_best, strict=True)
+        f"**{error / base:.3g}**" if best else f"{error / base:.3g}"
+        for error, best in zip(column.error, is_best, strict=True)
     ]
 
 

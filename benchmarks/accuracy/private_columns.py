@@ -7,11 +7,10 @@ for training and 10,000 for testing, with replacement, and randomises both.
 
 The first table has, for Ridge on true values, and for Ridge and CorrectedRidge on the same noisy
 rows, the effect of sex, how often its 95 % interval and those of all coefficients contain the
-population's, and how many eigenvalues were raised. The second one has R2 at true rows and at noisy
-ones, and what `corrected_score` makes of the noisy ones.
-
-The third one has the error of the coefficients of logistic regressions on synthetic people, and the
-fourth one the log loss and the accuracy of incomes on Adult's own split, at true rows.
+population's, how many eigenvalues were raised, R2 at true rows and at noisy ones, and what
+`corrected_score` makes of the noisy ones. The second one has the error of the coefficients of
+logistic regressions on synthetic people, and the third one the log loss and the accuracy of incomes
+on Adult's own split, at true rows.
 
     python -m benchmarks.accuracy.private_columns
     python -m benchmarks.accuracy.private_columns --only logistic --repeats 3
@@ -19,11 +18,13 @@ fourth one the log loss and the accuracy of incomes on Adult's own split, at tru
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import special
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss
@@ -43,8 +44,6 @@ PRIVATE = ["sex", "marital_status"]
 
 def people() -> tuple[Any, np.ndarray, np.ndarray]:
     """Return the private columns, the public features, and the hours."""
-    import pandas as pd
-
     parts = [pd.read_csv(DATA / f"ADULT_{part}.csv.gz") for part in ("TRAIN", "TEST")]
     raw = pd.concat(parts, ignore_index=True)
     private = raw[PRIVATE].astype("category")
@@ -77,61 +76,42 @@ def population_coefficients() -> np.ndarray:
     return Ridge(1e-6).fit(np.hstack([true, public]), hours).coef_
 
 
-def tables(n_repeats: int) -> Iterator[str]:
-    """Yield the lines of the tables of linear regressions."""
-    truth = population_coefficients()
-    effect = truth[1] - truth[0]
-    first = [
-        f"Effect of sex on hours (true: {effect:.2f}), {n_repeats} repeats",
-        "| epsilon | model | effect of sex | covered | all covered | raised |",
-        "|---|---|---|---|---|---|",
-    ]
-    second = [
-        "R2 of hours at test rows",
-        "| epsilon | model | true rows | noisy rows | corrected_score of noisy rows |",
-        "|---|---|---|---|---|",
-    ]
+def linear(n_repeats: int) -> pd.DataFrame:
+    """Return the table of linear regressions: means, and the standard deviation of the effect."""
+    truth, found = population_coefficients(), []
     for epsilon in EPSILONS:
-        found: dict[str, list[list[float]]] = {}
         for one in repeats(n_repeats, epsilon):
-            train, test = slice(0, N_TRAIN), slice(N_TRAIN, None)
+            train, test, y = slice(0, N_TRAIN), slice(N_TRAIN, None), one["y"]
             for name, fitted_on, private in (
                 ("true values", "true", []),
                 ("Ridge", "noisy", []),
                 ("CorrectedRidge", "noisy", one["blocks"]),
             ):
-                model = CorrectedRidge(private=private).fit(one[fitted_on][train], one["y"][train])
+                model = CorrectedRidge(private=private).fit(one[fitted_on][train], y[train])
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", UserWarning)  # raised eigenvalues are counted
                     low, high = model.confidence_interval(0.95)
-                y = one["y"][test]
-                found.setdefault(name, []).append(
-                    [
-                        model.unshrunk_coef_[1] - model.unshrunk_coef_[0],
-                        float(low[1] < truth[1] < high[1]),
-                        float(np.mean((low < truth) & (truth < high))),
-                        model.n_raised_,
-                        model.score(one["true"][test], y),
-                        model.score(one["noisy"][test], y),
-                        model.corrected_score(one["noisy"][test], y),
-                    ]
-                )
-        for name, values in found.items():
-            mean, sd = np.mean(values, axis=0), np.std([row[0] for row in values])
-            first.append(
-                f"| {epsilon:g} | {name} | {mean[0]:.2f} ± {sd:.2f} | {mean[1]:.1%} | "
-                f"{mean[2]:.1%} | {mean[3]:.1f} |"
-            )
-            corrected = f"{mean[6]:.3f}" if name == "CorrectedRidge" else ""
-            noisy = "" if name == "true values" else f"{mean[5]:.3f}"
-            second.append(f"| {epsilon:g} | {name} | {mean[4]:.3f} | {noisy} | {corrected} |")
-    yield from [*first, "", *second]
+                row = {
+                    "epsilon": epsilon,
+                    "model": name,
+                    "effect of sex": model.unshrunk_coef_[1] - model.unshrunk_coef_[0],
+                    "covered": float(low[1] < truth[1] < high[1]),
+                    "all covered": np.mean((low < truth) & (truth < high)),
+                    "raised": model.n_raised_,
+                    "R2, true rows": model.score(one["true"][test], y[test]),
+                    "noisy rows": model.score(one["noisy"][test], y[test]),
+                    "corrected_score": model.corrected_score(one["noisy"][test], y[test]),
+                }
+                found.append(row)
+    of_cell = pd.DataFrame(found).groupby(["epsilon", "model"], sort=False)
+    table = of_cell.mean()
+    table.insert(1, "+-", of_cell["effect of sex"].std(ddof=0))
+    print(f"Hours; the effect of sex is {truth[1] - truth[0]:.2f}; {n_repeats} repeats")
+    return table.round(3)
 
 
 def adult_incomes(part: str, private: list[str]) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return the private columns, the public features, and whether the income is high."""
-    import pandas as pd
-
     raw = pd.read_csv(DATA / f"ADULT_{part}.csv.gz", keep_default_na=False)
     decades = raw.age.to_numpy(dtype=float) / 10 - 4
     public = [
@@ -147,72 +127,58 @@ def adult_incomes(part: str, private: list[str]) -> tuple[Any, np.ndarray, np.nd
     return raw[private], np.column_stack(public).astype(float), y
 
 
-def logistic_table(n_repeats: int) -> Iterator[str]:
-    """Yield the lines of the table of logistic regressions."""
-    yield f"Log loss (accuracy) of incomes at true rows of Adult's test part, {n_repeats} repeats"
-    yield "| private | model | epsilon 1 | epsilon 2 | epsilon 4 |"
-    yield "|---|---|---|---|---|"
+def logistic(n_repeats: int) -> pd.DataFrame:
+    """Return the log loss and the accuracy of logistic regressions."""
+    found = []
     for private in (["sex", "race"], ["marital_status"], ["sex", "marital_status"]):
         X, public, y = adult_incomes("TRAIN", private)
         X_test, public_test, y_test = adult_incomes("TEST", private)
         domains = {name: sorted(set(X[name])) for name in private}
-        cells: dict[str, list[str]] = {}
-        for epsilon in (1.0, 2.0, 4.0):
-            found: dict[str, list[tuple[float, float]]] = {}
-            for seed in range(n_repeats):
-                rng = np.random.default_rng(seed)
-                transformer = PrivatizedColumns(epsilon, domains=domains, random_state=rng)
-                noisy = np.hstack([transformer.fit_transform(X), public])
-                true = np.hstack([transformer.true_indicators(X), public])
-                test = np.hstack([transformer.true_indicators(X_test), public_test])
-                blocks = list(transformer.slices_.values())
-                models = {
-                    "true values": (LogisticRegression(max_iter=3000), true, test),
-                    "public columns alone": (
-                        LogisticRegression(max_iter=3000),
-                        public,
-                        public_test,
-                    ),
-                    "LogisticRegression": (LogisticRegression(max_iter=3000), noisy, test),
-                    "corrected": (CorrectedLogisticRegression(private=blocks), noisy, test),
-                }
-                for name, (model, rows, test_rows) in models.items():
-                    chances = model.fit(rows, y).predict_proba(test_rows)[:, 1]
-                    right = np.mean((chances > 0.5) == y_test)
-                    found.setdefault(name, []).append((log_loss(y_test, chances), right))
-            for name, scores in found.items():
-                loss, right = np.mean(scores, axis=0)
-                cells.setdefault(name, []).append(f"{loss:.4f} ({right:.4f})")
-        for name, row in cells.items():
-            yield f"| {', '.join(private)} | {name} | " + " | ".join(row) + " |"
-
-
-def consistency_table(n_repeats: int) -> Iterator[str]:
-    """Yield the lines of the table of synthetic people, with columns of 2 and 3 categories."""
-    truth = np.array([-0.5, 0.5, -1.0, 0.0, 1.0, 0.5])
-    yield "Root mean squared error of the coefficients, synthetic, epsilon 3"
-    yield "| users | LogisticRegression | corrected |"
-    yield "|---|---|---|"
-    for n in (10_000, 40_000, 160_000):
-        errors = []
-        for seed in range(n_repeats):
+        for epsilon, seed in itertools.product((1.0, 2.0, 4.0), range(n_repeats)):
             rng = np.random.default_rng(seed)
-            codes = np.column_stack([rng.integers(0, 2, n), rng.integers(0, 3, n)])
-            domains = {"a": 2, "b": 3}
-            transformer = PrivatizedColumns(3.0, domains=domains, random_state=rng)
-            public = (rng.normal(size=n) + 0.5 * codes[:, 1])[:, None]
-            score = np.hstack([transformer.true_indicators(codes), public]) @ truth
-            y = rng.random(n) < special.expit(score)
-            noisy = np.hstack([transformer.fit_transform(codes), public])
-            plain = LogisticRegression().fit(noisy, y).coef_[0]
-            model = CorrectedLogisticRegression(private=transformer.slices_).fit(noisy, y)
-            corrected = model.coef_[0]
-            for coef in (plain, corrected):  # what all categories share is the intercept's as well
-                for block in transformer.slices_.values():
-                    coef[block] -= coef[block].mean()
-            errors.append([np.mean((coef - truth) ** 2) for coef in (plain, corrected)])
-        plain, corrected = np.sqrt(np.mean(errors, axis=0))
-        yield f"| {n:,} | {plain:.3f} | {corrected:.3f} |"
+            transformer = PrivatizedColumns(epsilon, domains=domains, random_state=rng)
+            noisy = np.hstack([transformer.fit_transform(X), public])
+            true = np.hstack([transformer.true_indicators(X), public])
+            test = np.hstack([transformer.true_indicators(X_test), public_test])
+            corrected = CorrectedLogisticRegression(private=list(transformer.slices_.values()))
+            plain = LogisticRegression(max_iter=3000)
+            for name, model, rows, test_rows in (
+                ("true values", plain, true, test),
+                ("public columns alone", plain, public, public_test),
+                ("LogisticRegression", plain, noisy, test),
+                ("corrected", corrected, noisy, test),
+            ):
+                chances = model.fit(rows, y).predict_proba(test_rows)[:, 1]
+                scores = log_loss(y_test, chances), np.mean((chances > 0.5) == y_test)
+                found.append((", ".join(private), name, epsilon, *scores))
+    print(f"Incomes at true rows of Adult's test part, {n_repeats} repeats")
+    table = pd.DataFrame(found, columns=["private", "model", "epsilon", "log loss", "accuracy"])
+    return table.groupby(["private", "model", "epsilon"], sort=False).mean().unstack().round(4)
+
+
+def consistency(n_repeats: int) -> pd.DataFrame:
+    """Return the table of synthetic people, with columns of 2 and 3 categories."""
+    truth, domains = np.array([-0.5, 0.5, -1.0, 0.0, 1.0, 0.5]), {"a": 2, "b": 3}
+    found = []
+    for n, seed in itertools.product((10_000, 40_000, 160_000), range(n_repeats)):
+        rng = np.random.default_rng(seed)
+        codes = np.column_stack([rng.integers(0, 2, n), rng.integers(0, 3, n)])
+        transformer = PrivatizedColumns(3.0, domains=domains, random_state=rng)
+        public = (rng.normal(size=n) + 0.5 * codes[:, 1])[:, None]
+        score = np.hstack([transformer.true_indicators(codes), public]) @ truth
+        y = rng.random(n) < special.expit(score)
+        noisy = np.hstack([transformer.fit_transform(codes), public])
+        model = CorrectedLogisticRegression(private=transformer.slices_).fit(noisy, y)
+        row = {"users": n}
+        ways = {"LogisticRegression": LogisticRegression().fit(noisy, y), "corrected": model}
+        for name, fitted in ways.items():
+            coef = fitted.coef_[0]
+            for block in transformer.slices_.values():
+                coef[block] -= coef[block].mean()  # what all share is the intercept's as well
+            row[name] = np.mean((coef - truth) ** 2)
+        found.append(row)
+    print("Root mean squared error of the coefficients, synthetic, epsilon 3")
+    return np.sqrt(pd.DataFrame(found).groupby("users").mean()).round(3)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -224,12 +190,10 @@ def main(argv: list[str] | None = None) -> None:
     if not DATA.exists():
         raise SystemExit(f"private_columns: there are no real data in {DATA}")
     if args.only != "logistic":
-        for line in tables(args.repeats or 40):
-            print(line, flush=True)
-        print()
+        print(linear(args.repeats or 40).to_string(), end="\n\n")
     if args.only != "linear":
-        for line in [*consistency_table(args.repeats or 3), "", *logistic_table(args.repeats or 3)]:
-            print(line, flush=True)
+        for table in (consistency, logistic):
+            print(table(args.repeats or 3).to_string(), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python -m benchmarks.accuracy.seven_distributions
 
-Prints full-domain mean squared errors through OLH, numbers measured elsewhere, and a rough bound:
+Prints full-domain mean squared errors through OLH, and a rough bound:
 Bayes with the true prior (the histogram of the true frequencies), then Norm-Sub. How EmpiricalBayes
 averages its priors was chosen only on the distributions of ``--group tuning``; it is judged on the
 seven, and on the real histograms of ``--group held-back``. With ``--populations FILE``, which
@@ -37,24 +37,6 @@ METHODS = {
     "NPMLE": NPMLE(),
 }
 TRUE_PRIOR = "true prior"
-# Measured with another implementation, 30 runs each (EmpiricalBayes is a g-model there).
-ELSEWHERE = {
-    "zipf 1.5": (3.68e-6, 4.34e-7, 5.13e-7, 3.29e-7, 3.34e-7, 3.03e-7),
-    "zipf 1.1": (3.66e-6, 7.99e-7, 8.71e-7, 5.19e-7, 5.21e-7, 4.96e-7),
-    "geometric .99": (3.70e-6, 2.01e-6, 1.32e-6, 1.24e-6, 1.17e-6, 1.15e-6),
-    "geometric .9": (3.67e-6, 3.38e-7, 4.92e-7, 2.84e-7, 2.87e-7, 2.69e-7),
-    "uniform": (3.72e-6, 1.19e-6, 1.56e-6, 2.83e-7, 4.7e-9, 1.1e-9),
-    "100 equal": (3.71e-6, 6.24e-7, 9.71e-7, 6.91e-7, 3.58e-7, 3.13e-7),
-    "beta(50, 2)": (3.60e-5, 7.75e-6, 8.76e-6, 6.63e-6, 6.55e-6, 6.06e-6),
-}
-ELSEWHERE_ROWS = (
-    "Base",
-    "BaseCut",
-    "NormSub",
-    "PowerNS, mle",
-    "EmpiricalBayes, g-model",
-    TRUE_PRIOR,
-)
 HELD_BACK = {
     "emoji": "EMOJI_TRACKER2019_N884427.csv.gz",
     "retail": "RETAIL_one_item.csv.gz",
@@ -91,12 +73,10 @@ def main() -> None:
         truths = seven(arguments.seed) if arguments.group == "seven" else tuning(arguments.seed)
     work = (delayed(errors)(*truth, arguments.repeats, arguments.seed) for truth in truths.values())
     results = dict(zip(truths, Parallel(n_jobs=arguments.n_jobs)(work), strict=True))
-    rows = []
-    for method in [*METHODS, TRUE_PRIOR]:
-        rows.append([method, *(f"{results[name][method].mean():.3g}" for name in truths)])
-        if arguments.group == "seven" and method in ELSEWHERE_ROWS:
-            column = ELSEWHERE_ROWS.index(method)
-            rows.append(["  elsewhere", *(f"{ELSEWHERE[name][column]:.3g}" for name in truths)])
+    rows = [
+        [method, *(f"{results[name][method].mean():.3g}" for name in truths)]
+        for method in [*METHODS, TRUE_PRIOR]
+    ]
     print(format_table(["mean squared error", *truths], rows))
     print()
     rows = [

@@ -1,9 +1,8 @@
 """Tables of two columns, binary columns, and models trained on synthetic rows: the errors measured.
 
 The first table has the mean total variation (half the L1 error) and the mean sum of squared errors
-of all tables of two columns, for one report per user: the product of the true columns; of columns
-that were collected uniformly by subset selection and clipped, as multi-freq-ldpy does it (its law,
-by our code); of columns by EmpiricalBayes; Consistent; LatentClasses. The second one has n times
+of all tables of two columns, for one report per user: the product of the true columns; of
+columns by EmpiricalBayes; Consistent; LatentClasses. The second one has n times
 the squared error of tables of 16 binary columns, by the formula of "auto" and as measured.
 The third one has the test accuracy of a logistic regression that is trained on synthetic rows.
 
@@ -20,10 +19,14 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from sklearn_ldp import (
     ColumnOracle,
@@ -31,11 +34,11 @@ from sklearn_ldp import (
     EmpiricalBayes,
     LatentClasses,
     MarginalOracle,
-    SubsetSelection,
 )
 from sklearn_ldp.surveys import compare_methods
 
 from .._command import DATA, command
+from .._tables import markdown
 
 EPSILONS = [0.5, 1.0, 2.0, 4.0]
 NOT_ASKED = ["fnlwgt", "education", "native_country"]
@@ -51,8 +54,6 @@ CUTS = {
 
 def adult(part: str = "TRAIN") -> Any:
     """Return 12 columns of Adult as codes, a data frame."""
-    import pandas as pd
-
     raw = pd.read_csv(DATA / f"ADULT_{part}.csv.gz", keep_default_na=False)
     codes = {}
     for name in raw.columns.drop(NOT_ASKED):
@@ -65,8 +66,6 @@ def adult(part: str = "TRAIN") -> Any:
 
 def grouped_adult(part: str) -> Any:
     """Return Adult with the values of each column in two to four public groups."""
-    import pandas as pd
-
     raw = pd.read_csv(DATA / f"ADULT_{part}.csv.gz", keep_default_na=False)
     married = ("Married-civ-spouse", "Married-AF-spouse")
     office = ("Sales", "Tech-support", "Adm-clerical", "Protective-serv", "Craft-repair")
@@ -116,27 +115,6 @@ def products(columns: Any, truth: Any) -> dict[tuple[str, str], np.ndarray]:
     return {(a, b): np.outer(columns[a].values, columns[b].values).ravel() for a, b in truth}
 
 
-def as_the_peer(people: Any, domains: Any, epsilon: float, seed: int) -> Any:
-    """Return the columns by multi-freq-ldpy's SMP with subset selection: its law."""
-    totals = {
-        name: SubsetSelection(epsilon).channel(size).total_variance()
-        for name, size in domains.items()
-    }
-    survey = ColumnOracle(
-        epsilon,
-        domains=domains,
-        oracle=SubsetSelection(),
-        weights={name: 1 / total for name, total in totals.items()},  # all columns alike
-        random_state=seed,
-    )
-    return survey.fit_transform(people).map(_clipped)
-
-
-def _clipped(estimate):
-    clipped = np.maximum(estimate.values, 0)
-    return estimate.with_values(clipped / clipped.sum(axis=1, keepdims=True), by="clipping")
-
-
 def estimates(people: Any, domains: Any, epsilon: float, seed: int, truth: Any) -> Iterator:
     """Yield each way to estimate the tables, with its tables and the seconds that it took."""
     true = {
@@ -145,7 +123,6 @@ def estimates(people: Any, domains: Any, epsilon: float, seed: int, truth: Any) 
     }
     of_true = {(a, b): np.outer(true[a], true[b]).ravel() for a, b in truth}
     yield "true columns, independent", of_true, 0
-    yield "multi-freq-ldpy's law", products(as_the_peer(people, domains, epsilon, seed), truth), 0
     survey = ColumnOracle(epsilon, domains=domains, random_state=seed)
     columns = EmpiricalBayes().fit_transform(survey.fit_transform(people))
     yield "independent columns", products(columns, truth), 0
@@ -162,8 +139,6 @@ def pairs_table(people: Any, n_repeats: int) -> Iterator[str]:
     domains = domains_of(people)
     truth = true_tables(people, domains)
     yield f"{len(people):,} users, {len(domains)} columns, {len(truth)} tables of two columns"
-    yield "| | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " |"
-    yield "|---|" + "---|" * len(EPSILONS)
     cells: dict[str, list[str]] = {}
     for epsilon in EPSILONS:
         found: dict[str, list[tuple[float, float, float]]] = {}
@@ -174,11 +149,14 @@ def pairs_table(people: Any, n_repeats: int) -> Iterator[str]:
                 squares = np.mean([np.square(error).sum() for error in errors])
                 found.setdefault(name, []).append((variation, squares, seconds))
         for name, rows in found.items():
-            variation, squares, seconds = np.mean(rows, axis=0)
-            time_spent = f", {seconds:.2f} s" if seconds else ""
-            cells.setdefault(name, []).append(f"{variation:.4f} ({squares:.2g}{time_spent})")
-    for name, row in cells.items():
-        yield f"| {name} | " + " | ".join(row) + " |"
+            cells.setdefault(name, []).append("{:.4f} ({:.2g}, {:.2f} s)".format(*np.mean(rows, 0)))
+    yield by_epsilon(cells)
+
+
+def by_epsilon(cells: dict[str, list[str]]) -> str:
+    """Return a table with a column for each epsilon."""
+    header = ["", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)]
+    return markdown(header, [[name, *row] for name, row in cells.items()])
 
 
 def binary_table(n_users: int, n_repeats: int) -> Iterator[str]:
@@ -210,10 +188,6 @@ def binary_table(n_users: int, n_repeats: int) -> Iterator[str]:
 
 def rows_table(n_repeats: int) -> Iterator[str]:
     """Yield the lines of the table of models that are trained on synthetic rows."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
-
     train, test = grouped_adult("TRAIN"), grouped_adult("TEST")
     domains = domains_of(train)
     features = list(domains)[:-1]
@@ -232,20 +206,17 @@ def rows_table(n_repeats: int) -> Iterator[str]:
         "pairs with the label alone": {"order": with_label},
     }
     yield f"Accuracy on Adult's test part, true rows {accuracy(train):.4f}"
-    yield "| | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " |"
-    yield "|---|" + "---|" * len(EPSILONS)
-    for name, parameters in ways.items():
-        cells = []
-        for epsilon in EPSILONS:
-            scores = []
-            for seed in range(n_repeats):
-                oracle = MarginalOracle(
-                    epsilon, domains=domains, method="split", random_state=seed, **parameters
-                )
-                tables = LatentClasses().fit_transform(oracle.fit_transform(train))
-                scores.append(accuracy(tables.sample(30_000, random_state=seed)))
-            cells.append(f"{np.mean(scores):.4f}")
-        yield f"| {name} | " + " | ".join(cells) + " |"
+    cells: dict[str, list[str]] = {}
+    for (name, parameters), epsilon in product(ways.items(), EPSILONS):
+        scores = []
+        for seed in range(n_repeats):
+            oracle = MarginalOracle(
+                epsilon, domains=domains, method="split", random_state=seed, **parameters
+            )
+            tables = LatentClasses().fit_transform(oracle.fit_transform(train))
+            scores.append(accuracy(tables.sample(30_000, random_state=seed)))
+        cells.setdefault(name, []).append(f"{np.mean(scores):.4f}")
+    yield by_epsilon(cells)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -262,22 +233,17 @@ def main(argv: list[str] | None = None) -> None:
     if args.population or (args.n_users and not args.only):
         wanted = ["pairs"]
     warnings.filterwarnings("ignore", category=FutureWarning)
-    for name in wanted:
-        if name == "pairs":
-            import pandas as pd
-
-            people = pd.read_csv(args.population) if args.population else adult()
-            if args.n_users:
-                rng = np.random.default_rng(0)
-                people = people.iloc[rng.integers(0, len(people), args.n_users)]
-            lines = pairs_table(people.reset_index(drop=True), args.repeats)
-        elif name == "binary":
-            lines = binary_table(args.n_users or 200_000, min(args.repeats, 5))
-        else:
-            lines = rows_table(args.repeats)
-        for line in lines:
-            print(line, flush=True)
-        print()
+    if "pairs" in wanted:
+        people = pd.read_csv(args.population) if args.population else adult()
+        if args.n_users:
+            rng = np.random.default_rng(0)
+            people = people.iloc[rng.integers(0, len(people), args.n_users)]
+        print("\n".join(pairs_table(people.reset_index(drop=True), args.repeats)), end="\n\n")
+    if "binary" in wanted:
+        lines = binary_table(args.n_users or 200_000, min(args.repeats, 5))
+        print("\n".join(lines), end="\n\n")
+    if "rows" in wanted:
+        print("\n".join(rows_table(args.repeats)))
 
 
 if __name__ == "__main__":

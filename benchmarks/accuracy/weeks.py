@@ -1,27 +1,23 @@
-"""Smooth an estimate of each week: errors and coverage of `Trend` on made-up and real series.
+"""Smooth an estimate of each week: errors and coverage of `Trend` on made-up series.
 
-python -m benchmarks.accuracy.weeks [--series series.json]
+python -m benchmarks.accuracy.weeks
 
 The truth of each row is the population's, from which its users are drawn anew. NormSub comes after
-each method. The control is a drift that is the same for all categories. Series of more than 60 rows
-are not filtered, which takes minutes; their cells are those of the smoother.
+each method. The control is a drift that is the same for all categories.
 """
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from benchmarks._command import command
-from benchmarks._tables import markdown
 from sklearn_ldp import GRR, OLH, FrequencyEstimate, Trend
 from sklearn_ldp.postprocessing import local_level, norm_sub
 
 N_WEEKS, N_CATEGORIES, N_USERS = 52, 16, 20_000
-_MOST_FILTERED = 60  # rows
 
 
 def made_up(kind: str, rng: np.random.Generator) -> np.ndarray:
@@ -59,7 +55,7 @@ def one_run(truth: np.ndarray, oracle: Any, rng: np.random.Generator) -> dict[st
     estimate = collected(truth, oracle, rng)
     trend, F = Trend(), estimate.values
     smoothed = trend.fit_transform(estimate)
-    filtered = Trend(filtered=len(F) <= _MOST_FILTERED).fit_transform(estimate)
+    filtered = Trend(filtered=True).fit_transform(estimate)
     four = np.array([F[max(t - 3, 0) : t + 1].mean(axis=0) for t in range(len(F))])
     common, common_errors = common_drift(estimate)
     values = {"raw": F, "four": four, "common": common}
@@ -79,54 +75,25 @@ def one_run(truth: np.ndarray, oracle: Any, rng: np.random.Generator) -> dict[st
     return result
 
 
-COLUMNS = {
-    "raw": ".0f",
-    "four": ".0f",
-    "common": ".1f",
-    "trend": ".1f",
-    "filtered": ".1f",
-    "trend covers": ".3f",
-    "trend covers 2": ".3f",
-    "filtered covers": ".3f",
-    "filtered covers 2": ".3f",
-    "common covers 2": ".3f",
-    "jumps": ".1f",
-}
-
-
-def table(series: dict[str, Any], oracle: Any, n_runs: int) -> str:
-    """Return the means over runs in Markdown; errors are MSE x 10^6 after NormSub."""
-    lines = []
+def table(series: dict[str, Any], oracle: Any, n_runs: int) -> pd.DataFrame:
+    """Return the means over runs; errors are MSE x 10^6 after NormSub."""
+    means = {}
     for name, make in series.items():
         seeds = [np.random.default_rng([seed, 49]) for seed in range(n_runs)]
-        runs = [one_run(make(rng), oracle, rng) for rng in seeds]
-        means = {key: np.mean([run[key] for run in runs]) for key in COLUMNS}
-        cells = [format(means[key], how) for key, how in COLUMNS.items()]
-        lines.append([name, *cells, f"{means['trend'] / means['raw']:.2f}"])
-    return markdown(["series", *COLUMNS, "trend / raw"], lines)
-
-
-def real(path: Path) -> dict[str, Any]:
-    """Return the series that benchmarks/accuracy/_real_series.py has written."""
-    counts = {name: np.array(rows, float) for name, rows in json.loads(path.read_text()).items()}
-    shares = {name: rows / rows.sum(axis=1, keepdims=True) for name, rows in counts.items()}
-    return {name: lambda rng, rows=rows: rows for name, rows in shares.items()}
+        means[name] = pd.DataFrame([one_run(make(rng), oracle, rng) for rng in seeds]).mean()
+    return pd.DataFrame(means).T
 
 
 def main() -> None:
     """Print the tables."""
     parser = command(__doc__, __spec__, whole=True)
     parser.add_argument("--runs", type=int, default=20, help="of each series (default: 20)")
-    parser.add_argument("--series", type=Path, help="what _real_series.py has written")
     given = parser.parse_args()
-    if given.series is None:
-        kinds = ["slow", "still", "jump", "wild"]
-        series = {kind: lambda rng, kind=kind: made_up(kind, rng) for kind in kinds}
-    else:
-        series = real(given.series)
+    kinds = ["slow", "still", "jump", "wild"]
+    series = {kind: lambda rng, kind=kind: made_up(kind, rng) for kind in kinds}
     for oracle in (OLH(1.0), GRR(4.0)):
         print(f"{type(oracle).__name__}, epsilon {oracle.epsilon:g}, {N_USERS:,} users a row")
-        print(table(series, oracle, given.runs), end="\n\n", flush=True)
+        print(table(series, oracle, given.runs).round(3).to_string(), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -280,8 +280,8 @@ class ExactMLE(BasePostProcessor):
     If there are more kinds of reports than categories, the likelihood uses more information than
     the support counts, but with many categories it follows their noise too. On Zipf data (exponent
     1.5, 100,000 users, 1,000 categories, epsilon 1) the mean square error with projective geometry
-    response is 3.8e-6, while that of Norm-Sub is 3.1e-6 (``benchmarks/accuracy/exact_mle.py``). It
-    is not among the default candidates of any search.
+    response is 3.8e-6, while that of Norm-Sub is 3.1e-6. It is not among the default candidates of
+    any search.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 from sklearn.base import clone
 
 from benchmarks import leaderboard
-from benchmarks.accuracy import column_strategies, learning, table_models
+from benchmarks._command import DATA
+from benchmarks.accuracy import column_strategies, table_models
 from benchmarks.security import poisoned_estimates, report_test_power
 from benchmarks.speed import _peers, regression
 from benchmarks.speed._contest import ORACLES, PEERS, Result
@@ -223,47 +225,54 @@ def test_the_table_of_table_models(tmp_path, capsys):
     assert printed.startswith("3,000 users, 3 columns, 3 tables of two columns")
     page = (Path(__file__).parents[2] / "doc" / "notes" / "tables.md").read_text("utf-8")
     ways = [line.split("|")[1].strip() for line in printed.splitlines()[3:] if line]
-    assert len(ways) == 5
+    assert len(ways) == 4
     assert all(f"| {way} |" in page for way in ways)
 
 
-# -- learning ----------------------------------------------------------------------------------
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_reports_with_a_prior_keep_epsilon_and_have_the_law_that_is_said(epsilon):
-    """The likelihoods of a report differ by exp(epsilon) at most, and fit how it was drawn.
+# The least that each command of benchmarks.accuracy does. Those of None need files of their own.
+LEAST = {
+    "_weak_frequencies": "--quick",
+    "_weak_labels": "--quick",
+    "_weak_models": "--quick",
+    "_weak_statements": "--quick",
+    "column_strategies": "--repeats 1",
+    "fixed_questions": "--repeats 1",
+    "inference": "--repeats 1 --parts few_users discoveries",
+    "items": "--sections recall",
+    "label_regression": None,
+    "learning": "--only records --repeats 1",
+    "numeric_data": "--sections mean columns spread which --repeats 1",
+    "oracle_table": "",
+    "postprocessor_errors": "--repeats 2 --epsilons 1",
+    "private_columns": "--only linear --repeats 1",
+    "selection_regret": None,
+    "seven_distributions": "--repeats 2",
+    "strings": "--sections random --repeats 1",
+    "table_models": "--only rows --repeats 1",
+    "ten_questions": "",
+    "weak_data": None,  # all that begin with _weak
+    "weeks": "--runs 1",
+}
+ROOT = Path(__file__).parents[2]
 
-    For users of class c, P(report | c') / P(report | c) has the mean 1. Mean of 200,000 draws with
-    a standard deviation below 3: 5 standard errors are .034. Drawn at another epsilon it is off.
-    """
-    rng = np.random.default_rng(0)
-    prior = np.tile([0.05, 0.55, 0.3, 0.1], (200_000, 1))
-    for label in range(4):
-        labels = np.full(len(prior), label)
-        likelihoods = learning.top_k_likelihoods(prior, labels, epsilon, rng)
-        spread = likelihoods.max(axis=1) / likelihoods.min(axis=1)
-        assert spread.max() <= np.exp(epsilon) * (1 + 1e-12)
-        ratios = likelihoods / likelihoods[:, [label]]
-        np.testing.assert_allclose(ratios.mean(axis=0), 1, atol=0.034)
-    law = np.array([[0.7, 0.3], [0.3, 0.7]])
-    drawn = rng.random(200_000) < 0.6  # the true one less often than is said
-    ratios = np.where(drawn, law[1, 0] / law[0, 0], law[1, 1] / law[0, 1])
-    assert abs(ratios.mean() - 1) > 0.1
+
+def test_every_command_of_a_page_is_there():
+    pages = [*(ROOT / "doc").rglob("*.md"), *(ROOT / "sklearn_ldp").rglob("*.py")]
+    texts = " ".join(path.read_text("utf-8") for path in pages)
+    named = set(re.findall(r"python\s+-m\s+benchmarks\.accuracy\.(\w+)", texts))
+    assert named <= set(LEAST)
+    assert all((ROOT / "benchmarks" / "accuracy" / f"{name}.py").exists() for name in LEAST)
 
 
-def test_a_randomised_gradient_is_unbiased():
-    """Mean of 100,000 reports of a vector of length .6: within 5 standard errors of it.
-
-    A report that is not as long as it should be fails.
-    """
-    rng = np.random.default_rng(0)
-    vector = np.array([0.6, 0.0, 0.0, 0.0, 0.0])
-    length = learning.gradient_scale(5, 1.0)
-    reports = np.array([learning.randomised(vector[None], 1.0, rng)[0] for _ in range(4000)])
-    reports = np.concatenate([reports, learning.randomised(np.tile(vector, (96_000, 1)), 1.0, rng)])
-    error = length / np.sqrt(len(reports))
-    np.testing.assert_allclose(np.linalg.norm(reports, axis=1), length)
-    assert np.abs(reports.mean(axis=0) - vector).max() < 5 * error
-    assert np.abs(0.8 * reports.mean(axis=0) - vector).max() > 5 * error
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, least in LEAST.items() if least is not None])
+def test_every_command_of_a_page_runs(name):
+    command = [sys.executable, "-m", f"benchmarks.accuracy.{name}", *str(LEAST[name]).split()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if not DATA.exists() and "no real data" in done.stderr:
+        pytest.skip("there are no real data")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout
 
 
 THIRD_PARTY = """
@@ -306,8 +315,8 @@ def test_a_method_of_somebody_else_enters_the_leaderboard(tmp_path, monkeypatch,
     assert "| yours |" in rows["Clip (third_party_method, 3.1)"]
     assert rows["NormSub"].startswith("| NormSub | published | 1.00 |")
     # Clipping is Base-Pos, so that all numbers but its name agree.
-    clipped, known = (rows[name].split(" | ")[2:] for name in (list(rows)[-1], "BasePos"))
-    assert rows["Clip (third_party_method, 3.1)"].split(" | ")[2:] == known != clipped
+    numbers = {name: row.split(" | ")[2:] for name, row in rows.items()}
+    assert numbers["Clip (third_party_method, 3.1)"] == numbers["BasePos"] != numbers["NormSub"]
     assert (tmp_path / "_static" / "leaderboard.svg").exists()
 
 
