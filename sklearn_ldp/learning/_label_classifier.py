@@ -53,7 +53,7 @@ from ._label_scores import make_label_dp_scorer
 _N_FOLDS = 5  # of the reports that judge
 _N_FOLDS_OF_FEW, _FEW = 10, 1000  # a tree that has learnt from 4 of 5 of few people is another one
 _SHARES_OF_C = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e3, 1e4)
-_UP_TO_C = 5
+_UP_TO_C = 5  # of these: the first go up to C, and those beyond have to be asked for by the data
 # Beyond C the next candidate is tried while the last is the best, by this many standard errors over
 # the one before. By 0, 2, 3 and 4 of them the log loss at C=1 differs from that of stopping at C by
 # +.028, -.002, -.001 and -.001 on average, and at C=0.02 by -.037, -.057, -.051 and -.040; the most

@@ -13,8 +13,8 @@ from .._core.queries import QuerySet, as_query_set, query_matrix
 from ..metrics import query_errors
 from ._base import Case, Judgement
 
-_TINIEST = 1e-300
-_MOST_STEPS = 60
+_TINIEST = 1e-300  # keeps quotients finite
+_MOST_STEPS = 60  # a bound on work, if `_PRECISE` does not end it before
 _PRECISE = 1e-3  # of a draw's length
 
 

@@ -226,7 +226,7 @@ def best_field_order(epsilon: float) -> int:
 
 # A tally has at most this many cells, or this many per category if that is more.
 _SMALL_TABLE = 1 << 19
-_CELLS_PER_CATEGORY = 128
+_CELLS_PER_CATEGORY = 128  # a bound on memory
 # Digits beyond the least number are added while the variance of the sum of half of the categories
 # exceeds that under ideal hashing by more than this share. The space has at most this many vectors,
 # or this many per category if that is more. Each digit adds log2(g) bits to a report, and a factor
@@ -235,7 +235,7 @@ _CELLS_PER_CATEGORY = 128
 # 1,000 categories and a far larger one for 40,000.
 _MAX_EXCESS = Fraction(1, 10)
 _SMALL_SPACE = 1 << 19
-_SPACE_PER_CATEGORY = 16
+_SPACE_PER_CATEGORY = 16  # bounds on the time of decoding
 # How many simulated users are drawn at a time, and how many of them are hashed at a time.
 _BLOCK, _CACHED = 1 << 18, 1 << 15
 # With more users per function, or per cell, it is faster to draw them all at once.

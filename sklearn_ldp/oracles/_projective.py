@@ -22,7 +22,7 @@ from ._base import BaseOracle
 _MAX_FIELD = 64  # beyond, spaces outgrow any domain, and other oracles are as good
 # A decoded space has at most this many vectors, or this many per category if that is more.
 _SMALL_SPACE = 1 << 20
-_SPACE_PER_CATEGORY = 32
+_SPACE_PER_CATEGORY = 32  # a bound on the time of decoding
 _MAX_PRODUCTS = 1 << 16  # cells of the table of products, which should stay in the cache
 
 

@@ -28,7 +28,7 @@ _BUCKETS = 1 << 18, 1 << 21  # of the held-out part: the least and the most
 _MOST_CELLS = 1 << 22  # counts in the tally of a part
 _USERS_OF_FUNCTION = 4  # users who are expected to share a function, if the tally is not too large
 _MOST_ORDER, _MOST_PARTS = 1 << 9, 24
-_HELD_OUT = 0.15
+_HELD_OUT = 0.15  # among .10, .15 and .20, by recall of random strings: notes on strings
 _ROWS = 1 << 15  # strings that are coded at a time
 
 

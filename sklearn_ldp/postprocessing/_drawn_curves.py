@@ -17,7 +17,7 @@ _MOST_WAVES = 8
 _SCALES = np.array([0.5, 1.0])  # standard deviations of the slowest wave, in log-frequencies
 _N_DRAWS = 512  # of each scale, and as many that are reversed
 _EVEN = 0.4  # probability of equal frequencies, before any report
-_MOST_CELLS = 128
+_MOST_CELLS = 128  # finer bins share one: smooth curves hardly differ within
 _CENTRINGS = 12  # leave deviations of 1e-8 from even means
 _AT_ONCE = 256  # kinds of reports, to bound the memory
 

@@ -36,7 +36,7 @@ _HOPELESS, _NOTABLE = 20.0, 3.0  # differences of log-evidence
 # From few reports the approximation was too large by 3.3 at most (1,073 tallies, 27 November 2026).
 _MUCH, _FLATTERY = 6.0, 4.0
 _ENOUGH_DRAWN = 100  # effective number of drawn curves
-_MOST_STEPS = 100
+_MOST_STEPS = 100  # a bound on work
 _FAR = 1.0  # rise of the log-posterior, above which steps are of Fisher's scoring; see `mode`
 _TOL = 1e-3  # of the log-posterior
 _AT_ONCE = 1 << 16  # numbers that products with the law make at once, which a cache holds

@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from .._core.support.parallel import one_thread
 from ._components import Subset
 
-_MAX_STEPS = 200
+_MAX_STEPS = 200  # a bound on work
 _LEAST = 1e-9  # frequencies below this count as this much, so that they have a logarithm
 
 # The mixture that rows are drawn from: it is fitted to tables that are taken as they are.

@@ -32,7 +32,7 @@ _LITTLE_NOISE = 0.03
 # least, over all times; and by what its following counts: it follows more than small steps show.
 # Chosen on the same data.
 _STEP, _MOVED_CELLS, _CAUTION = 0.1, 600, 1.4
-_LEAST_SIGNAL = 1e-6
+_LEAST_SIGNAL = 1e-6  # keeps a quotient finite where nothing was found
 
 
 class LatentClasses(BaseTableProcessor):

@@ -794,7 +794,7 @@ class StringDomain(UnlistedDomain):
         )
 
 
-_MOST_LETTERS = 1 << 10
+_MOST_LETTERS = 1 << 10  # a guard: no search of strings gets that far
 
 
 @lru_cache(maxsize=1)

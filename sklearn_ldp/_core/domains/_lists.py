@@ -165,7 +165,7 @@ _TABLED: dict[str, set[type]] = {
     "U": {str},
 }
 _MOST_BITS = 20  # of a table, which is 4 MB then; chosen by hand, as is the number of trials
-_TRIALS = 32
+_TRIALS = 32  # half of all succeed, so all of these fail with probability 2**-32
 _CHUNK = 1 << 14  # rows
 
 

@@ -171,7 +171,7 @@ _MAX_CELLS = 1 << 23  # 64 MiB of counts: beyond that, shards are not kept apart
 # Reports wait if they take at most this much memory, or an eighth of what the tallies take; and all
 # of them together may take this much, or that eighth.
 _SMALL_BYTES, _WAITING_BYTES = 1 << 12, 1 << 18
-_KEPT_BYTES = (1 << 24) - (1 << 12)
+_KEPT_BYTES = (1 << 24) - (1 << 12)  # just below half of glibc's greatest threshold
 
 
 class Counts:

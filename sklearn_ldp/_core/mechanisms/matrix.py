@@ -21,7 +21,7 @@ from .mechanism import NumberReports
 
 _NONE_NEAR = "no integers over 2**64 that keep epsilon are near this channel: take epsilon up to 40"
 _KEPT: dict[bytes, MatrixChannel] = {}  # channels that took long to make, in this process
-_MOST_KEPT = 32
+_MOST_KEPT = 32  # a bound on memory
 
 
 class MatrixChannel(NumberReports, LinearMechanism):

@@ -36,7 +36,7 @@ _FLAT = 0.5  # a mean frequency below it, in sigma, leaves room for believing th
 _TELLING = 10.0  # reports a category, beyond those of chance, that make it an even bet ..
 _BY_CHANCE = 600.0  # .. and variance of the count of those, above which odds fall faster
 _FEW = 1000.0  # counts are taken as normal if their skewness is below the root of 1 over this
-_LEAST_COUNT = 1e-9
+_LEAST_COUNT = 1e-9  # keeps logarithms finite, far below one report
 _NOBODY = 0.1  # false reports, of all categories, below which there is next to no noise
 # Part of the prior odds of equal frequencies that is about one category with any share of the
 # users, and equal others. Chosen on 2026-11-25 on 45 synthetic populations of 80, 350 and 1,200

@@ -16,9 +16,9 @@ from numpy.polynomial.legendre import leggauss, legvander
 from scipy.sparse import csr_array
 
 _ALL_EXACT = 20_000  # up to this number of counts, the sum is over each of them
-_N_NODES = 10
+_N_NODES = 10  # exact for polynomials of degree 19; `_AGREE` checks what is not one
 _SHORT = 16  # in a stretch of at most this many counts, the sum is over each of them
-_AGREE = 1e-9
+_AGREE = 1e-9  # relative; stretches that agree less are halved
 _NEGLIGIBLE = 60.0  # exp(-60) of the largest term
 _CELL = 0.25  # of the noise: width of the cells that are interpolated over
 _PRECISE = 1e-7  # of the noise: error of interpolation below which a cell is not halved

@@ -22,8 +22,8 @@ import numpy as np
 
 from ..support.parallel import one_thread
 
-_LEAST_STEP = 1e-9
-_EXCHANGES = 5000
+_LEAST_STEP = 1e-9  # the search ends: no gain is left at the precision of floats
+_EXCHANGES = 5000  # a bound on work
 _LOOK_BACK = 10  # steps; the loss may rise above that of the last one, not above all of these
 
 

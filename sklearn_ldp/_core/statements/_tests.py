@@ -21,7 +21,7 @@ from ._covariances import Estimate, EstimateCovariances, covariances_of_rows
 from ._intervals import band
 
 _TOLERANCE = 1e-4  # of the residual; the error of the quadratic form is about its square
-_STEPS = 2_000
+_STEPS = 2_000  # a bound on work, which raises where it is not enough
 Product = Callable[[np.ndarray], np.ndarray]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ._combined import check_shares, combine
 from ._covariances import refuse_without_law
 
-_MOST_ROUNDS = 10_000
+_MOST_ROUNDS = 10_000  # a bound on work; raking converges geometrically
 _CONVERGED = 1e-9  # how far from its target a margin of the weights may be
 
 

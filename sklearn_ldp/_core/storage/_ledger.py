@@ -22,11 +22,11 @@ _FILE = slice(2 * PIECE, N_BYTES)
 # With half of 32 digests, honest files that share a tenth of their lines are refused once in 10**8.
 N_LINES, LINE = 32, 8
 LENGTHS = range(N_BYTES, N_BYTES + N_LINES * LINE + 1, LINE)
-_RARE_BITS = 40
+_RARE_BITS = 40  # a coincidence in a trillion batches
 _BEGINNING = 4096  # reports: enough to be unlike those of any other batch of most mechanisms ..
 _SHORT_BEGINNING, _TELLING_BITS = 256, 8.0  # .. and fewer, where a report has that many bits
 SMALL = 4096  # integers in the reports of a small batch, whose digest is that of the reports
-_ENOUGH_BITS = 128
+_ENOUGH_BITS = 128  # as of a digest: no two honest batches agree by chance
 
 
 class Entry(NamedTuple):

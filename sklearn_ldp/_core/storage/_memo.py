@@ -20,8 +20,8 @@ from ..mechanisms.several import Several
 from ..support.files import read_regular, replacing, sweep
 from .checkpoints import locked
 
-_MAX_BYTES = 1 << 24
-_LOCK_SECONDS = 60.0
+_MAX_BYTES = 1 << 24  # a guard against a file that is no memo
+_LOCK_SECONDS = 60.0  # a report takes milliseconds
 
 
 class BaseClient:

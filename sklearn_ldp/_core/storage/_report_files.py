@@ -343,7 +343,7 @@ def _read(
 # -- a uniform shuffle of columns of reports that need not fit into memory ------------------------
 HELD_BYTES = 1 << 26  # in memory; what is more goes to a temporary file
 _ORDER_BYTES = 16  # of a random key and an index, for each row
-_N_BUCKETS = 256
+_N_BUCKETS = 256  # one byte of randomness a row chooses among them
 
 Columns = list[np.ndarray]
 

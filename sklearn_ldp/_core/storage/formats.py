@@ -433,7 +433,7 @@ def format_of(path: object, form: str) -> str:
 # -- messages of an Arrow stream, whose sizes are checked before memory is taken for them ---------
 MAX_METADATA_BYTES = 1 << 20  # of a message: a schema with the header of a file takes a few kB
 MAX_BODY_BYTES = 1 << 28  # of a record batch
-_PIECE_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 20  # read at a time: enough for a disk, little for memory
 _CONTINUATION = 0xFFFFFFFF
 
 

@@ -22,7 +22,7 @@ from .formats import format_of
 
 _HELD_BYTES = 1 << 26  # of a Parquet file that cannot be sought in; a larger one goes to the disk
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)  # a Windows drive has one letter
-_READ_AHEAD = 1 << 23
+_READ_AHEAD = 1 << 23  # bytes of an object store at a time: few round trips, and little memory
 
 
 class Piped(NamedTuple):

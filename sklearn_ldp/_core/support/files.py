@@ -26,7 +26,7 @@ from .text import decoded_lines
 
 _NO_FOLDER = "cannot create this folder"
 _BINARY = getattr(os, "O_BINARY", 0)
-_LEFT_SECONDS = 86_400.0
+_LEFT_SECONDS = 86_400.0  # no write takes a day, so what is older was left by a kill
 
 
 @contextmanager
