@@ -28,7 +28,7 @@ from ..oracles import (
 )
 
 _MOST_OF_MATRIX, _MOST_BINS = 256, 1 << 20
-_FAN_OUT = 4  # 2 is less accurate: notes on numbers, the tree beyond 256 bins
+_FAN_OUT = 4  # 2 has twice the levels, 8 is less accurate: notes on numbers
 _FEW_CELLS = 16  # of a level whose users may list several of them
 # Users from whom on the ranges of the prefix channel are better than those of a square wave, both
 # with SmoothMLE: eight real columns with 500 to 30,000 users, 25 November 2026
