@@ -208,6 +208,8 @@ def _title(description: dict[str, Any]) -> str:
     if description["question"]:
         return printable(description["question"])
     parts = description.get("parts", [description])
+    if not parts:
+        return printable(description["heading"])
     names = [part["name"] for part in parts]
     if "parts" not in description:
         names = [description["domain"].partition(":")[0]]
@@ -267,22 +269,22 @@ def _table(part: dict[str, Any]) -> str:
     head = "".join(f"<th>{escape(str(names.get(name, name)))}</th>" for name in heads)
     show = _shower(part, rows)
     cells = (
-        "".join(
-            f"<td>{escape(_cell(name, row, show, _mark(part, row[part['value']])))}</td>"
-            for name in heads
-        )
+        "".join(f"<td>{escape(_cell(part, name, row, show))}</td>" for name in heads)
         for row in rows[:_MOST_ROWS]
     )
     body = "".join(f"<tr>{one}</tr>" for one in cells)
     n_more = len(rows) - _MOST_ROWS
     more = f"<p>{n_more:,} more are in the estimate.</p>" if n_more > 0 else ""
     table = f"<table><tr>{head}</tr>{body}</table>"
-    return f"{table}{_footnote(part, rows[:_MOST_ROWS])}{more}" if rows else ""
+    shares = [
+        row[name] for row in rows[:_MOST_ROWS] for name in ("estimate", "frequency") if name in row
+    ]
+    return f"{table}{_footnote(part, shares)}{more}" if rows else ""
 
 
 def _mark(part: dict[str, Any], share: float) -> str:
     """A star at shares that cannot be; a footnote tells what it means."""
-    return " *" * (part["unit"] == "%" and not 0 <= share <= 1)
+    return " *" * (part["unit"] == "%" and not -1e-9 <= share <= 1 + 1e-9)
 
 
 def _look(part: dict[str, Any], share: float) -> str:
@@ -292,22 +294,24 @@ def _look(part: dict[str, Any], share: float) -> str:
     return f'fill="{_BAR}"'
 
 
-def _footnote(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
-    shares = [row[part["value"]] for row in rows if _mark(part, row[part["value"]])]
-    places = [("below", min(shares, default=0.0) < 0), ("above", max(shares, default=0.0) > 1)]
+def _footnote(part: dict[str, Any], shares: Sequence[float]) -> str:
+    marked = [share for share in shares if _mark(part, share)]
+    places = [("below", min(marked, default=0.0) < 0), ("above", max(marked, default=0.0) > 1)]
     where = " or ".join(place for place, is_there in places if is_there)
     return f"<p>* {where} what is possible, by noise: the interval ends there.</p>" * bool(where)
 
 
-def _cell(name: str, row: dict[str, Any], show: Callable[[float], str], mark: str) -> str:
+def _cell(
+    part: dict[str, Any], name: str, row: dict[str, Any], show: Callable[[float], str]
+) -> str:
     value = row[name]
     if name == "low":
         return f"{show(value).partition(' ')[0]} to {show(row['high'])}"
     if name == "count":
-        return f"{value:,.0f}{mark}".replace("-", _MINUS)
+        return f"{value:,.0f}".replace("-", _MINUS) + _mark(part, row[part["value"]])
     if name == "p_value":
         return f"{value:.2g}"
-    return f"{show(value)}{mark}" if isinstance(value, float) else printable(value)
+    return f"{show(value)}{_mark(part, value)}" if isinstance(value, float) else printable(value)
 
 
 def _in_order(part: dict[str, Any]) -> list[dict[str, Any]]:
@@ -367,7 +371,11 @@ def _bars(rows: list[dict[str, Any]], part: dict[str, Any], n: int) -> str:
         if "low" in row:
             shapes.append(_whisker(at(row["low"]), at(row["high"]), y + 25))
     kept = "" if len(rows) == n else f"<p>The {len(rows)} largest of {n:,}.</p>"
-    return _svg(shapes, 40 * len(rows), part["shown"]) + _footnote(part, rows) + kept
+    return (
+        _svg(shapes, 40 * len(rows), part["shown"])
+        + _footnote(part, [row[value] for row in rows])
+        + kept
+    )
 
 
 def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
@@ -413,7 +421,11 @@ def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
     ]
     bins = len(part["rows"])
     kept = f"<p>{len(rows)} ranges of the {bins:,} bins.</p>" if len(rows) < bins else ""
-    return _svg(shapes, height + 20, part["shown"]) + _footnote(part, rows) + kept
+    return (
+        _svg(shapes, height + 20, part["shown"])
+        + _footnote(part, [row[value] for row in rows])
+        + kept
+    )
 
 
 def _ticks(rows: list[dict[str, Any]], part: dict[str, Any]) -> list[tuple[float, str]]:

@@ -293,7 +293,10 @@ def test_shares_that_cannot_be_are_marked_and_their_intervals_end_there():
     assert len(intervals) == 12
     assert min(float(low) for low, _ in intervals) == 0  # a minus sign is no number
     assert max(float(high) for _, high in intervals) <= 100
-    assert "possible" not in NormSub().fit_transform(raw).report().html.partition("numbers")[0]
+    picture, _, table = NormSub().fit_transform(raw).report().html.partition("The numbers")
+    assert "possible" not in picture
+    assert table.count(" *</td>") == n_below  # the raw estimates beside it
+    assert repr(kinds()["nobody"].report()).startswith("EstimateReport: EstimateSet")
 
 
 def test_what_only_makers_need_is_folded():
