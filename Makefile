@@ -10,6 +10,7 @@ BENCH_ARGS ?=
 SPEED_ARGS ?=
 STUDY_ARGS ?=
 RACE_ARGS ?= --page doc/notes/race.md
+LEADERBOARD_ARGS ?= --page doc/notes/leaderboard.md
 REGRESSION_ARGS ?=
 DOC_ARGS ?=
 RELEASE_ARGS ?=
@@ -32,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 # All recipes share one .venv, so `make -j` runs them one after the other.
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-versions vectors api formats lint format bench race regression study study-quick doc wheel release-check coverage clean
+.PHONY: help demo test test-slow test-versions vectors api formats lint format bench leaderboard race regression study study-quick doc wheel bom release-check coverage clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -78,6 +79,9 @@ bench: $(VENV)/.bench ## the main job on large inputs and every oracle, timed
 	@$(BIN) -m benchmarks.speed.postprocessor_speed
 	@$(BIN) -m benchmarks.speed.oracle_speed $(SPEED_ARGS)
 
+leaderboard: $(VENV)/.bench ## all post-processors and searches by question, on data that anybody has; writes doc/notes/leaderboard.md (ten minutes)
+	@$(BIN) -m benchmarks.leaderboard --n-jobs 2 $(LEADERBOARD_ARGS)
+
 race: $(VENV)/.bench $(VENV)-peers/.peers ## compare with pure-ldp, multi-freq-ldpy, ldp-toolbox and opendp; writes doc/notes/race.md (half an hour)
 	@$(BIN) -m benchmarks.speed.race --peers-python $(VENV)-peers/$(SCRIPTS)/python $(RACE_ARGS)
 
@@ -106,6 +110,11 @@ wheel: $(VENV)/.build ## build a wheel and an sdist; each must run the demo in a
 		(cd $(VENV)-bare && $(SCRIPTS)/python -W error -m sklearn_ldp demo >demo.log 2>&1 || { cat demo.log >&2; exit 1; }) || exit 1; \
 		echo "$$package: the demo runs in a bare environment"; \
 	done
+
+bom: $(VENV)/.build ## the bill of materials of the wheel in dist and what it needs at run time (CycloneDX), after make wheel
+	@$(BIN) -m venv --clear $(VENV)-bom
+	@$(VENV)-bom/$(SCRIPTS)/python -m pip install --quiet dist/*.whl
+	@mkdir -p build && $(BIN) -m cyclonedx_py environment --output-file build/sklearn_ldp.cdx.json $(VENV)-bom/$(SCRIPTS)/python
 
 release-check: $(VENV)/.python ## say what a release still lacks, after make wheel
 	@$(BIN) .ci/check_release.py $(RELEASE_ARGS)

@@ -28,7 +28,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "examples", "auto_examples/*.ipynb", "auto_examples/*.py"]
+exclude_patterns = ["_build", "examples", "paper.md", "auto_examples/*.ipynb", "auto_examples/*.py"]
 default_role = "literal"
 nitpicky = False
 

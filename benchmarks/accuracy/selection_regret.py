@@ -176,7 +176,11 @@ def print_populations(arguments: argparse.Namespace) -> None:
     if arguments.half is not None:
         middle = len(names) // 2
         names = names[:middle] if arguments.half == 1 else names[middle:]
-    ways = [way for way in COMPARED if not arguments.ways or way.strip() in arguments.ways]
+    ways = {
+        way: search
+        for way, search in COMPARED.items()
+        if not arguments.ways or way.strip() in arguments.ways
+    }
     collections = WIDE if arguments.wide else COLLECTIONS
     cells = [(name, *collection) for name in names for collection in collections]
     results = Parallel(n_jobs=arguments.n_jobs)(
@@ -201,7 +205,7 @@ def print_populations(arguments: argparse.Namespace) -> None:
             regrets.setdefault(way, {})[kind] = ratios
     groups_of = np.array([name for name, *_ in cells])
     table = [
-        [way, *(_with_error(of[kind], groups_of) for kind in kinds), _seconds(seconds.get(way))]
+        [way, *(with_error(of[kind], groups_of) for kind in kinds), _seconds(seconds.get(way))]
         for way, of in regrets.items()
     ]
     print(f"{len(names)} populations, {len(cells)} cells of {arguments.repeats} collections:")
@@ -209,7 +213,7 @@ def print_populations(arguments: argparse.Namespace) -> None:
     print(format_table(["", *kinds, "seconds"], table))
     print("best constant rule:", "; ".join(f"{kind}: {one}" for kind, one in constants.items()))
     print_ratios(regrets, groups_of, kinds)
-    for way in ways[:2]:
+    for way in list(ways)[:2]:
         for kind in kinds:
             worst = np.argsort(-regrets[way][kind])[:3]
             greatest = [_cell(cells[i], regrets[way][kind][i]) for i in worst]
@@ -225,7 +229,7 @@ def print_ratios(regrets: dict, of_cells: np.ndarray, kinds: list[str]) -> None:
         ("papers' candidates, stack", "papers' candidates, pick"),
     )
     rows = [
-        [one, *(_with_error(regrets[one][k] / regrets[other][k], of_cells) for k in kinds)]
+        [one, *(with_error(regrets[one][k] / regrets[other][k], of_cells) for k in kinds)]
         for one, other in pairs
         if one in regrets and other in regrets
     ]
@@ -251,7 +255,9 @@ def draw(regrets: dict, kinds: list[str], path: Path) -> None:
     ax.set_yticks(range(len(kinds)), kinds)
     ax.invert_yaxis()
     ax.set_xscale("log")
-    ticks = [1, 1.1, 1.2, 1.5, 2, 3, 5]
+    right = 1.05 * max(np.exp(np.log(x).mean()) for of in regrets.values() for x in of.values())
+    ticks = [tick for tick in (1, 1.1, 1.2, 1.5, 2, 3, 5) if tick <= right]
+    ax.set_xlim(0.99, right)
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.minorticks_off()
     ax.set_xlabel("error over that of the best candidate in hindsight")
@@ -318,7 +324,12 @@ def _by_repeats(counts: np.ndarray, epsilon: float, seed: int) -> dict[str, dict
 
 
 def compared(
-    population: dict, oracle: Any, n_samples: int, ways: list[str], repeats: int, seed: int
+    population: dict,
+    oracle: Any,
+    n_samples: int,
+    ways: dict[str, Any],
+    repeats: int,
+    seed: int,
 ) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
     """Return what ways to choose lose to the best candidate for each kind of query, and their cost.
 
@@ -330,8 +341,8 @@ def compared(
         The oracle to collect with.
     n_samples : int
         Number of users.
-    ways : list of str
-        Keys of COMPARED.
+    ways : dict of post-processors
+        What is compared, by name; those that have the parameter are told the queries.
     repeats : int
         Number of collections.
     seed : int
@@ -377,22 +388,24 @@ def compared(
     }, seconds
 
 
-def _errors_of_choices(estimate: Any, truth: np.ndarray, queries: Any, ways: list[str]) -> tuple:
+def _errors_of_choices(estimate: Any, truth: np.ndarray, queries: Any, ways: dict) -> tuple:
     """Return the error of every candidate and of what each way gives, and the ways' seconds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         made = {candidate_name(one): one.fit_transform(estimate) for one in default_candidates()}
         made[TOLD] = EmpiricalBayes(queries=queries).fit_transform(estimate)
         seconds = {}
-        for way in ways:
-            start = time.process_time()
-            made[way] = clone(COMPARED[way]).set_params(queries=queries).fit_transform(estimate)
+        for way, method in ways.items():
+            start, method = time.process_time(), clone(method)
+            if "queries" in method.get_params():
+                method.set_params(queries=queries)
+            made[way] = method.fit_transform(estimate)
             seconds[way] = time.process_time() - start
     errors = {name: query_errors(truth, one, queries=queries)[0] for name, one in made.items()}
     return errors, seconds
 
 
-def _with_error(ratios: np.ndarray, populations: np.ndarray) -> str:
+def with_error(ratios: np.ndarray, populations: np.ndarray) -> str:
     """The geometric mean, its jackknife standard error over the populations, and the greatest."""
     logs = np.log(ratios)
     left_out = np.array([logs[populations != name].mean() for name in dict.fromkeys(populations)])

@@ -2,18 +2,23 @@
 
     python -m benchmarks.accuracy.seven_distributions
 
-Prints full-domain mean squared errors through OLH, and a rough bound:
-Bayes with the true prior (the histogram of the true frequencies), then Norm-Sub. How EmpiricalBayes
-averages its priors was chosen only on the distributions of ``--group tuning``.
+Prints full-domain mean squared errors through OLH, and a rough bound: Bayes with the true prior
+(the histogram of the true frequencies), then Norm-Sub. How EmpiricalBayes averages its priors was
+chosen only on the distributions of ``--group tuning``. With ``--populations FILE``, which
+_real_populations.py writes, it prints instead how EmpiricalBayes compares with the better of
+James-Stein (then Norm-Sub) and NPMLE, in six cells of each population.
 """
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from sklearn_ldp import NPMLE, OLH, Base, BaseCut, EmpiricalBayes, NormSub, PowerNS
+from sklearn_ldp import GRR, NPMLE, OLH, Base, BaseCut, EmpiricalBayes, NormSub, PowerNS
 from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.postprocessing import norm_sub, posterior_mean
 
@@ -30,16 +35,22 @@ METHODS = {
     "NPMLE": NPMLE(),
 }
 TRUE_PRIOR = "true prior"
+CELLS = [(OLH, 0.5, 20_000), (OLH, 1, 20_000), (OLH, 4, 20_000)]
+CELLS += [(OLH, 1, 100_000), (GRR, 2, 100_000), (OLH, 1, 1_000_000)]
 
 
 def main() -> None:
     """Print a table of the errors."""
     parser = command(__doc__, __spec__)
     parser.add_argument("--group", choices=["seven", "tuning"], default="seven")
+    parser.add_argument("--populations", type=Path, help="JSON of _real_populations.py")
     parser.add_argument("--repeats", type=int, default=30, help="simulated collections")
     parser.add_argument("--n-jobs", type=int, default=1, help="(default: 1)")
     parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
     arguments = parser.parse_args()
+    if arguments.populations:
+        report_better_of_two(json.loads(arguments.populations.read_text()), arguments)
+        return
     truths = seven(arguments.seed) if arguments.group == "seven" else tuning(arguments.seed)
     work = (delayed(errors)(*truth, arguments.repeats, arguments.seed) for truth in truths.values())
     results = dict(zip(truths, Parallel(n_jobs=arguments.n_jobs)(work), strict=True))
@@ -77,6 +88,44 @@ def errors(counts, epsilon: float, repeats: int, seed: int) -> dict[str, np.ndar
         means = [posterior_mean(row, noise.std, *prior) for row in estimate.values]
     results[TRUE_PRIOR] = norm_sub(means)
     return {name: np.mean((values - truth) ** 2, axis=1) for name, values in results.items()}
+
+
+def report_better_of_two(populations, arguments) -> None:
+    """Print geometric mean, standard error and worst cell of errors over the better one."""
+    work = [
+        (name, oracle, epsilon, n, delayed(cell)(one["counts"], oracle, epsilon, n, arguments))
+        for name, one in populations.items()
+        for oracle, epsilon, n in CELLS
+    ]
+    errors = np.array(Parallel(n_jobs=arguments.n_jobs)(job for *_, job in work))
+    ratios = errors / errors[:, 1:].min(axis=1, keepdims=True)
+    rows = []
+    for i, method in enumerate(("EmpiricalBayes", "James-Stein", "NPMLE")):
+        logs, worst = np.log(ratios[:, i]), ratios[:, i].argmax()
+        name, oracle, epsilon, n, _ = work[worst]
+        spread = np.exp(logs.mean()) * logs.std(ddof=1) / np.sqrt(len(logs))
+        where = f"{ratios[worst, i]:.2f}: {name}, {oracle.__name__} {epsilon:g}, {n:,} users"
+        over = f"{np.sum(ratios[:, i] > 1.05)} of {len(logs)}"
+        rows.append([method, f"{np.exp(logs.mean()):.3f}", f"{spread:.3f}", over, where])
+    print(format_table(["over the better of two", "mean", "+-", "above 1.05", "worst"], rows))
+
+
+def cell(counts, oracle, epsilon: float, n_samples: int, arguments) -> tuple[float, float, float]:
+    """Return mean squared errors of EmpiricalBayes, of James-Stein and of the NPMLE."""
+    shares = np.asarray(counts) / np.sum(counts)
+    counts = np.random.default_rng(arguments.seed).multinomial(n_samples, shares)
+    truth, d = counts / n_samples, len(counts)
+    oracle = oracle(epsilon, categories=d, random_state=arguments.seed)
+    estimate = oracle.simulate(counts, arguments.repeats)
+    off = estimate.values - 1 / d
+    noise = estimate.noise.variance(1 / d)
+    kept = np.maximum(1 - (d - 3) * noise / np.sum(off**2, axis=1, keepdims=True), 0)
+    found = [
+        EmpiricalBayes().fit_transform(estimate).values,
+        norm_sub(1 / d + kept * off),
+        NPMLE().fit_transform(estimate).values,
+    ]
+    return tuple(np.mean((values - truth) ** 2) for values in found)
 
 
 def rounded(law, n_samples: int) -> np.ndarray:

@@ -44,6 +44,7 @@ POSTPROCESSORS = _listed(
     "EmpiricalBayes CLS NPMLE Calibrate ExactMLE MonotoneCDF Smooth SmoothMLE Trend"
 )
 SEARCHES = _listed("SyntheticSearch SyntheticStack HeldOutSearch")
+_ONLY_IN_PYTHON = ("key-value-oracle", "local-mean", "marginal-oracle", "design-oracle")
 _NAMED = (*_ORACLES, "range-oracle")
 
 
@@ -146,6 +147,8 @@ def declared_oracle(
     if arguments.domains is not None:
         return make_survey(arguments, read_domains(arguments.domains))
     domain = ldp.Domain.of(read_categories(arguments.categories), "--categories")
+    if max_items := getattr(arguments, "max_items", None):
+        return ldp.ItemOracle(arguments.epsilon, categories=domain, max_items=max_items)
     return make_oracle(arguments, domain)
 
 
@@ -158,6 +161,14 @@ def adopt(arguments: Any, configuration: Mapping[str, Any] | None) -> None:
         known.pop("oracle", None)  # that of a whole survey, which is made of its domains
     taken = {name: one for name, one in known.items() if getattr(arguments, name) is None}
     vars(arguments).update(taken)
+    claimed = configuration or {}
+    oracle = claimed.get("oracle")
+    if isinstance(oracle, str) and kebab(oracle) in _ONLY_IN_PYTHON:
+        raise ValueError(
+            f"The command line does not read reports of {oracle}: in Python, "
+            "`sklearn_ldp.collection.aggregate` and `Aggregator.load` do, for all oracles."
+        )
+    arguments.max_items = claimed.get("max_items") if oracle == "ItemOracle" else None
     if arguments.epsilon is None:
         arguments.epsilon = 1.0
     arguments.round = arguments.round or ""

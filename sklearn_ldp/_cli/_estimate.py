@@ -26,8 +26,9 @@ What FILE holds is recognised by its content:
                  ignored), or plain text with one value per line; a first line that looks like a
                  header is refused until --value-column or --no-header says what it is
                  an empty cell is a missing answer, if the domain has a category for it (null)
-  checkpoint     what `sklearn-ldp aggregate` has written: real reports, nothing is simulated; give
-                 the --categories (or --domains) of the collection, as it knows the rest
+  checkpoint     what `sklearn-ldp aggregate` has written: real reports (also of several items a
+                 user), nothing is simulated; give the --categories (or --domains) of the
+                 collection, as it knows the rest
 
 ----
 privacy: the reports are as private as epsilon says when the domain is public (--categories or
@@ -188,6 +189,8 @@ def run(arguments: argparse.Namespace) -> None:
     post = _postprocessor(arguments)
     if arguments.queries is not None:
         post.set_params(queries=_query_set(arguments.queries, _labels(arguments, raw.categories)))
+    if getattr(raw, "shares_overlap", False) and arguments.post == "empirical-bayes":
+        post.set_params(simplex=False)
     estimate = post.fit_transform(raw)
     if arguments.domains is not None:
         write_tables(_tables(raw, estimate, arguments), arguments.output)

@@ -15,7 +15,8 @@ from .support.files import replacing
 from .support.kept import keep
 from .support.text import number_texts, printable
 
-_MOST_BARS, _MOST_COLUMNS, _MOST_ROWS = 30, 256, 100
+_MOST_BARS, _MOST_COLUMNS, _MOST_ROWS, _MOST_NAMES, _MOST_LABELS = 30, 256, 100, 8, 5
+_MINUS = "\N{MINUS SIGN}"
 _BAR, _LINE = "#7ba7d7", "#1d3557"
 _LABEL = 56  # characters of a name beside its bar
 # Also a file of its own, where a page may have no styles in it.
@@ -28,8 +29,11 @@ STYLE = """\
 .ldp svg { display: block; width: 100%; font: 13px system-ui, sans-serif; overflow: visible; }
 .ldp table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 .ldp th, .ldp td { padding: .15rem .5rem; text-align: right; border-bottom: 1px solid #8884; }
+.ldp th { overflow-wrap: normal; } .ldp td + td { white-space: nowrap; }
 .ldp th:first-child, .ldp td:first-child { text-align: left; padding-left: 0; }
 .ldp pre { white-space: pre-wrap; font-size: 13px; }
+.ldp summary { font-size: 1.05rem; font-weight: bold; margin: 1.4em 0 .3em; cursor: pointer; }
+.ldp p { margin: .3em 0; color: #666; }
 @media print { .ldp svg, .ldp tr, .ldp li { break-inside: avoid; } }
 """
 _PAGE = """\
@@ -200,7 +204,15 @@ class Kept(Reported):
 
 # -- the parts of a page --------------------------------------------------------------------------
 def _title(description: dict[str, Any]) -> str:
-    return printable(description["question"] or description["heading"])
+    """The question, or what is shown of which domains."""
+    if description["question"]:
+        return printable(description["question"])
+    parts = description.get("parts", [description])
+    names = [part["name"] for part in parts]
+    if "parts" not in description:
+        names = [description["domain"].partition(":")[0]]
+    more = ", ..." * (len(names) > _MOST_NAMES)
+    return printable(f"{parts[0]['shown']}: {', '.join(names[:_MOST_NAMES])}{more}")
 
 
 def _body(part: dict[str, Any]) -> str:
@@ -211,23 +223,30 @@ def _body(part: dict[str, Any]) -> str:
         ("What may be said", _sentences(part["may_be_said"])),
         ("What may not be said", _sentences(part["may_not_be_said"])),
         ("The numbers", _table(part)),
-        ("How it was made", f"<pre>{escape(part['made_by'])}</pre>" if part["made_by"] else ""),
     ]
-    return "\n".join(
+    shown = [
         f"<h2>{escape(head)}</h2>\n{text}" if head else text for head, text in sections if text
-    )
+    ]
+    return "\n".join([*shown, _made_by(part)])
+
+
+def _made_by(part: dict[str, Any]) -> str:
+    """What only those want to know who make it again, folded."""
+    left_out = ("oracle", "epsilon", "n_categories", "domain_sha256", "p", "q")
+    configuration = (part["configuration"] or {}).items()
+    known = [f"{k} = {v}" for k, v in configuration if k not in left_out and v != ""]
+    lines = [printable(f"# {one}") for one in known] + [part["made_by"]] * bool(part["made_by"])
+    content = escape("\n".join(lines))
+    head = "<summary>How it was made</summary>"
+    return f"<details>{head}<pre>{content}</pre></details>" if lines else ""
 
 
 def _facts(part: dict[str, Any]) -> str:
-    configuration = part["configuration"] or {}
-    left_out = ("oracle", "epsilon", "n_categories", "domain_sha256", "p", "q")
-    more = [f"{k} = {v}" for k, v in configuration.items() if k not in left_out and v != ""]
     facts = {
         "domain": part["domain"],
         "users": None if part["n_samples"] is None else f"{part['n_samples']:,}",
         "epsilon": part["epsilon"],
         "oracle": part["oracle"],
-        "configuration": "; ".join(map(printable, more)),
         "noise level": part["noise_level"] and f"{part['noise_level']:.2g}",
         "about": part["of"],
         "after": ", ".join(part["postprocessors"]),
@@ -248,32 +267,61 @@ def _table(part: dict[str, Any]) -> str:
     head = "".join(f"<th>{escape(str(names.get(name, name)))}</th>" for name in heads)
     show = _shower(part, rows)
     cells = (
-        "".join(f"<td>{escape(_cell(name, row, show))}</td>" for name in heads)
+        "".join(
+            f"<td>{escape(_cell(name, row, show, _mark(part, row[part['value']])))}</td>"
+            for name in heads
+        )
         for row in rows[:_MOST_ROWS]
     )
     body = "".join(f"<tr>{one}</tr>" for one in cells)
     n_more = len(rows) - _MOST_ROWS
     more = f"<p>{n_more:,} more are in the estimate.</p>" if n_more > 0 else ""
-    return f"<table><tr>{head}</tr>{body}</table>{more}" if rows else ""
+    table = f"<table><tr>{head}</tr>{body}</table>"
+    return f"{table}{_footnote(part, rows[:_MOST_ROWS])}{more}" if rows else ""
 
 
-def _cell(name: str, row: dict[str, Any], show: Callable[[float], str]) -> str:
+def _mark(part: dict[str, Any], share: float) -> str:
+    """A star at shares that cannot be; a footnote tells what it means."""
+    return " *" * (part["unit"] == "%" and not 0 <= share <= 1)
+
+
+def _look(part: dict[str, Any], share: float) -> str:
+    """The fill of a bar, and only its outline if it cannot be."""
+    if _mark(part, share):
+        return f'fill="none" stroke="{_BAR}" stroke-dasharray="2 2"'
+    return f'fill="{_BAR}"'
+
+
+def _footnote(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
+    shares = [row[part["value"]] for row in rows if _mark(part, row[part["value"]])]
+    places = [("below", min(shares, default=0.0) < 0), ("above", max(shares, default=0.0) > 1)]
+    where = " or ".join(place for place, is_there in places if is_there)
+    return f"<p>* {where} what is possible, by noise: the interval ends there.</p>" * bool(where)
+
+
+def _cell(name: str, row: dict[str, Any], show: Callable[[float], str], mark: str) -> str:
     value = row[name]
     if name == "low":
-        return f"{show(value)} to {show(row['high'])}"
+        return f"{show(value).partition(' ')[0]} to {show(row['high'])}"
     if name == "count":
-        return f"{value:,.0f}"
+        return f"{value:,.0f}{mark}".replace("-", _MINUS)
     if name == "p_value":
         return f"{value:.2g}"
-    return show(value) if isinstance(value, float) else printable(value)
+    return f"{show(value)}{mark}" if isinstance(value, float) else printable(value)
 
 
 def _in_order(part: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows in the order of the domain if that is of numbers, otherwise the largest first."""
-    rows = part["rows"]
+    # Intervals of raw shares contain the estimate, even one below 0: shown is what can be.
+    rows = part["rows"] if part["unit"] != "%" else [_possible(row) for row in part["rows"]]
     if part["is_ordered"]:
         return rows
-    return sorted(rows, key=lambda row: -abs(row[part["value"]]))
+    size: Any = abs if part["unit"] == "points" else float
+    return sorted(rows, key=lambda row: -size(row[part["value"]]))
+
+
+def _possible(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {end: min(max(row[end], 0.0), 1.0) for end in ("low", "high") if end in row}
 
 
 def _shower(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Callable[[float], str]:
@@ -283,7 +331,7 @@ def _shower(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Callable[[f
     widths = [100 * (row["high"] - row["low"]) for row in rows if "low" in row]
     widths = [width for width in widths if width > 0] or [1.0]
     decimals = int(np.clip(1 - np.floor(np.log10(min(widths))), 0, 6))
-    return lambda x: f"{100 * x:.{decimals}f} {unit}".replace("-", "\N{MINUS SIGN}")
+    return lambda x: f"{100 * x:.{decimals}f} {unit}".replace("-", _MINUS)
 
 
 # -- pictures: in percent of the width, so that text has the same size on a page of any width -----
@@ -312,19 +360,20 @@ def _bars(rows: list[dict[str, Any]], part: dict[str, Any], n: int) -> str:
             f'<text x="0" y="{y + 14}" fill="currentColor">{escape(short)}'
             f"<title>{escape(name)}</title></text>",
             f'<text x="100%" y="{y + 14}" text-anchor="end" fill="currentColor">'
-            f"{show(row[value])}</text>",
+            f"{show(row[value])}{_mark(part, row[value])}</text>",
             f'<rect x="{zero:.2f}%" y="{y + 20}" width="{end - zero:.2f}%" height="10" '
-            f'fill="{_BAR}"/>',
+            f"{_look(part, row[value])}/>",
         ]
         if "low" in row:
             shapes.append(_whisker(at(row["low"]), at(row["high"]), y + 25))
     kept = "" if len(rows) == n else f"<p>The {len(rows)} largest of {n:,}.</p>"
-    return _svg(shapes, 40 * len(rows), part["shown"]) + kept
+    return _svg(shapes, 40 * len(rows), part["shown"]) + _footnote(part, rows) + kept
 
 
 def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
     """Columns in their order, as high as their shares for each unit of their widths."""
     value, height = part["value"], 220
+    rows = [_possible(row) for row in rows] if part["unit"] == "%" else rows
     on_axis: Any = math.log10 if part.get("scale") == "log" else float
     widths = np.array([on_axis(row["to"]) - on_axis(row["from"]) for row in rows])
     per = widths.mean() / widths  # columns of one width are as high as their shares
@@ -345,29 +394,46 @@ def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
         top, bottom = sorted((up(one), up(max(0.0, least))))
         shapes += [
             f'<rect x="{left:.2f}%" y="{top:.1f}" width="{0.9 * (right - left):.2f}%" '
-            f'height="{bottom - top:.1f}" fill="{_BAR}"/>',
+            f'height="{bottom - top:.1f}" {_look(part, row[value])}/>',
             f'<line x1="{(left + right) / 2:.2f}%" x2="{(left + right) / 2:.2f}%" '
             f'y1="{up(high):.1f}" y2="{up(low):.1f}" stroke="{_LINE}" stroke-width="1.5"/>',
         ]
-    first, middle, last = rows[0], rows[len(rows) // 2], rows[-1]
-    texts = [
-        (first, "from", "start", 0),
-        (middle, "from", "middle", None),
-        (last, "to", "end", 100),
-    ]
     shapes += [
-        f'<text x="{at(row[key]) if place is None else place:.2f}%" y="{height + 16}" '
-        f'text-anchor="{anchor}" fill="currentColor">{escape(_short(row.get("name", row[key])))}'
-        "</text>"
-        for row, key, anchor, place in texts
+        f'<text x="{at(x):.2f}%" y="{height + 16}" text-anchor="{_anchor(at(x))}" '
+        f'fill="currentColor">{escape(text)}</text>'
+        f'<line x1="{at(x):.2f}%" x2="{at(x):.2f}%" y1="{height}" y2="{height + 4}" '
+        'stroke="#888"/>'
+        for x, text in _ticks(rows, part)
     ]
-    each = "" if np.allclose(per, 1) else ", for a column of the mean width"
+    each = "" if np.allclose(per, 1, rtol=0.01) else ", for a column of the mean width"
     shapes += [
         f'<line x1="0" x2="100%" y1="{up(x):.1f}" y2="{up(x):.1f}" stroke="#8888"/>'
         f'<text x="0" y="{up(x) - 4:.1f}" fill="currentColor">{100 * x:.3g} %{each}</text>'
         for x in (most / 2, most)
     ]
-    return _svg(shapes, height + 20, part["shown"])
+    bins = len(part["rows"])
+    kept = f"<p>{len(rows)} ranges of the {bins:,} bins.</p>" if len(rows) < bins else ""
+    return _svg(shapes, height + 20, part["shown"]) + _footnote(part, rows) + kept
+
+
+def _ticks(rows: list[dict[str, Any]], part: dict[str, Any]) -> list[tuple[float, str]]:
+    """Places and texts along the axis: powers of ten, or the ends and the middle."""
+    start, stop = rows[0]["from"], rows[-1]["to"]
+    if part.get("scale") == "log":
+        exponents = range(math.ceil(math.log10(start)), math.floor(math.log10(stop)) + 1)
+        if len(exponents) > 1:
+            tens = [10.0**k for k in exponents]
+            step = math.ceil(len(tens) / _MOST_LABELS)
+            names = [one if i % step == 0 else "" for i, one in enumerate(number_texts(tens))]
+            return list(zip(tens, names, strict=True))
+    middle = rows[len(rows) // 2]
+    ends = [(start, rows[0], "from"), (middle["from"], middle, "from"), (stop, rows[-1], "to")]
+    return [(x, _short(row.get("name", row[key]))) for x, row, key in ends]
+
+
+def _anchor(place: float) -> str:
+    """How a text stands at its place: it must not leave the picture."""
+    return "start" if place < 5 else "end" if place > 95 else "middle"
 
 
 class _Place:

@@ -22,6 +22,7 @@ from .._core.support.docs import fill_in
 from .._core.support.lazy import exported_classes
 from .._core.support.parallel import each_warning_once, run, silent
 from .._core.support.progress import Progress
+from .._core.support.text import format_table
 from ..postprocessing import BasePostProcessor
 
 PostProcessor: TypeAlias = BasePostProcessor | Pipeline
@@ -205,6 +206,7 @@ def candidate_name(candidate: BaseEstimator) -> str:
 
 
 # -- searches --------------------------------------------------------------------------------------
+_MOST_SHOWN = 10  # rows of a printed table
 _TASK = 100_000  # estimates post-processed by one task, which takes about a tenth of a second
 
 _PARAGRAPHS = {
@@ -221,7 +223,8 @@ queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=No
     "verbose": """verbose : int, default=0
     Whether to show the progress on stderr.""",
     "results": """results_ : dict of ndarray
-    One row per candidate, as `cv_results_` of scikit-learn has them: "candidate" (its name),
+    One row per candidate, which print as a table, best first (so does the search itself). As
+    `cv_results_` of scikit-learn has them: "candidate" (its name),
     "params", "mean_test_score" (minus the mean error; larger is better), "std_test_score" and
     "split0_test_score", .. (over the collections, splits or draws), "rank_test_score" (1 is
     best).""",
@@ -293,6 +296,10 @@ class BaseSearch(BasePostProcessor):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         fill_in(cls, **_PARAGRAPHS)
+
+    def __str__(self) -> str:
+        """The parameters, and the results if there are any."""
+        return f"{self!r}\n{self.results_!r}" if hasattr(self, "results_") else repr(self)
 
     @property
     @abstractmethod
@@ -451,7 +458,25 @@ def _of_some(what: Any, candidates: list, *arguments: Any) -> list[tuple[int, An
     return [(i, what(candidate, *arguments)) for i, candidate in candidates]
 
 
-def results_of(candidates: list, errors: np.ndarray) -> dict[str, np.ndarray]:
+class SearchResults(dict[str, np.ndarray]):
+    """One row per candidate; their repr is a table of the best ones."""
+
+    def __repr__(self) -> str:
+        """Names, mean scores with standard errors over splits, ranks and weights."""
+        n_splits = sum(name.startswith("split") for name in self)
+        errors = self["std_test_score"] / np.sqrt(max(n_splits - 1, 1))
+        order = np.argsort(self["rank_test_score"], kind="stable")
+        heads = ["candidate", "score", "+-", "rank", *(["weight"] * ("weight" in self))]
+        rows = []
+        for i in order[:_MOST_SHOWN]:
+            numbers = (self["mean_test_score"][i], errors[i], self["rank_test_score"][i])
+            row = [self["candidate"][i], *(f"{x:.3g}" for x in numbers)]
+            rows.append([*row, f"{self['weight'][i]:.2f}"] if "weight" in self else row)
+        more = f"\n{len(order) - len(rows)} more" * (len(order) > len(rows))
+        return format_table(heads, rows) + more
+
+
+def results_of(candidates: list, errors: np.ndarray) -> SearchResults:
     """Return one row per candidate, like GridSearchCV's cv_results_.
 
     Parameters
@@ -463,15 +488,17 @@ def results_of(candidates: list, errors: np.ndarray) -> dict[str, np.ndarray]:
 
     Returns
     -------
-    dict of ndarray
+    SearchResults
         The columns of `results_` that all searches have.
     """
     mean = -errors.mean(axis=1)
-    return {
-        "candidate": np.array([candidate_name(candidate) for candidate in candidates]),
-        "params": objects([candidate.get_params(deep=False) for candidate in candidates]),
-        **{f"split{i}_test_score": -of_split for i, of_split in enumerate(errors.T)},
-        "mean_test_score": mean,
-        "std_test_score": errors.std(axis=1),
-        "rank_test_score": np.array([1 + np.count_nonzero(mean > m) for m in mean]),
-    }
+    return SearchResults(
+        {
+            "candidate": np.array([candidate_name(candidate) for candidate in candidates]),
+            "params": objects([candidate.get_params(deep=False) for candidate in candidates]),
+            **{f"split{i}_test_score": -of_split for i, of_split in enumerate(errors.T)},
+            "mean_test_score": mean,
+            "std_test_score": errors.std(axis=1),
+            "rank_test_score": np.array([1 + np.count_nonzero(mean > m) for m in mean]),
+        }
+    )

@@ -15,10 +15,11 @@ from .._core.domains import NumberDomain
 from .._core.lifecycle import BaseCollector, Collected, inherit_survey_parameters
 from .._core.mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .._core.report_page import Kept, Reported
-from .._core.statements import at_level, check_level, check_of, describe_nothing
+from .._core.statements import at_level, check_level, check_of, describe_nothing, plot_means
+from .._core.support.pandas import import_pandas
 from .._core.support.random import RandomState
 from .._core.support.text import labelled_lines
-from .._core.support.typing import Values
+from .._core.support.typing import DataFrame, Values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,6 +98,43 @@ class MeanEstimate(Kept):
         high = np.maximum(self.mean + half_width, least + half_width / 4)
         return np.clip(low, least, most), np.clip(high, least, most)
 
+    def to_frame(self, level: float = 0.95) -> DataFrame:
+        """Return the means as a pandas DataFrame.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the intervals, each for itself.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per group, with the columns mean, standard_error, low, high and n_samples.
+        """
+        pd = import_pandas("MeanEstimate.to_frame")
+        low, high = self.confidence_interval(level)
+        columns = {"mean": self.mean, "standard_error": self.standard_error}
+        columns |= {"low": low, "high": high, "n_samples": self.n_samples}
+        return pd.DataFrame(columns, index=self.row_names)
+
+    def plot(self, level: float = 0.95, ax: Any = None) -> Any:
+        """Draw the means with their intervals (needs matplotlib).
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the intervals, each for itself.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        matplotlib Axes
+            The axes drawn on.
+        """
+        names = ["mean"] if self.row_names is None else self.row_names
+        return plot_means(self.mean, self.confidence_interval(level), names, level, ax)
+
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
         check_level(level)
         ends = self.confidence_interval(level ** (1 / max(len(self), 1)))  # of different users
@@ -108,7 +146,7 @@ class MeanEstimate(Kept):
             **describe_nothing(question, repr(self).partition("\n")[0], level, self.oracle),
             "value": "mean",
             "unit": "",
-            "bounds": self.bounds,
+            "bounds": list(self.bounds),
             "shown": "Mean",
             "domain": f"numbers from {self.bounds[0]:g} to {self.bounds[1]:g}",
             "n_samples": int(self.n_samples.sum()),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from benchmarks import leaderboard
 from benchmarks._command import DATA
 from benchmarks.accuracy import column_strategies, table_models
 from benchmarks.security import poisoned_estimates, report_test_power
@@ -272,3 +273,60 @@ def test_every_command_of_a_page_runs(name):
         pytest.skip("there are no real data")
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout
+
+
+THIRD_PARTY = """
+from sklearn_ldp.postprocessing import BasePostProcessor
+
+__version__ = "3.1"
+
+
+class Clip(BasePostProcessor):
+    def _process(self, estimate):
+        return estimate.with_values(estimate.values.clip(0, 1), by="Clip")
+
+
+class Shorter:
+    def fit_transform(self, estimate):
+        return estimate.values[:, :3]
+
+
+class Broken(BasePostProcessor):
+    def _process(self, estimate):
+        return estimate.with_values(estimate.values / 0, by="Broken")
+"""
+
+
+def test_a_method_of_somebody_else_enters_the_leaderboard(tmp_path, monkeypatch, capsys):
+    """Its row names it; two populations and one setting stand for the ten minutes."""
+    (tmp_path / "third_party_method.py").write_text(THIRD_PARTY)
+    monkeypatch.syspath_prepend(tmp_path)
+    page = tmp_path / "notes" / "leaderboard.md"
+    page.parent.mkdir()
+    (tmp_path / "_static").mkdir()
+    page.write_text(f"before\n{leaderboard.BEGIN}old{leaderboard.END}\nafter\n")
+    arguments = ["x", "--quick", "--method", "third_party_method:Clip", "--page", str(page)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    leaderboard.main()
+    text = page.read_text()
+    assert re.fullmatch(r"before\n.*\nafter\n", text, flags=re.DOTALL)
+    assert "old" not in text
+    rows = {row.split(" | ")[0].strip("| "): row for row in text.split("\n") if "|" in row}
+    assert "| yours |" in rows["Clip (third_party_method, 3.1)"]
+    assert rows["NormSub"].startswith("| NormSub | published | 1.00 |")
+    # Clipping is Base-Pos, so that all numbers but its name agree.
+    clipped, known = (rows[name].split(" | ")[2:] for name in (list(rows)[-1], "BasePos"))
+    assert rows["Clip (third_party_method, 3.1)"].split(" | ")[2:] == known != clipped
+    assert (tmp_path / "_static" / "leaderboard.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("Shorter", "of shape .2, 9.; got ndarray"), ("Broken", "needs finite values")],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+def test_a_broken_method_is_refused(name, reason, tmp_path, monkeypatch):
+    (tmp_path / "third_party_broken.py").write_text(THIRD_PARTY)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=reason):
+        leaderboard.load(f"third_party_broken:{name}")

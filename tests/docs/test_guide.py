@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 DOC = ROOT / "doc"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 INDEX = (DOC / "index.md").read_text(encoding="utf-8")
-NOT_THE_GUIDE = {"api.md", "changelog.md", "contributing.md", "releasing.md"}
+NOT_THE_GUIDE = {"api.md", "changelog.md", "contributing.md", "paper.md", "releasing.md"}
 GUIDE = [
     path
     for path in sorted([*DOC.glob("*.md"), *(DOC / "user_guide").glob("*.md")])
@@ -125,3 +125,10 @@ def test_the_short_table_of_oracles_is_a_part_of_the_full_one():
     assert rows_by_name(page) == {
         name: [row[i] for i in (2, 3, 6, 7, 8)] for name, row in full.items()
     }
+
+
+@pytest.mark.parametrize("path", GUIDE, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_page_ends_with_the_next_one(path):
+    """But for the first page, whose chart leads on."""
+    last = path.read_text(encoding="utf-8").strip().rpartition("\n\n")[2]
+    assert re.match(r"\*\*Next:\*\* \[[^]]+\]\([^)]+\)", last) or path.name == "index.md", last

@@ -157,3 +157,19 @@ def test_a_stack_errs_less_than_the_pick_where_no_candidate_is_true(seed):
         totals += [query_errors(counts / 20_000, one, queries=top_k(10))[0] for one in made]
     assert totals[0] < totals[1]
     assert totals[2] > totals[1]
+
+
+def test_results_print_as_a_table():
+    """The best ten first, with weights if there are any; a copy from another process as well."""
+    stack = SyntheticStack([*PAPERS, *(BaseCut(alpha) for alpha in np.linspace(0.1, 0.9, 7))])
+    assert str(stack) == repr(stack)
+    stack.fit(an_estimate())
+    head, _, *rows, rest = repr(pickle.loads(pickle.dumps(stack.results_))).split("\n")
+    assert head.split() == ["candidate", "score", "+-", "rank", "weight"]
+    assert (len(rows), rest) == (10, "2 more")
+    best = stack.results_["candidate"][stack.results_["rank_test_score"] == 1][0]
+    assert rows[0].startswith(best)
+    assert str(stack) == f"{stack!r}\n{stack.results_!r}"
+    search = SyntheticSearch(PAPERS, random_state=0).fit(an_estimate())
+    assert "weight" not in str(search)
+    assert len(str(search).split("\n")) == 3 + len(PAPERS)

@@ -923,7 +923,7 @@ class FrequencyEstimate(Kept):
             places = np.arange(d)
         if quartiles(self) and d > k:
             places = np.arange(4 * k // 5)  # a power of two, as numbers of bins often are
-            cuts = self.domain.ends[np.append(places * d // len(places), d)]  # type: ignore
+            cuts = self.domain.ends[np.append(places * d // len(places), d)]  # type: ignore[index, union-attr]
             queries = between(list(pairwise(cuts)))
             names = queries.names
         answers, places = self.answer(queries)[0], places[:k]

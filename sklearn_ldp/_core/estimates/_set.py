@@ -181,17 +181,28 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
         return self.with_parts({**self, **made})
 
     # -- showing ------------------------------------------------------------------------------
-    def to_frame(self) -> DataFrame:
+    def to_frame(self, interval: float | None = None) -> DataFrame:
         """Return the estimates as a pandas DataFrame, with one column per part and category.
+
+        Parameters
+        ----------
+        interval : float, default=None
+            A level: instead, the rows are those of each part's ``to_frame(interval)``, whose
+            intervals hold at once within the part.
 
         Returns
         -------
         pandas.DataFrame
             One row per estimate. Its columns have two levels, the names of the parts and the
             categories, so that ``frame["age"]`` is the frame of that part; NaN where a part has
-            no users.
+            no users. With `interval`, the names of the parts are a level of the index.
         """
         pd = import_pandas("EstimateSet.to_frame")
+        if interval is not None:
+            frames = {
+                _joined(name): one.to_frame(interval) for name, one in self.items() if len(one)
+            }
+            return pd.concat(frames, names=["part"])
         longest = max(self.values(), key=len)
         blocks = []
         for name, part in self.items():

@@ -10,9 +10,13 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.utils import check_consistent_length
 
+from ..report_page import Reported
+from ..support.pandas import import_pandas
 from ..support.text import labelled_lines
+from ..support.typing import DataFrame
+from ._described import describe_nothing
 from ._intervals import ConfidenceInterval
-from ._statements import check_level
+from ._statements import at_level, check_level
 
 _MOST_ANSWERS = 100  # categories: sums over all pairs of them are made
 _ROWS = 1 << 16  # that are decoded at a time
@@ -37,7 +41,7 @@ class MeanDifference(NamedTuple):
     high: float
 
 
-class MeansByAnswer:
+class MeansByAnswer(Reported):
     """The mean of an outcome in each true category: what `mean_by_answer` returns.
 
     Parameters
@@ -162,6 +166,53 @@ class MeansByAnswer:
         found = outcomes[order[np.argmax(below >= q * weighted.sum(axis=0), axis=0)]]
         return np.where(np.isnan(self.values), np.nan, found)
 
+    def to_frame(self, level: float = 0.95) -> DataFrame:
+        """Return the means as a pandas DataFrame.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the intervals, each for itself.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per category, with the columns mean, standard_error, low, high and share.
+        """
+        pd = import_pandas("MeansByAnswer.to_frame")
+        low, high = self.confidence_interval(level)
+        columns = {"mean": self.values, "standard_error": self.standard_errors}
+        columns |= {"low": low, "high": high, "share": self.shares}
+        return pd.DataFrame(columns, index=pd.Index(self.categories.tolist(), name="category"))
+
+    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
+        check_level(level)
+        low, high = self.confidence_interval(level ** (1 / len(self.values)))
+        names = self.categories.tolist()
+        columns = (names, self.values.tolist(), low.tolist(), high.tolist())
+        heads = ("category", "mean", "low", "high")
+        rows = [dict(zip(heads, row, strict=True)) for row in zip(*columns, strict=True)]
+        return {
+            **describe_nothing(question, repr(self).partition("\n")[0], level, None),
+            "value": "mean",
+            "unit": "",
+            "shown": "Mean of the outcome",
+            "domain": f"{len(names)} answers",
+            "n_categories": len(names),
+            "n_samples": sum(len(z) for _, z, _ in self._parts),
+            "of": "the population that the users are a random sample of",
+            "interval": at_level(level),
+            "is_ordered": True,
+            "rows": [row for row in rows if row["mean"] == row["mean"]],
+            "may_be_said": [],
+            "may_not_be_said": [
+                f"What the mean of {name!r} is: {why}." for name, why in self.reasons.items()
+            ],
+            "made_by": "",
+        }
+
+    describe.__doc__ = Reported.describe.__doc__
+
     def plot(self, level: float = 0.95, ax: Any = None) -> Any:
         """Draw the means with their intervals (needs matplotlib).
 
@@ -177,21 +228,35 @@ class MeansByAnswer:
         matplotlib Axes
             What was drawn on.
         """
-        from matplotlib.figure import Figure
-
-        ax = Figure(layout="constrained").subplots() if ax is None else ax
-        half = self.values - self.confidence_interval(level).low
-        names = [str(one) for one in self.categories.tolist()]
-        ax.errorbar(self.values, names, xerr=half, fmt="o", capsize=4)
-        ax.set(xlabel=f"Mean of the outcome, {100 * level:g} % intervals", ylabel="True answer")
-        ax.margins(y=0.5 / len(names))
-        return ax
+        low, high = self.confidence_interval(level)
+        names = self.categories.tolist()
+        return plot_means(self.values, (low, high), names, level, ax, ylabel="True answer")
 
     def _place(self, category: Any) -> int:
         known = self.categories.tolist()
         if category not in known:
             raise ValueError(f"There is no category {category!r}: they are {known}.")
         return known.index(category)
+
+
+def plot_means(
+    means: np.ndarray,
+    ends: tuple[np.ndarray, np.ndarray],
+    names: Sequence[Any],
+    level: float,
+    ax: Any = None,
+    ylabel: str = "",
+) -> Any:
+    """Draw means with their intervals, a line each, and return the axes."""
+    from matplotlib.figure import Figure
+
+    ax = Figure(layout="constrained").subplots() if ax is None else ax
+    low, high = ends
+    errors = np.maximum([means - low, high - means], 0)  # an interval may end at a bound
+    ax.errorbar(means, [str(name) for name in names], xerr=errors, fmt="o", capsize=4)
+    ax.set(xlabel=f"Mean, {100 * level:g} % intervals", ylabel=ylabel)
+    ax.margins(y=0.5 / len(names))
+    return ax
 
 
 def mean_by_answer(

@@ -31,8 +31,9 @@ class EmpiricalBayes(LearntPrior):
     estimate, has the least expected square error. Norm-Sub then makes the sum 1.
 
     ``prior="g-model"`` is Efron's: a log-spline with an atom at 0 [1]_. ``prior="average"`` is
-    unpublished: four log-polynomial priors, whose fits use that the frequencies sum to 1, and the
-    NPMLE, averaged with Akaike weights (:func:`~sklearn_ldp.postprocessing.average_prior`).
+    unpublished: four log-polynomial priors, whose fits use that the frequencies sum to 1, the
+    NPMLE, and Gaussian ones for nearly equal frequencies, averaged by their likelihood
+    (:func:`~sklearn_ldp.postprocessing.average_prior`).
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ class EmpiricalBayes(LearntPrior):
     -----
     The table shows the full-domain error divided by that of Bayes with the true prior, in 100
     collections through OLH at epsilon 1. The average was designed on other distributions than these
-    (``python -m benchmarks.accuracy.seven_distributions`` has all of them). The last four are real
+    (``python -m benchmarks.accuracy.seven_distributions`` has all). The last four are real
     histograms.
 
     ================================  =======  =======  =====
@@ -96,13 +97,13 @@ class EmpiricalBayes(LearntPrior):
     geometric .9                         1.05     1.05   1.25
     100 equal ones, zeros                1.07     1.75   1.07
     beta(50, 2) (n 1e5, d 400)           1.09     1.08   1.11
-    emoji (n 884,427, d 845)             1.02     1.03   1.08
+    emoji (n 884,427, d 845)             1.02     1.03   1.07
     cities (n 612,404, d 915)            1.06     1.07   1.10
-    Retail (n 88,162, d 16,470)          1.11     1.08   1.15
-    Kosarak (n 36,682, d 17,034)         1.13     1.10   1.24
+    Retail (n 88,162, d 16,470)          1.13     1.09   1.18
+    Kosarak (n 36,682, d 17,034)         1.14     1.12   1.21
     ================================  =======  =======  =====
 
-    If all frequencies are equal, the errors are 1.1e-8, 1.8e-8 and 0.9e-8 (PowerNS: 9.0e-8). Little
+    If all frequencies are equal, the errors are 0.5e-8, 1.8e-8 and 0.9e-8 (PowerNS: 9.0e-8). Little
     can be learnt about a prior from a handful of categories. The noise is assumed to be independent
     between categories, and normal; where few reports support a category nobody has (a skewness
     above .03), it is that of their counts instead. The spread of the posterior is not a confidence

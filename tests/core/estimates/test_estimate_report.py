@@ -268,4 +268,40 @@ def test_money_is_drawn_on_a_logarithmic_axis():
     ]
     assert len(widths) == 16
     assert max(widths) < 1.05 * min(widths)
-    assert ">1,000,000</text>" in report.html
+    for ten in ("100", "1,000", "10,000", "100,000", "1,000,000"):
+        assert f">{ten}</text>" in report.html
+    bins = Domain.bins(32, bounds=(1, 100_000), scale="log")
+    html = OUE(3.0, categories=bins, random_state=0).simulate(np.full(32, 500)).report().html
+    assert [one in html for one in (">1</text>", ">10</text>", ">100</text>")] == [
+        True,
+        False,
+        True,
+    ]
+    assert "16 ranges of the 32 bins." in html
+
+
+def test_shares_that_cannot_be_are_marked_and_their_intervals_end_there():
+    """The description has the estimate as it is; what is drawn and printed begins at 0."""
+    raw = OLH(0.5, categories=12, random_state=0).simulate(np.r_[3000, 3000, np.zeros(10, int)])
+    report, n_below = raw.report(), int(np.sum(raw.values < 0))
+    assert n_below > 2
+    assert min(row["low"] for row in report.description["rows"]) < 0
+    assert report.html.count("stroke-dasharray") == n_below
+    assert report.html.count(" *</td>") == 2 * n_below  # the share and the count
+    assert report.html.count("* below what is possible") == 2  # under the picture and the table
+    intervals = re.findall(r"<td>(\S+) to (\S+) %</td>", report.html)
+    assert len(intervals) == 12
+    assert min(float(low) for low, _ in intervals) == 0  # a minus sign is no number
+    assert max(float(high) for _, high in intervals) <= 100
+    assert "possible" not in NormSub().fit_transform(raw).report().html.partition("numbers")[0]
+
+
+def test_what_only_makers_need_is_folded():
+    """Settings of the mechanism; a page without a question is not headed by a repr."""
+    oracle = RangeOracle(2.0, categories=Domain.bins(8, bounds=(0, 8)), random_state=0)
+    report = oracle.simulate(np.full(8, 500)).report()
+    shown, _, folded = report.html.partition("<details>")
+    assert "channel_sha256" not in shown
+    assert "# channel_sha256 = " in folded
+    assert repr(report).startswith("EstimateReport: Share of users: 8 bins from 0 to 8\n")
+    assert "<h1>Share of users: smokes, visits</h1>" in kinds()["set"].report().html

@@ -1,0 +1,156 @@
+"""All post-processors and searches by question, and a method of yours beside them.
+
+    python -m benchmarks.leaderboard
+    python -m benchmarks.leaderboard --method my_module:MyPostProcessor
+
+The populations are in packages that everybody has: the US states, words and pairs of letters of
+Python's own documentation, kinds of nodes of its standard library's code, words in the names of
+Unicode's characters, and pixels that scikit-learn bundles. No method was tuned on them. Each cell
+(a population, an oracle, an epsilon and a number of users) is one collection of reports. The number
+is the mean squared error over that of the best post-processor in hindsight, by geometric mean, with
+its standard error over the populations, and the greatest. ``--populations FILE`` adds what
+benchmarks/accuracy/_real_populations.py prints.
+
+A method is a post-processor that is made without arguments; if it has the parameter ``queries``, it
+is told what will be asked. ``--page FILE`` writes the table and its picture into a page.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from datetime import date
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+import sklearn_ldp
+from sklearn_ldp import OLH, FrequencyEstimate, HeldOutSearch
+from sklearn_ldp.datasets import load_us_states
+from sklearn_ldp.model_selection import candidate_name, default_candidates
+
+from ._command import command
+from ._tables import markdown
+from .accuracy._weak_frequencies import populations
+from .accuracy.selection_regret import (
+    COMPARED,
+    PAPERS,
+    TOLD,
+    WIDE,
+    compared,
+    draw,
+    with_error,
+)
+
+CELLS = WIDE[::2]
+SEARCHES = {
+    "SyntheticSearch": COMPARED["SyntheticSearch"],
+    "SyntheticStack": COMPARED["SyntheticStack"],
+    "HeldOutSearch": HeldOutSearch(),
+    "papers' candidates, pick": COMPARED["papers' candidates, pick"],
+    "papers' candidates, stack": COMPARED["papers' candidates, stack"],
+}
+BEGIN, END = "<!-- leaderboard: begin -->", "<!-- leaderboard: end -->"
+
+
+def main() -> None:
+    """Print the table, or write it into a page."""
+    parser = command(__doc__, __spec__)
+    parser.add_argument("--method", nargs="*", default=[], metavar="MODULE:CLASS")
+    parser.add_argument("--populations", type=Path, metavar="FILE", help="further ones, as JSON")
+    parser.add_argument("--page", type=Path, help="write between the page's two marks")
+    parser.add_argument("--quick", action="store_true", help="two populations, one setting")
+    parser.add_argument("--n-jobs", type=int, default=1, help="(default: 1)")
+    parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
+    arguments = parser.parse_args()
+    found = shipped()
+    if arguments.populations is not None:
+        found |= json.loads(arguments.populations.read_text(encoding="utf-8"))
+    if arguments.quick:
+        found = {name: found[name] for name in ("states", "pixels of digits")}
+    own = dict(load(path) for path in arguments.method)
+    ways = {**({} if arguments.quick else SEARCHES), **own}
+    settings = CELLS[1:2] if arguments.quick else CELLS
+    cells = [(name, *one) for name in found for one in settings]
+    with threadpool_limits(1):
+        results = Parallel(n_jobs=arguments.n_jobs)(
+            delayed(compared)(found[name], oracle(epsilon), n, ways, 1, arguments.seed)
+            for name, oracle, epsilon, n in cells
+        )
+    errors = {kind: [of_cell[kind] for of_cell, _ in results] for kind in results[0][0]}
+    said = (
+        f"{date.today():%d %B %Y}: sklearn_ldp {sklearn_ldp.__version__}, Python "
+        f"{platform.python_version()}, seed {arguments.seed}, {len(cells)} cells of "
+        f"{len(found)} populations ({', '.join(found)}); oracles, epsilons and users: "
+        f"{'; '.join(f'{o.__name__} {e:g}, {n:,}' for o, e, n in settings)}."
+    )
+    text = f"{said}\n\n{table(errors, np.array([name for name, *_ in cells]), own)}"
+    if arguments.page is None:
+        print(text)
+        return
+    page = arguments.page.read_text(encoding="utf-8")
+    before, after = page.partition(BEGIN)[0], page.partition(END)[2]
+    arguments.page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+    picture = arguments.page.parents[1] / "_static" / "leaderboard.svg"
+    drawn = (*ways, TOLD, "PowerNS", "NormSub")
+    of_ways = {way: {kind: values(errors, kind, way) for kind in errors} for way in drawn}
+    draw(of_ways, list(errors), picture)
+
+
+def shipped() -> dict[str, dict[str, Any]]:
+    """Return the populations that have groups, as `compared` takes them."""
+    states = load_us_states(random_state=0)
+    found = {"states": {"counts": states.counts, "groups": {"": states.groups["division"]}}}
+    for name, one in populations().items():
+        if one.columns and name != "equal":
+            found[name] = {"counts": one.counts, "groups": one.columns}
+    return found
+
+
+def load(path: str) -> tuple[str, Any]:
+    """Return a method of somebody else's, by its name; raise ValueError if it is none."""
+    module, _, name = path.partition(":")
+    method = getattr(import_module(module), name)()
+    estimate = OLH(1.0, categories=9, random_state=0).simulate(np.arange(9) * 100, 2)
+    result = method.fit_transform(estimate)
+    if not isinstance(result, FrequencyEstimate) or result.shape != estimate.shape:
+        raise ValueError(
+            f"{path}: fit_transform has to return estimates as it takes them, of shape "
+            f"{estimate.shape}; got {type(result).__name__}. BasePostProcessor does that."
+        )
+    version = getattr(import_module(module.partition(".")[0]), "__version__", "no version")
+    return f"{name} ({module}, {version})", method
+
+
+def values(errors: dict, kind: str, method: str) -> np.ndarray:
+    """The errors of a method in all cells, over those of the best in hindsight."""
+    return np.array([of_cell[method] for of_cell in errors[kind]])
+
+
+def table(errors: dict, of_cells: np.ndarray, own: dict[str, Any]) -> str:
+    """A row for each method, the best of all questions first."""
+    singles = [candidate_name(one) for one in default_candidates()]
+    papers = {candidate_name(one) for one in PAPERS}
+    found = {
+        method: [values(errors, kind, method) for kind in errors]
+        for method in (*singles, TOLD, *SEARCHES, *own)
+        if method in errors["every category"][0]
+    }
+    order = sorted(found, key=lambda method: np.mean(np.log(found[method])))
+    plain = np.mean(np.log(found["NormSub"]))
+    rows = []
+    for method in order:
+        kind = "yours" if method in own else "published" if method in papers else "here"
+        over = np.exp(np.mean(np.log(found[method])) - plain)
+        rows.append(
+            [method, kind, f"{over:.2f}", *(with_error(x, of_cells) for x in found[method])]
+        )
+    return markdown(["method", "from", "over NormSub", *errors], rows)
+
+
+if __name__ == "__main__":
+    main()
