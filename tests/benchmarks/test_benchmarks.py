@@ -316,8 +316,8 @@ def test_a_method_of_somebody_else_enters_the_leaderboard(tmp_path, monkeypatch,
     assert "| yours |" in rows["Clip (third_party_method, 3.1)"]
     assert rows["NormSub"].startswith("| NormSub | published | 1.00 |")
     # Clipping is Base-Pos, so that all numbers but its name agree.
-    clipped, known = (rows[name].split(" | ")[2:] for name in (list(rows)[-1], "BasePos"))
-    assert rows["Clip (third_party_method, 3.1)"].split(" | ")[2:] == known != clipped
+    numbers = {name: row.split(" | ")[2:] for name, row in rows.items()}
+    assert numbers["Clip (third_party_method, 3.1)"] == numbers["BasePos"] != numbers["NormSub"]
     assert (tmp_path / "_static" / "leaderboard.svg").exists()
 
 
