@@ -200,6 +200,8 @@ def beside_norm_sub(oracle, found, repeats) -> list[list[str]]:
             ratios[name].append(errors[name] / errors["NormSub"])
     rows = []
     for name, of in ratios.items():
+        if not of:  # its cells are not among these
+            continue
         sums = [value.sum() for value in values[name]]
         rows.append(
             [

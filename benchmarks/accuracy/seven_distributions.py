@@ -2,9 +2,10 @@
 
     python -m benchmarks.accuracy.seven_distributions
 
-Prints full-domain mean squared errors through OLH, and a rough bound: Bayes with the true prior
-(the histogram of the true frequencies), then Norm-Sub. How EmpiricalBayes averages its priors was
-chosen only on the distributions of ``--group tuning``. With ``--populations FILE``, which
+Prints full-domain mean squared errors through OLH, and a rough bound:
+Bayes with the true prior (the histogram of the true frequencies), then Norm-Sub. How EmpiricalBayes
+averages its priors was chosen only on the distributions of ``--group tuning``; it is judged on the
+seven, and on the real histograms of ``--group held-back``. With ``--populations FILE``, which
 _real_populations.py writes, it prints instead how EmpiricalBayes compares with the better of
 James-Stein (then Norm-Sub) and NPMLE, in six cells of each population.
 """
@@ -20,9 +21,10 @@ from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import GRR, NPMLE, OLH, Base, BaseCut, EmpiricalBayes, NormSub, PowerNS
 from sklearn_ldp._core.support.text import format_table
+from sklearn_ldp.datasets import read_histogram
 from sklearn_ldp.postprocessing import norm_sub, posterior_mean
 
-from .._command import command
+from .._command import add_data_argument, command
 
 METHODS = {
     "Base": Base(),
@@ -35,6 +37,12 @@ METHODS = {
     "NPMLE": NPMLE(),
 }
 TRUE_PRIOR = "true prior"
+HELD_BACK = {
+    "emoji": "EMOJI_TRACKER2019_N884427.csv.gz",
+    "retail": "RETAIL_one_item.csv.gz",
+    "kosarak": "KOSARAK_PREFIX36682_one_item.csv.gz",
+    "cities": "US1940_CITY_1PCT_TOP915.csv.gz",
+}
 CELLS = [(OLH, 0.5, 20_000), (OLH, 1, 20_000), (OLH, 4, 20_000)]
 CELLS += [(OLH, 1, 100_000), (GRR, 2, 100_000), (OLH, 1, 1_000_000)]
 
@@ -42,7 +50,8 @@ CELLS += [(OLH, 1, 100_000), (GRR, 2, 100_000), (OLH, 1, 1_000_000)]
 def main() -> None:
     """Print a table of the errors."""
     parser = command(__doc__, __spec__)
-    parser.add_argument("--group", choices=["seven", "tuning"], default="seven")
+    add_data_argument(parser)
+    parser.add_argument("--group", choices=["seven", "tuning", "held-back"], default="seven")
     parser.add_argument("--populations", type=Path, help="JSON of _real_populations.py")
     parser.add_argument("--repeats", type=int, default=30, help="simulated collections")
     parser.add_argument("--n-jobs", type=int, default=1, help="(default: 1)")
@@ -51,7 +60,17 @@ def main() -> None:
     if arguments.populations:
         report_better_of_two(json.loads(arguments.populations.read_text()), arguments)
         return
-    truths = seven(arguments.seed) if arguments.group == "seven" else tuning(arguments.seed)
+    if arguments.group == "held-back":
+        paths = {name: arguments.data / file for name, file in HELD_BACK.items()}
+        for path in [path for path in paths.values() if not path.exists()]:
+            print(f"skipped: there is no {path}")
+        truths = {
+            name: (read_histogram(path).counts, 1.0)
+            for name, path in paths.items()
+            if path.exists()
+        }
+    else:
+        truths = seven(arguments.seed) if arguments.group == "seven" else tuning(arguments.seed)
     work = (delayed(errors)(*truth, arguments.repeats, arguments.seed) for truth in truths.values())
     results = dict(zip(truths, Parallel(n_jobs=arguments.n_jobs)(work), strict=True))
     rows = [
@@ -76,7 +95,24 @@ def ratio(errors, reference) -> str:
 
 
 def errors(counts, epsilon: float, repeats: int, seed: int) -> dict[str, np.ndarray]:
-    """Return the mean squared errors of each of `METHODS` and of the true prior, by collection."""
+    """Return each method's mean squared error in each simulated collection.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (d,)
+        True counts.
+    epsilon : float
+        Privacy budget.
+    repeats : int
+        Number of collections.
+    seed : int
+        Seed of the collections.
+
+    Returns
+    -------
+    dict of ndarray of shape (repeats,)
+        One array for each of `METHODS`, and one for the true prior.
+    """
     truth = counts / counts.sum()
     support, number = np.unique(truth, return_counts=True)
     oracle = OLH(epsilon, categories=len(counts), random_state=seed)
