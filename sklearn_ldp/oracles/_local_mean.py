@@ -15,15 +15,14 @@ from .._core.domains import NumberDomain
 from .._core.lifecycle import BaseCollector, Collected, inherit_survey_parameters
 from .._core.mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .._core.report_page import Kept, Reported
-from .._core.statements import at_level, check_level, check_of, describe_nothing, plot_means
-from .._core.support.pandas import import_pandas
+from .._core.statements import Means, at_level, check_level, check_of, describe_nothing
 from .._core.support.random import RandomState
 from .._core.support.text import labelled_lines
-from .._core.support.typing import DataFrame, Values
+from .._core.support.typing import Values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MeanEstimate(Kept):
+class MeanEstimate(Means, Kept):
     """Estimated means of a number, one for each group of users.
 
     Parameters
@@ -98,42 +97,10 @@ class MeanEstimate(Kept):
         high = np.maximum(self.mean + half_width, least + half_width / 4)
         return np.clip(low, least, most), np.clip(high, least, most)
 
-    def to_frame(self, level: float = 0.95) -> DataFrame:
-        """Return the means as a pandas DataFrame.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Level of the intervals, each for itself.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per group, with the columns mean, standard_error, low, high and n_samples.
-        """
-        pd = import_pandas("MeanEstimate.to_frame")
-        low, high = self.confidence_interval(level)
-        columns = {"mean": self.mean, "standard_error": self.standard_error}
-        columns |= {"low": low, "high": high, "n_samples": self.n_samples}
-        return pd.DataFrame(columns, index=self.row_names)
-
-    def plot(self, level: float = 0.95, ax: Any = None) -> Any:
-        """Draw the means with their intervals (needs matplotlib).
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Level of the intervals, each for itself.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        matplotlib Axes
-            The axes drawn on.
-        """
+    def _means(self) -> tuple[list[Any], np.ndarray, dict[str, np.ndarray]]:
         names = ["mean"] if self.row_names is None else self.row_names
-        return plot_means(self.mean, self.confidence_interval(level), names, level, ax)
+        more = {"standard_error": self.standard_error, "n_samples": self.n_samples}
+        return names, self.mean, more
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
         check_level(level)

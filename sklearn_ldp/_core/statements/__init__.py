@@ -7,7 +7,7 @@ from ._described import describe_estimate, describe_nothing, several
 from ._difference import EstimateDifference
 from ._discoveries import Discoveries, adjusted_p_values, detected
 from ._intervals import ConfidenceInterval, answer_range
-from ._mean_by_answer import MeanDifference, MeansByAnswer, mean_by_answer, plot_means
+from ._mean_by_answer import MeanDifference, Means, MeansByAnswer, mean_by_answer
 from ._quantiles import Quantiles, quantiles, quartiles
 from ._ranks import RankInterval, TopCategories, ranks, top_categories
 from ._statements import at_level, check_level, check_of, stated

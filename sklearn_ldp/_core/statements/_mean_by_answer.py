@@ -41,7 +41,64 @@ class MeanDifference(NamedTuple):
     high: float
 
 
-class MeansByAnswer(Reported):
+class Means(Reported):
+    """Mixin of means with names and intervals: their table and their picture."""
+
+    def _means(self) -> tuple[list[Any], np.ndarray, dict[str, np.ndarray]]:
+        """The names, the means, and further columns of the table."""
+        raise NotImplementedError
+
+    def confidence_interval(self, level: float = 0.95) -> Any:
+        """Return the ends of the intervals, each for itself."""
+        raise NotImplementedError
+
+    def to_frame(self, level: float = 0.95) -> DataFrame:
+        """Return the means as a pandas DataFrame.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the intervals, each for itself.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per mean, with the columns mean, low, high, standard_error, and share (of a
+            category) or n_samples (of a group).
+        """
+        pd = import_pandas(f"{type(self).__name__}.to_frame")
+        names, means, more = self._means()
+        low, high = self.confidence_interval(level)
+        return pd.DataFrame({"mean": means, "low": low, "high": high, **more}, index=names)
+
+    def plot(self, level: float = 0.95, ax: Any = None) -> Any:
+        """Draw the means with their intervals (needs matplotlib).
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the intervals, each for itself.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        matplotlib Axes
+            The axes drawn on.
+        """
+        from matplotlib.figure import Figure
+
+        ax = Figure(layout="constrained").subplots() if ax is None else ax
+        names, means, _ = self._means()
+        low, high = self.confidence_interval(level)
+        errors = np.maximum([means - low, high - means], 0)  # an interval may end at a bound
+        ax.errorbar(means, [str(name) for name in names], xerr=errors, fmt="o", capsize=4)
+        ax.set(xlabel=f"Mean, {100 * level:g} % intervals")
+        ax.margins(y=0.5 / len(names))
+        return ax
+
+
+class MeansByAnswer(Means):
     """The mean of an outcome in each true category: what `mean_by_answer` returns.
 
     Parameters
@@ -166,24 +223,9 @@ class MeansByAnswer(Reported):
         found = outcomes[order[np.argmax(below >= q * weighted.sum(axis=0), axis=0)]]
         return np.where(np.isnan(self.values), np.nan, found)
 
-    def to_frame(self, level: float = 0.95) -> DataFrame:
-        """Return the means as a pandas DataFrame.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Level of the intervals, each for itself.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per category, with the columns mean, standard_error, low, high and share.
-        """
-        pd = import_pandas("MeansByAnswer.to_frame")
-        low, high = self.confidence_interval(level)
-        columns = {"mean": self.values, "standard_error": self.standard_errors}
-        columns |= {"low": low, "high": high, "share": self.shares}
-        return pd.DataFrame(columns, index=pd.Index(self.categories.tolist(), name="category"))
+    def _means(self) -> tuple[list[Any], np.ndarray, dict[str, np.ndarray]]:
+        more = {"standard_error": self.standard_errors, "share": self.shares}
+        return self.categories.tolist(), self.values, more
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
         check_level(level)
@@ -213,50 +255,11 @@ class MeansByAnswer(Reported):
 
     describe.__doc__ = Reported.describe.__doc__
 
-    def plot(self, level: float = 0.95, ax: Any = None) -> Any:
-        """Draw the means with their intervals (needs matplotlib).
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Level of the intervals, each for itself.
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        matplotlib Axes
-            What was drawn on.
-        """
-        low, high = self.confidence_interval(level)
-        names = self.categories.tolist()
-        return plot_means(self.values, (low, high), names, level, ax, ylabel="True answer")
-
     def _place(self, category: Any) -> int:
         known = self.categories.tolist()
         if category not in known:
             raise ValueError(f"There is no category {category!r}: they are {known}.")
         return known.index(category)
-
-
-def plot_means(
-    means: np.ndarray,
-    ends: tuple[np.ndarray, np.ndarray],
-    names: Sequence[Any],
-    level: float,
-    ax: Any = None,
-    ylabel: str = "",
-) -> Any:
-    """Draw means with their intervals, a line each, and return the axes."""
-    from matplotlib.figure import Figure
-
-    ax = Figure(layout="constrained").subplots() if ax is None else ax
-    low, high = ends
-    errors = np.maximum([means - low, high - means], 0)  # an interval may end at a bound
-    ax.errorbar(means, [str(name) for name in names], xerr=errors, fmt="o", capsize=4)
-    ax.set(xlabel=f"Mean, {100 * level:g} % intervals", ylabel=ylabel)
-    ax.margins(y=0.5 / len(names))
-    return ax
 
 
 def mean_by_answer(
