@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from sklearn_ldp import NPMLE, Calibrate, ExactMLE, MonotoneCDF, NormHyb, NormSub, Smooth
+from sklearn_ldp import NPMLE, Calibrate, ExactMLE
 from sklearn_ldp.learning import LDPNaiveBayes
 from sklearn_ldp.utils._checks import collector_checks
 from sklearn_ldp.utils.discovery import all_estimators
@@ -104,8 +104,8 @@ def test_scikit_learn_checks_of_other_surveys(estimator, check):
 # The noise of the checks' data makes a search for a prior quick or long; NPMLE and EmpiricalBayes
 # differ in that search alone, so that NPMLE stands for both.
 FIRST = first_of_each(POSTPROCESSORS)
-# In full once a family: all post-processors have one base, which meets scikit-learn alone.
-FAMILIES = (NormSub, NormHyb, Calibrate, ExactMLE, MonotoneCDF, Smooth)
+# Those that need no noise are above, by default; of the others one a family, as they have one base.
+FAMILIES = (Calibrate, ExactMLE)
 QUICK = [post for post in FIRST if isinstance(post, FAMILIES)]
 
 
