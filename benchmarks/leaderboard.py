@@ -34,7 +34,7 @@ from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.model_selection import candidate_name, default_candidates
 
 from ._command import command
-from ._tables import markdown
+from ._tables import markdown, refresh, with_error
 from .accuracy._weak_frequencies import populations
 from .accuracy.selection_regret import (
     COMPARED,
@@ -43,7 +43,6 @@ from .accuracy.selection_regret import (
     WIDE,
     compared,
     draw,
-    with_error,
 )
 
 CELLS = WIDE[::2]
@@ -54,7 +53,7 @@ SEARCHES = {
     "papers' candidates, pick": COMPARED["papers' candidates, pick"],
     "papers' candidates, stack": COMPARED["papers' candidates, stack"],
 }
-BEGIN, END = "<!-- leaderboard: begin -->", "<!-- leaderboard: end -->"
+MARKS = ("<!-- leaderboard: begin -->", "<!-- leaderboard: end -->")
 
 
 def main() -> None:
@@ -69,7 +68,8 @@ def main() -> None:
     arguments = parser.parse_args()
     found = shipped()
     if arguments.populations is not None:
-        found |= json.loads(arguments.populations.read_text(encoding="utf-8"))
+        given = json.loads(arguments.populations.read_text(encoding="utf-8"))
+        found |= {name: one for name, one in given.items() if one["groups"]}
     if arguments.quick:
         found = {name: found[name] for name in ("states", "pixels of digits")}
     own = dict(load(path) for path in arguments.method)
@@ -92,9 +92,7 @@ def main() -> None:
     if arguments.page is None:
         print(text)
         return
-    page = arguments.page.read_text(encoding="utf-8")
-    before, after = page.partition(BEGIN)[0], page.partition(END)[2]
-    arguments.page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+    refresh(arguments.page, MARKS, f"{text}\n")
     picture = arguments.page.parents[1] / "_static" / "leaderboard.svg"
     drawn = (*ways, TOLD, "PowerNS", "NormSub")
     of_ways = {way: {kind: values(errors, kind, way) for kind in errors} for way in drawn}

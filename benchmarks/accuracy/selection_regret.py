@@ -58,6 +58,7 @@ from sklearn_ldp.model_selection import candidate_name, default_candidates
 from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
 
 from .._command import add_data_argument, command
+from .._tables import with_error
 from .seven_distributions import rounded, seven
 
 EMOJI = "EMOJI_TRACKER2019_N884427.csv.gz"
@@ -403,16 +404,6 @@ def _errors_of_choices(estimate: Any, truth: np.ndarray, queries: Any, ways: dic
             seconds[way] = time.process_time() - start
     errors = {name: query_errors(truth, one, queries=queries)[0] for name, one in made.items()}
     return errors, seconds
-
-
-def with_error(ratios: np.ndarray, populations: np.ndarray) -> str:
-    """The geometric mean, its jackknife standard error over the populations, and the greatest."""
-    logs = np.log(ratios)
-    left_out = np.array([logs[populations != name].mean() for name in dict.fromkeys(populations)])
-    n = len(left_out)
-    error = np.sqrt((n - 1) / n * np.sum((left_out - left_out.mean()) ** 2)) if n > 1 else np.nan
-    mean = np.exp(logs.mean())
-    return f"{mean:.3f} ({mean * error:.3f}) / {ratios.max():.2f}"
 
 
 def _seconds(cost: float | None) -> str:

@@ -25,6 +25,7 @@ from sklearn_ldp.datasets import read_histogram
 from sklearn_ldp.postprocessing import norm_sub, posterior_mean
 
 from .._command import add_data_argument, command
+from .._tables import with_error
 
 METHODS = {
     "Base": Base(),
@@ -127,7 +128,7 @@ def errors(counts, epsilon: float, repeats: int, seed: int) -> dict[str, np.ndar
 
 
 def report_better_of_two(populations, arguments) -> None:
-    """Print geometric mean, standard error and worst cell of errors over the better one."""
+    """Print the geometric mean and the worst cell of errors over the better one."""
     work = [
         (name, oracle, epsilon, n, delayed(cell)(one["counts"], oracle, epsilon, n, arguments))
         for name, one in populations.items()
@@ -135,15 +136,16 @@ def report_better_of_two(populations, arguments) -> None:
     ]
     errors = np.array(Parallel(n_jobs=arguments.n_jobs)(job for *_, job in work))
     ratios = errors / errors[:, 1:].min(axis=1, keepdims=True)
+    of_cells = np.array([name for name, *_ in work])
     rows = []
     for i, method in enumerate(("EmpiricalBayes", "James-Stein", "NPMLE")):
-        logs, worst = np.log(ratios[:, i]), ratios[:, i].argmax()
-        name, oracle, epsilon, n, _ = work[worst]
-        spread = np.exp(logs.mean()) * logs.std(ddof=1) / np.sqrt(len(logs))
-        where = f"{ratios[worst, i]:.2f}: {name}, {oracle.__name__} {epsilon:g}, {n:,} users"
-        over = f"{np.sum(ratios[:, i] > 1.05)} of {len(logs)}"
-        rows.append([method, f"{np.exp(logs.mean()):.3f}", f"{spread:.3f}", over, where])
-    print(format_table(["over the better of two", "mean", "+-", "above 1.05", "worst"], rows))
+        name, oracle, epsilon, n, _ = work[ratios[:, i].argmax()]
+        over = f"{np.sum(ratios[:, i] > 1.05)} of {len(work)}"
+        where = f"{name}, {oracle.__name__} {epsilon:g}, {n:,} users"
+        rows.append([method, with_error(ratios[:, i], of_cells), over, where])
+    print(
+        format_table(["over the better of two", "mean (+-) / worst", "above 1.05", "where"], rows)
+    )
 
 
 def cell(counts, oracle, epsilon: float, n_samples: int, arguments) -> tuple[float, float, float]:

@@ -123,15 +123,6 @@ def _growth_cell(growth: Growth) -> str:
     return f"{growth.exponent:.2f} ({first} to {last} ms)"
 
 
-def refresh(path: Path, text: str) -> None:
-    """Replace the text between the two marks of a page."""
-    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not end:
-        raise SystemExit(f"{path} must hold the lines {BEGIN!r} and {END!r}.")
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
-
-
 # -- figure -------------------------------------------------------------------------------------
 def draw(results: list[Result], path: Path) -> None:
     """Draw the seconds of every oracle and package, one panel per size; hollow: extrapolated."""

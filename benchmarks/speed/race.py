@@ -27,7 +27,7 @@ import sklearn_ldp
 from sklearn_ldp.datasets import make_zipf
 
 from .._command import command
-from .._tables import markdown
+from .._tables import markdown, refresh
 from ..accuracy import items, strings
 from . import _race_report as report
 from ._contest import ORACLES, OURS, PEERS, SECONDS, SIZES, Result, race, race_one_value
@@ -70,7 +70,7 @@ def main() -> None:
     (arguments.output / "race.md").write_text(page, encoding="utf-8")
     report.draw(results, arguments.output / "race.svg")
     if arguments.page:
-        report.refresh(arguments.page, page)
+        refresh(arguments.page, (report.BEGIN, report.END), page)
         report.draw(results, arguments.page.parents[1] / "_static" / "race.svg")
     print("\n" + page)
 

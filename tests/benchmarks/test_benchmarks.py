@@ -13,11 +13,12 @@ from sklearn.base import clone
 
 from benchmarks import leaderboard
 from benchmarks._command import DATA
+from benchmarks._tables import refresh
 from benchmarks.accuracy import column_strategies, table_models
 from benchmarks.security import poisoned_estimates, report_test_power
 from benchmarks.speed import _peers, regression
 from benchmarks.speed._contest import ORACLES, PEERS, Result
-from benchmarks.speed._race_report import BEGIN, END, Growth, draw, page, refresh
+from benchmarks.speed._race_report import BEGIN, END, Growth, draw, page
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse
 from sklearn_ldp.postprocessing import norm_sub
 from sklearn_ldp.robustness import poisoning_gain
@@ -135,7 +136,9 @@ def test_a_page_is_refreshed_between_its_marks(tmp_path):
     path = tmp_path / "race.md"
     path.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     for _ in range(2):
-        refresh(path, page(results(), [Growth("OLH", "n", [1, 2], [1, 2])], [], 1.0, 60))
+        refresh(
+            path, (BEGIN, END), page(results(), [Growth("OLH", "n", [1, 2], [1, 2])], [], 1.0, 60)
+        )
     text = path.read_text()
     assert text.startswith(f"before\n{BEGIN}\n")
     assert text.endswith(f"{END}\nafter\n")
@@ -143,7 +146,7 @@ def test_a_page_is_refreshed_between_its_marks(tmp_path):
     assert text.count("| OLH | **sklearn_ldp** | 2.1 | 1 | 1,000 | 3 | 1.00 | 0.1 |") == 1
     path.write_text("no marks")
     with pytest.raises(SystemExit, match="must hold the lines"):
-        refresh(path, "new")
+        refresh(path, (BEGIN, END), "new")
 
 
 def test_the_figure_names_everybody(tmp_path):
@@ -304,7 +307,7 @@ def test_a_method_of_somebody_else_enters_the_leaderboard(tmp_path, monkeypatch,
     page = tmp_path / "notes" / "leaderboard.md"
     page.parent.mkdir()
     (tmp_path / "_static").mkdir()
-    page.write_text(f"before\n{leaderboard.BEGIN}old{leaderboard.END}\nafter\n")
+    page.write_text(f"before\n{leaderboard.MARKS[0]}old{leaderboard.MARKS[1]}\nafter\n")
     arguments = ["x", "--quick", "--method", "third_party_method:Clip", "--page", str(page)]
     monkeypatch.setattr(sys, "argv", arguments)
     leaderboard.main()
