@@ -165,10 +165,12 @@ def adopt(arguments: Any, configuration: Mapping[str, Any] | None) -> None:
     oracle = claimed.get("oracle")
     if isinstance(oracle, str) and kebab(oracle) in _ONLY_IN_PYTHON:
         raise ValueError(
-            f"The command line does not read reports of {oracle}: in Python, "
+            f"The command line does not read reports of {printable(oracle)}: in Python, "
             "`sklearn_ldp.collection.aggregate` and `Aggregator.load` do, for all oracles."
         )
-    arguments.max_items = claimed.get("max_items") if oracle == "ItemOracle" else None
+    most = claimed.get("max_items")
+    is_of_items = oracle == "ItemOracle" and arguments.oracle is None and isinstance(most, int)
+    arguments.max_items = most if is_of_items else None
     if arguments.epsilon is None:
         arguments.epsilon = 1.0
     arguments.round = arguments.round or ""

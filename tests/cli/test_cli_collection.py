@@ -1,5 +1,6 @@
 """A collection on the command line: privatize, aggregate, estimate; and Ctrl-C in between."""
 
+import argparse
 import io
 import json
 import os
@@ -15,8 +16,9 @@ import numpy as np
 import pytest
 from test_cli import assert_fails, rows_of, third_party  # noqa: F401
 
-from sklearn_ldp import GRR, OLH, best_oracle
+from sklearn_ldp import GRR, OLH, ItemOracle, best_oracle
 from sklearn_ldp.__main__ import main
+from sklearn_ldp._cli._arguments import adopt, declared_oracle
 from sklearn_ldp.collection import (
     Aggregator,
     aggregate,
@@ -614,3 +616,28 @@ def test_a_client_that_cannot_be_is_refused(argv, fragment, tmp_path, capsys, mo
     monkeypatch.chdir(tmp_path)
     assert_fails(["client", *argv], capsys, fragment)
     assert not list(tmp_path.iterdir())
+
+
+def told(folder, oracle=None):
+    """What `estimate` knows before it asks a file for the rest."""
+    (folder / "items.txt").write_text("a\nb\nc\n")
+    unknown = dict.fromkeys(("epsilon", "round", "domains", "strings"))
+    return argparse.Namespace(categories=folder / "items.txt", oracle=oracle, **unknown)
+
+
+def test_sets_of_items_are_read_by_what_their_clients_say(tmp_path):
+    """An option of the user goes before it, and junk is refused like any other parameter."""
+    claimed = {"oracle": "ItemOracle", "epsilon": 2.0, "max_items": 2}
+    for option, expected in ((None, ItemOracle), ("grr", GRR)):
+        arguments = told(tmp_path, option)
+        adopt(arguments, claimed)
+        assert type(declared_oracle(arguments)) is expected
+    for junk in ("many", [2], None):
+        arguments = told(tmp_path)
+        adopt(arguments, claimed | {"max_items": junk})
+        assert type(declared_oracle(arguments)) is not ItemOracle  # so the reports do not fit
+    for junk in (10**9, -1):
+        arguments = told(tmp_path)
+        adopt(arguments, claimed | {"max_items": junk})
+        with pytest.raises(ValueError, match="max_items"):
+            declared_oracle(arguments).protocol()
