@@ -560,6 +560,8 @@ def gaussians(sample):
     for _ in range(30):
         priors = softmax(log + tilts * theta, axis=1)
         off = priors @ theta - mean
+        if np.all(np.abs(off) <= 1e-10 * mean):
+            break
         std = np.sqrt(np.maximum(priors @ theta**2 - (off + mean) ** 2, 1e-12))
         tilts -= (np.clip(off / std, -1.5, 1.5) / std)[:, None]
     return priors
