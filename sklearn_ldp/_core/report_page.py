@@ -207,12 +207,11 @@ def _title(description: dict[str, Any]) -> str:
     """The question, or what is shown of which domains."""
     if description["question"]:
         return printable(description["question"])
-    parts = description.get("parts", [description])
-    if not parts:
+    if "parts" not in description:
+        return printable(f"{description['shown']}: {description['domain'].partition(':')[0]}")
+    if not (parts := description["parts"]):
         return printable(description["heading"])
     names = [part["name"] for part in parts]
-    if "parts" not in description:
-        names = [description["domain"].partition(":")[0]]
     more = ", ..." * (len(names) > _MOST_NAMES)
     return printable(f"{parts[0]['shown']}: {', '.join(names[:_MOST_NAMES])}{more}")
 
@@ -316,16 +315,19 @@ def _cell(
 
 def _in_order(part: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows in the order of the domain if that is of numbers, otherwise the largest first."""
-    # Intervals of raw shares contain the estimate, even one below 0: shown is what can be.
-    rows = part["rows"] if part["unit"] != "%" else [_possible(row) for row in part["rows"]]
+    rows = _possible(part, part["rows"])
     if part["is_ordered"]:
         return rows
     size: Any = abs if part["unit"] == "points" else float
     return sorted(rows, key=lambda row: -size(row[part["value"]]))
 
 
-def _possible(row: dict[str, Any]) -> dict[str, Any]:
-    return row | {end: min(max(row[end], 0.0), 1.0) for end in ("low", "high") if end in row}
+def _possible(part: dict[str, Any], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with intervals of what can be: raw ones contain the estimate, even one below 0."""
+    if part["unit"] != "%":
+        return rows
+    ends = ("low", "high")
+    return [row | {end: min(max(row[end], 0.0), 1.0) for end in ends if end in row} for row in rows]
 
 
 def _shower(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Callable[[float], str]:
@@ -343,7 +345,7 @@ def _picture(part: dict[str, Any]) -> str:
     """A bar for each category, or columns in the order of the domain."""
     rows = _in_order(part)
     if part.get("ranges"):
-        return _columns(part["ranges"], part)
+        return _columns(_possible(part, part["ranges"]), part)
     if part["is_ordered"] and _MOST_BARS < len(rows) <= _MOST_COLUMNS:
         places = [{"from": i, "to": i + 1, "name": row["category"]} for i, row in enumerate(rows)]
         return _columns([{**place, **row} for place, row in zip(places, rows, strict=True)], part)
@@ -371,17 +373,12 @@ def _bars(rows: list[dict[str, Any]], part: dict[str, Any], n: int) -> str:
         if "low" in row:
             shapes.append(_whisker(at(row["low"]), at(row["high"]), y + 25))
     kept = "" if len(rows) == n else f"<p>The {len(rows)} largest of {n:,}.</p>"
-    return (
-        _svg(shapes, 40 * len(rows), part["shown"])
-        + _footnote(part, [row[value] for row in rows])
-        + kept
-    )
+    return _svg(shapes, 40 * len(rows), part, rows) + kept
 
 
 def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
     """Columns in their order, as high as their shares for each unit of their widths."""
     value, height = part["value"], 220
-    rows = [_possible(row) for row in rows] if part["unit"] == "%" else rows
     on_axis: Any = math.log10 if part.get("scale") == "log" else float
     widths = np.array([on_axis(row["to"]) - on_axis(row["from"]) for row in rows])
     per = widths.mean() / widths  # columns of one width are as high as their shares
@@ -421,11 +418,7 @@ def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
     ]
     bins = len(part["rows"])
     kept = f"<p>{len(rows)} ranges of the {bins:,} bins.</p>" if len(rows) < bins else ""
-    return (
-        _svg(shapes, height + 20, part["shown"])
-        + _footnote(part, [row[value] for row in rows])
-        + kept
-    )
+    return _svg(shapes, height + 20, part, rows) + kept
 
 
 def _ticks(rows: list[dict[str, Any]], part: dict[str, Any]) -> list[tuple[float, str]]:
@@ -480,9 +473,12 @@ def _short(value: Any) -> str:
     return number_texts([value])[0] if isinstance(value, float) else printable(value)[:16]
 
 
-def _svg(shapes: Iterable[str], height: int, name: str) -> str:
+def _svg(
+    shapes: Iterable[str], height: int, part: dict[str, Any], rows: Sequence[dict[str, Any]]
+) -> str:
+    """The picture of some rows, and the footnote to them."""
     content = "\n".join(shapes)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(name)}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(part["shown"])}" '
         f'height="{height}">\n{content}\n</svg>'
-    )
+    ) + _footnote(part, [row[part["value"]] for row in rows])

@@ -223,7 +223,8 @@ queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=No
     "verbose": """verbose : int, default=0
     Whether to show the progress on stderr.""",
     "results": """results_ : dict of ndarray
-    One row per candidate, which print as a table, best first (so does the search itself). As
+    One row per candidate, which print as a table, best first (so does the search itself); "+-" is
+    the standard error over collections, splits or draws, without that of the estimate. As
     `cv_results_` of scikit-learn has them: "candidate" (its name),
     "params", "mean_test_score" (minus the mean error; larger is better), "std_test_score" and
     "split0_test_score", .. (over the collections, splits or draws), "rank_test_score" (1 is
