@@ -16,7 +16,7 @@ from sklearn_ldp import OLH
 COLOURS = ["red", "green", "blue"]
 # Reports that nobody else makes: the seed of a hash function is one of 2**63.
 ORACLE = OLH(2.0, categories=COLOURS, hash_family="mixing")
-OPTIONS = "--oracle olh-mixing --epsilon 2 --round may --categories domain.txt --port 0"
+OPTIONS = "--epsilon 2 --round may --categories domain.txt --port 0"
 
 
 def free_port():
@@ -24,16 +24,16 @@ def free_port():
         return one.getsockname()[1]
 
 
-def command(folder, *more):
+def command(folder, *more, oracle=("--oracle", "olh-mixing")):
     (folder / "domain.txt").write_text("\n".join(COLOURS) + "\n")
-    options = [*OPTIONS.split(), "--folder", "kept", *more]
+    options = [*OPTIONS.split(), "--folder", "kept", *oracle, *more]
     return [sys.executable, "-m", "sklearn_ldp", "serve", *options]
 
 
-def start(folder, *more):
+def start(folder, *more, **oracle):
     """Start a server in a folder; return its process and its port."""
     process = subprocess.Popen(
-        command(folder, *map(str, more)),
+        command(folder, *map(str, more), **oracle),
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
-
 from sklearn_ldp import BLH, GRR, OLH, OUE, SUE, HadamardResponse, ItemOracle, SubsetSelection
 from sklearn_ldp._core.storage.clients import client_vectors
 
@@ -44,24 +42,7 @@ MOST_ROWS = {"subset-selection": 90, "item-oracle": 100}  # of all cases of an o
 def cases(name, n_rows):
     """Vectors of each case of an oracle, of so many rows in all."""
     oracles = ORACLES[name]
-    return [vectors_of(oracle, n_rows // len(oracles), 7) for oracle in oracles]
-
-
-def vectors_of(oracle, n, seed):
-    """Vectors of an oracle; the codes of sets are places from 1 on, or digests."""
-    domain = oracle.protocol().domain
-    if not domain.shares_overlap:
-        return client_vectors(oracle, n, seed)
-
-    def draw_code(rng):
-        size = rng.integers(oracle.max_items + 3)
-        if domain.is_open:
-            code = rng.integers(2**64, size=size, dtype=np.uint64)
-            return code, [str(one) for one in code]
-        code = 1 + rng.permutation(domain.size)[:size]
-        return code, code.tolist()
-
-    return client_vectors(oracle, n, seed, draw_code)
+    return [client_vectors(oracle, n_rows // len(oracles), 7) for oracle in oracles]
 
 
 def text(name):

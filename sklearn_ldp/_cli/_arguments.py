@@ -111,6 +111,12 @@ def make_oracle(
     arguments: Any, categories: Any, *, in_browsers: bool = False
 ) -> ldp.oracles.BaseOracle:
     """Return the oracle of ``--oracle``, or the best one, and ``--epsilon``, without a seed."""
+    if max_items := getattr(arguments, "max_items", None):
+        if arguments.oracle is not None:
+            raise ValueError("--max-items asks for sets, which have one oracle: omit --oracle.")
+        method = "hash" if getattr(arguments, "is_hashed", False) else "auto"
+        items = {"max_items": max_items, "method": method}
+        return ldp.ItemOracle(arguments.epsilon, categories=categories, **items)
     if arguments.oracle is None:
         known: Any = [ldp.oracles.GRR(), ldp.oracles.SubsetSelection(), ldp.oracles.OLH()]
         candidates = known if in_browsers else None
@@ -147,9 +153,16 @@ def declared_oracle(
     if arguments.domains is not None:
         return make_survey(arguments, read_domains(arguments.domains))
     domain = ldp.Domain.of(read_categories(arguments.categories), "--categories")
-    if max_items := getattr(arguments, "max_items", None):
-        return ldp.ItemOracle(arguments.epsilon, categories=domain, max_items=max_items)
     return make_oracle(arguments, domain)
+
+
+def hashing_oracle(arguments: Any, categories: Any) -> ldp.oracles.BaseOracle:
+    """Return the oracle of ``--open``, for clients that know no list, and for their server."""
+    if arguments.oracle not in (None, "olh", "olh-mixing"):
+        raise ValueError(f"--open is for --oracle olh, got {arguments.oracle}.")
+    if m := arguments.max_items:
+        return ldp.ItemOracle(arguments.epsilon, categories=categories, max_items=m, method="hash")
+    return ldp.OLH(arguments.epsilon, categories=categories, hash_family="mixing")
 
 
 def adopt(arguments: Any, configuration: Mapping[str, Any] | None) -> None:
@@ -171,6 +184,7 @@ def adopt(arguments: Any, configuration: Mapping[str, Any] | None) -> None:
     most = claimed.get("max_items")
     is_of_items = oracle == "ItemOracle" and arguments.oracle is None and isinstance(most, int)
     arguments.max_items = most if is_of_items else None
+    arguments.is_hashed = "hash_range" in claimed
     if arguments.epsilon is None:
         arguments.epsilon = 1.0
     arguments.round = arguments.round or ""
@@ -260,6 +274,11 @@ _SHARED: dict[str, dict[str, Any]] = {
         'JSON with the public domain of each, {"sex": ["F", "M", null], "visits": 10, "age": '
         '{"bins": [18, 65]}}; an integer is a number of categories, from 0, null is a missing '
         "answer (an empty cell), and bins may have bounds, clip, labels, missing and scale",
+    },
+    "--max-items": {
+        "type": count,
+        "metavar": "N",
+        "help": "an answer is a set of categories, of which a report tells up to N (ItemOracle)",
     },
     "--round": {
         "default": "",

@@ -5,7 +5,7 @@ collection in it. It exports privatize(value), which returns a report, and confi
 posted with each report. Its declarations for TypeScript are written beside it.
 
 The domain is a list of categories, or any text and whole number (--open, for OLH): then only the
-server lists categories, with --oracle olh-mixing.
+server lists categories, with --oracle olh-mixing. With --max-items a value is a list of them.
 
 With --epsilon-forever the module also has repeated(storage, question) for users who are asked
 again: it keeps the memo of the question in localStorage, or any object with getItem and setItem.
@@ -29,10 +29,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-import sklearn_ldp as ldp
-
 from .._core.support.files import check_writable, make_folder, replacing
-from ._arguments import add_shared, check_suffix, make_oracle, positive, say
+from ._arguments import add_shared, check_suffix, hashing_oracle, make_oracle, positive, say
 from ._files import read_categories
 
 _SELF_TEST_CATEGORIES, _SELF_TEST_ROWS = 100, 1000
@@ -46,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "any text, whole number or missing answer, for OLH (olh-mixing on the server)"
     source.add_argument("--open", action="store_true", help=text)
     method = parser.add_argument_group("method")
-    add_shared(method, "--epsilon", "--oracle")
+    add_shared(method, "--epsilon", "--oracle", "--max-items")
     text = "budget of all reports of one value together, which adds repeated(storage, question)"
     method.add_argument("--epsilon-forever", type=positive, metavar="E", help=text)
     text = "the most that all values of a user may spend (default: no limit)"
@@ -100,9 +98,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _oracle(arguments: Any) -> Any:
     if arguments.open:
-        if arguments.oracle not in (None, "olh", "olh-mixing"):
-            raise ValueError(f"--open is for --oracle olh, got {arguments.oracle}.")
-        return ldp.OLH(arguments.epsilon, categories="open", hash_family="mixing")
+        return hashing_oracle(arguments, "open")
     if arguments.categories is not None:
         return make_oracle(arguments, read_categories(arguments.categories), in_browsers=True)
     if arguments.self_test:

@@ -38,9 +38,7 @@ from typing import Any
 
 import numpy as np
 
-import sklearn_ldp as ldp
-
-from ._arguments import add_shared, count, make_oracle, read_key, say, seconds
+from ._arguments import add_shared, count, hashing_oracle, make_oracle, read_key, say, seconds
 from ._files import read_categories
 
 _STEP = 10  # new reports between two results, at least
@@ -55,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     asked.add_argument("--categories", type=Path, metavar="FILE", help=text)
     text = "the page takes any text, and this server alone knows the categories (with OLH)"
     asked.add_argument("--open", action="store_true", help=text)
-    add_shared(asked, "--epsilon", "--oracle", "--round")
+    add_shared(asked, "--epsilon", "--oracle", "--max-items", "--round")
     asked.add_argument("--question", default="", help="what the page asks (default: the round)")
     text = "name of what browsers remember of it (default: the round)"
     asked.add_argument("--question-id", metavar="NAME", help=text)
@@ -103,13 +101,10 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.folder is None or (arguments.categories is None and not arguments.demo):
         raise ValueError("serve needs --categories FILE and --folder FOLDER, or --demo.")
     listed = _DEMO if arguments.categories is None else read_categories(arguments.categories)
-    oracle: Any = make_oracle(arguments, listed, in_browsers=True)
-    client = None
     if arguments.open:
-        if arguments.oracle not in (None, "olh", "olh-mixing"):
-            raise ValueError(f"--open is for --oracle olh, got {arguments.oracle}.")
-        oracle = ldp.OLH(arguments.epsilon, categories=listed, hash_family="mixing")
-        client = ldp.OLH(arguments.epsilon, categories="open", hash_family="mixing")
+        oracle, client = (hashing_oracle(arguments, one) for one in (listed, "open"))
+    else:
+        oracle = client = make_oracle(arguments, listed, in_browsers=True)
     name = arguments.question_id or arguments.round or "poll"
     question = Question(
         arguments.question or name,
@@ -157,7 +152,10 @@ def _visit(port: int, oracle: Any, collection_round: str, categories: np.ndarray
     shares = np.resize(_VISITORS, len(categories))
     rng, connection = np.random.default_rng(), http.client.HTTPConnection("127.0.0.1", port)
     for n in [2000, *[10] * 10**6]:
-        reports = oracle.privatize(rng.choice(categories, n, p=shares / shares.sum())).tolist()
+        answers = rng.choice(categories, n, p=shares / shares.sum())
+        if protocol.domain.shares_overlap:
+            answers = rng.random((n, len(categories))) < shares
+        reports = oracle.privatize(answers).tolist()
         for start in range(0, n, 100):
             content = {"configuration": protocol.configuration, "nonce": secrets.token_hex(16)}
             body = json.dumps({**content, "reports": reports[start : start + 100]})

@@ -79,6 +79,7 @@ class App:
         self._most = max(_BODY, 4096 + 24 * sum(field.width or 1 for field in fields))
         domain = client.protocol().domain
         settings: dict[str, Any] = {"categories": None, "memo": question.name}
+        settings["is_set"] = domain.shares_overlap
         if not domain.is_open:
             listed = domain.categories.tolist()
             settings["categories"] = [None if is_missing(one) else one for one in listed]
@@ -244,7 +245,8 @@ class App:
 
     def _describe(self, counts: Counts) -> dict[str, Any]:
         oracle = self.store.oracle.__collector__().with_counts(counts)
-        estimate = EmpiricalBayes().fit_transform(oracle.estimate_)
+        simplex = not self.store.protocol.domain.shares_overlap
+        estimate = EmpiricalBayes(simplex=simplex).fit_transform(oracle.estimate_)
         found = estimate.describe(question=self._question.text)
         with replacing(self._shown_file) as file:
             file.write(json.dumps(found).encode())

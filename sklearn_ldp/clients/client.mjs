@@ -272,10 +272,15 @@ function slotsOf(m, codes, bytes) {
   return picks.map((_, i) => pool[i] ?? 0);
 }
 
+const placesIn = (value) => setOf(value, (one) => placeOf(one) + 1);
+
+// A report has one of two likelihoods: `sided` tells which.
+const ofSets = (sided) => ({ sided, draw: (m, codes, bytes) => sided(m, codes, bytes)[0] });
+
 // [items]
 KINDS.items = {
-  codeOf: (value) => setOf(value, (one) => placeOf(one) + 1),
-  draw(m, codes, bytes) {
+  codeOf: placesIn,
+  ...ofSets((m, codes, bytes) => {
     const [d, size, slots] = [m.n_categories, m.subset_size, slotsOf(m, codes, bytes)];
     const decides = word(bytes(8));
     const first = m.bounds.filter((end) => BigInt(end) <= decides).length;
@@ -294,22 +299,23 @@ KINDS.items = {
     const slotOf = new Map(slots.map((code, t) => [code - 1, d + t]));
     const report = items.slice(0, rest).map((item) => slotOf.get(item) ?? item);
     report.push(...taken.map((t) => (slots[t] ? slots[t] - 1 : d + t)));
-    return m.is_packed ? packed({ n_categories: d + m.max_items }, report) : report.sort((a, b) => a - b);
-  },
+    const sorted = () => report.sort((a, b) => a - b);
+    return [m.is_packed ? packed({ n_categories: d + m.max_items }, report) : sorted(), first < m.max_items];
+  }),
 };
 
 // [itemhash]
 KINDS.itemhash = {
   codeOf: (value) => setOf(value, (one) => word(blake2b(canonical(places ? SETTINGS.categories[placeOf(one)] : one), 8)) || 1n),
-  draw(m, digests, bytes) {
+  ...ofSets((m, digests, bytes) => {
     const [g, slots, seed] = [m.hash_range, slotsOf(m, digests, bytes), drawSeed(m, bytes)];
     const isInside = bernoulli(bytes, BigInt(m.keep))[0];
     const index = Number(integer(bytes, m.max_items));
     const own = [...new Set(slots.filter((one) => one).map((one) => mixingHash(m, seed, one)))].sort((a, b) => a - b);
     const others = Array.from({ length: m.max_items + 1 }, (_, i) => Number(integer(bytes, g - i)));
     const other = own.reduce((value, one) => value + (value >= one), others[own.length]);
-    return [seed, isInside && index < own.length ? own[index] : other];
-  },
+    return [[seed, isInside && index < own.length ? own[index] : other], isInside];
+  }),
 };
 
 // [mixing repeated itemhash]

@@ -40,18 +40,31 @@ export function repeated(storage, question) {
     return { function: part, key: hex(secureBytes(32)), part: null, ...lists };
   }
 
+  // A report, and whether it is of the likelier kind.
+  function sided(code, part) {
+    if (kind.sided) return kind.sided(mechanism, code, secureBytes);
+    const report = draw(code, secureBytes, part ?? undefined);
+    return [report, kind.supports(mechanism, report, code)];
+  }
+
   // A report that is kept with one of two probabilities, over 2^64.
   function kept(code, part, keepFor, keepAgainst) {
     for (;;) {
-      const report = draw(code, secureBytes, part ?? undefined);
-      if (happens(kind.supports(mechanism, report, code) ? keepFor : keepAgainst)) return [report].flat();
+      const [report, isFor] = sided(code, part);
+      if (happens(isFor ? keepFor : keepAgainst)) return [report].flat();
     }
+  }
+
+  // What reports depend on, as Python writes it: a code, a hash value, or the tuple of a set.
+  function lookedAtIn(value, code, part) {
+    if (!kind.sided) return `${part === null ? code : kind.hash(mechanism, part, code)}`;
+    const set = places ? placesIn(value) : code;
+    return `(${set.join(", ")}${set.length === 1 ? "," : ""})`;
   }
 
   function withRound(entries, value, round) {
     const [code, part] = [codeOf(value), entries.function];
-    const lookedAt = part === null ? code : kind.hash(mechanism, part, code);
-    const digest = hex(blake2b(utf8(`${lookedAt}`), 16, entries.key.match(/../g).map((x) => parseInt(x, 16))));
+    const digest = hex(blake2b(utf8(lookedAtIn(value, code, part)), 16, entries.key.match(/../g).map((x) => parseInt(x, 16))));
     let { first, permanent, rounds, sent, values } = entries;
     if (!values.includes(digest)) {
       if (values.length >= (memo.most_values ?? Infinity)) {
@@ -63,7 +76,7 @@ export function repeated(storage, question) {
       permanent = [...permanent, kept(code, part, CERTAIN, chain.keep_against)];
       values = [...values, digest];
     }
-    const none = typeof code === "bigint" ? 0n : 0;
+    const none = kind.sided ? [] : typeof code === "bigint" ? 0n : 0;
     // Both are made whichever is sent, unless the other one is never sent, or takes more than 2^16 tries.
     const isQuick = BigInt(chain.share) < CERTAIN && BigInt(chain.keep_for) >= CERTAIN >> 16n;
     const isPermanent = happens(chain.share);

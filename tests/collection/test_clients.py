@@ -24,6 +24,7 @@ from sklearn_ldp._core.domains.canonical import word_digest
 from sklearn_ldp._core.mechanisms.coins import ByteCoins
 from sklearn_ldp._core.storage.clients import (
     client_mechanism,
+    client_vectors,
     one_report,
     whole_module,
     write_self_test,
@@ -116,9 +117,9 @@ def test_javascript_agrees_with_many_vectors(name, tmp_path, seed):
     """100,000 of each oracle; the long reports of large sets are fewer than the others."""
     has_long = name in ("subset-selection", "item-oracle")
     oracles = [one for one in vectors.ORACLES[name] if not has_long or _is_small(one)]
-    rows = [vectors.vectors_of(one, -(-100_000 // len(oracles)), seed + 1) for one in oracles]
+    rows = [client_vectors(one, -(-100_000 // len(oracles)), seed + 1) for one in oracles]
     if len(oracles) < len(vectors.ORACLES[name]):
-        rows += [vectors.vectors_of(one, 1000, seed) for one in vectors.ORACLES[name][1:]]
+        rows += [client_vectors(one, 1000, seed) for one in vectors.ORACLES[name][1:]]
     assert sum(len(case["rows"]) for case in rows) >= 100_000
     assert compared(tmp_path, rows)[0] == 0
 
@@ -259,7 +260,7 @@ def test_the_client_is_small_and_takes_nothing_from_elsewhere():
         assert not re.search(r"\b(import|require|eval)\b|Math\.random|Date\.now|\bFunction\(", text)
     lines = [path.read_text(encoding="utf-8").splitlines() for path in CLIENTS.glob("*.mjs")]
     code = [line for one in lines for line in one if line.strip() and line.strip()[:2] != "//"]
-    assert len(code) <= 480  # tabs that report at once take turns, and read what they wrote
+    assert len(code) <= 490  # tabs that report at once take turns; sets are remembered, too
 
 
 REFUSALS = """
@@ -461,10 +462,16 @@ ROUNDS = ["may", 'ju"ne', "july é\x7f\U0001f98a", "1234567890123456789", "\n"]
         pytest.param(HadamardResponse(1.0, categories=BROWSERS), False, marks=slow),
         pytest.param(SubsetSelection(1.0, categories=BROWSERS), False, marks=slow),
         pytest.param(SubsetSelection(1.0, categories=MANY), False, marks=slow),  # packed
+        (ItemOracle(1.0, categories=BROWSERS, max_items=1), False),
+        pytest.param(ItemOracle(1.0, categories=MANY, method="hash"), False, marks=slow),
+        pytest.param(ItemOracle(1.0, categories="open"), False, marks=slow),
     ],
     ids=repr,
 )
 def test_python_and_javascript_share_a_memo(oracle, fixed_part, tmp_path):
+    values = {"chrome": ["chrome"], "edge": ["edge", "firefox"], "firefox": []}  # of sets
+    if not isinstance(oracle, ItemOracle):
+        values = {name: name for name in BROWSERS}
     path, options = tmp_path / "memo.json", {"epsilon_forever": 2.0, "fixed_part": fixed_part}
     module = client_module(oracle, **options)
 
@@ -475,18 +482,18 @@ def test_python_and_javascript_share_a_memo(oracle, fixed_part, tmp_path):
         rows = [[int(x) for x in np.ravel(one)] for one in (report, posted)]
         return rows[0] == rows[1]
 
-    first = in_javascript([(value, name) for value, name in zip(BROWSERS, ROUNDS, strict=False)])
+    first = in_javascript([*zip(values.values(), ROUNDS, strict=False)])
     client = RepeatedClient(oracle, path, question="browser", **options)
     assert client.spent == first["spent"]
     for name, posted in zip(ROUNDS, first["reports"], strict=False):
-        assert same(client.report("edge", collection_round=name), posted)
-    added = [client.report("edge", collection_round=name) for name in ROUNDS[3:]]
+        assert same(client.report(values["edge"], collection_round=name), posted)
+    added = [client.report(values["edge"], collection_round=name) for name in ROUNDS[3:]]
     assert client.spent == first["spent"]  # a value that JavaScript has paid for
-    second = in_javascript([("chrome", name) for name in [*ROUNDS, "last"]])
+    second = in_javascript([(values["chrome"], name) for name in [*ROUNDS, "last"]])
     assert second["reports"][:3] == first["reports"]
     assert all(map(same, added, second["reports"][3:5]))
     assert second["spent"] == first["spent"]
-    assert same(client.report("edge", collection_round="last"), second["reports"][5])
+    assert same(client.report(values["edge"], collection_round="last"), second["reports"][5])
 
 
 @needs_node
@@ -524,7 +531,7 @@ def test_a_memo_is_refused_in_javascript(tmp_path):
 
 LAWS = """
 import { repeated } from "./client.mjs";
-const [n, value] = [20000, "edge"];
+const [n, value] = [20000, JSON.parse(process.argv[2])];
 globalThis.setTimeout = (resume) => resume();  // no other tab could have written meanwhile
 const found = { single: {}, permanent: {} };
 for (let i = 0; i < n; i++) {
@@ -541,15 +548,26 @@ console.log(JSON.stringify(found));
 
 @needs_node
 @slow
-def test_repeated_reports_have_their_laws_in_javascript(tmp_path):
+@pytest.mark.parametrize(
+    ("oracle", "value", "likelier", "others"),
+    [
+        (GRR(1.0, categories=BROWSERS), "edge", ["1"], ["0", "2"]),
+        # A report is one of four places: the category 1 and the dummy 3 are this user's.
+        (ItemOracle(1.0, categories=BROWSERS[:2], max_items=2), ["edge"], ["1", "3"], ["0", "2"]),
+    ],
+    ids=["value", "set"],
+)
+def test_repeated_reports_have_their_laws_in_javascript(oracle, value, likelier, others, tmp_path):
     """A single report spends 1, a permanent one 3; secure coins: wrong by chance once in 10**6."""
-    oracle = GRR(1.0, categories=BROWSERS)
-    found = node(tmp_path, LAWS, client_module(oracle, epsilon_forever=3.0))
+    module = client_module(oracle, epsilon_forever=3.0)
+    found = node(tmp_path, LAWS, module, json.dumps(value))
 
     def p_value(kind, epsilon):
-        kept = math.exp(epsilon) / (math.exp(epsilon) + 2)
-        expected = 20_000 * np.array([(1 - kept) / 2, kept, (1 - kept) / 2])
-        return stats.chisquare([found[kind].get(str(i), 0) for i in range(3)], expected).pvalue
+        expected = np.repeat([math.exp(epsilon), 1.0], [len(likelier), len(others)])
+        counts = [found[kind].pop(name, 0) for name in [*likelier, *others]]
+        assert not found[kind]
+        found[kind] = dict(zip([*likelier, *others], counts, strict=True))
+        return stats.chisquare(counts, expected * 20_000 / expected.sum()).pvalue
 
     assert p_value("single", 1.0) > 1e-6
     assert p_value("permanent", 3.0) > 1e-6

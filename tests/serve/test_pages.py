@@ -211,6 +211,28 @@ def test_open_answers_and_refusals(browser, tmp_path):
     end(process)
 
 
+@pytest.mark.parametrize("more", [[], ["--open"]], ids=["boxes", "lines"])
+def test_sets_are_asked_for(more, browser, tmp_path):
+    """Boxes, or lines of text; an answer without any of them is one, too."""
+    process, port = start(tmp_path, *more, "--max-items", 2, "--least", 1, oracle=())
+    for chosen in (2, 0):
+        browser.js("localStorage.clear()")
+        browser.open(f"http://127.0.0.1:{port}/")
+        assert patience(lambda: browser.js("document.querySelectorAll('label').length")) == (
+            1 if more else 3
+        )
+        browser.look(f"sets{''.join(more)}-{chosen}")
+        if more:
+            text = json.dumps(" red\n\nblue" * (chosen > 0))
+            browser.js(f"document.querySelector('textarea').value = {text}")
+        for place in range(0 if more else chosen):
+            browser.js(f"document.querySelectorAll('input')[{place}].click()")
+        browser.js("document.getElementById('send').click()")
+        assert patience(lambda: "has answered" in said(browser))
+    assert "the last 2 reports are sealed" in end(process)[1]
+    assert browser.complaints() == []
+
+
 # ---- a proxy -------------------------------------------------------------------------------------
 def configuration():
     """The example of the guide."""

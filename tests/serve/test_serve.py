@@ -9,6 +9,7 @@ import socket
 import subprocess
 import threading
 import time
+from itertools import compress
 
 import numpy as np
 import pytest
@@ -27,10 +28,11 @@ from serving import (
     served,
     start,
 )
+from sklearn.base import clone
 
-from sklearn_ldp import GRR
+from sklearn_ldp import GRR, ItemOracle
 from sklearn_ldp.__main__ import main
-from sklearn_ldp.collection import aggregate, read_reports
+from sklearn_ldp.collection import Aggregator, aggregate, read_reports
 
 pytest.importorskip("uvicorn")
 
@@ -293,6 +295,46 @@ def test_results_change_by_steps_and_outlive_a_start(tmp_path):
         assert b"<svg" in get(port, "/results")[2]
 
 
+@pytest.mark.parametrize(
+    ("more", "client"),
+    [
+        ([], ItemOracle(2.0, categories=COLOURS, max_items=3)),
+        pytest.param(
+            ["--open"],
+            ItemOracle(2.0, categories="open", max_items=3),
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["listed", "open"],
+)
+def test_sets_are_counted_and_shown(more, client, tmp_path, monkeypatch, capsys):
+    """Shares that do not sum to 1; off by .1, at least five standard errors, by chance never."""
+    shares, rng, posts = np.array([0.8, 0.7, 0.2]), np.random.default_rng(0), 20
+    head = {"configuration": client.protocol("may").configuration}
+    process, port = start(tmp_path, *more, "--max-items", 3, oracle=())
+    try:
+        for _ in range(posts):
+            sets = [[*compress(COLOURS, row)] for row in rng.random((500, 3)) < shares]
+            reports = [[str(x) for x in row] for row in client.privatize(sets).tolist()]
+            body = {**head, "nonce": secrets.token_hex(16), "reports": reports}
+            assert post(port, body)[0] == post(port, body)[0] == 204  # again, which does not count
+        assert post(port, {**body, "reports": [1], "nonce": "0" * 32})[0] == 400
+        found = estimate(port)
+        page = get(port, "/results")[2]
+    finally:
+        assert end(process)[0] == 0
+    assert found["n_samples"] == 500 * posts
+    assert [row["frequency"] for row in found["rows"]] == pytest.approx(shares, abs=0.1)
+    assert b"<svg" in page
+    monkeypatch.chdir(tmp_path)
+    count = ["aggregate", "kept", "--categories", "domain.txt", "--checkpoint", "state.npz"]
+    assert main(count) == 0
+    assert "reports: 10000" in capsys.readouterr().out
+    oracle = clone(client).set_params(categories=COLOURS, method="hash" if more else "auto")
+    counted = Aggregator.load("state.npz", oracle, collection_round="may")
+    assert np.asarray(counted.estimate_)[0] == pytest.approx(shares, abs=0.1)
+
+
 def test_junk_is_told(tmp_path):
     rng = np.random.default_rng(0)
     with served(tmp_path) as port:
@@ -360,6 +402,7 @@ GIVEN = "--categories domain.txt --folder kept"
     ("options", "match"),
     [
         ("--step 5", "--step must be at least 10, got 5"),
+        (f"{GIVEN} --max-items 2 --oracle olh", "sets, which have one oracle: omit --oracle"),
         ("--folder x", "serve needs --categories FILE and --folder FOLDER"),
         (
             "--categories domain.txt --folder kept --oracle projective-geometry-response",

@@ -46,7 +46,7 @@ def client_module(
     ----------
     oracle : oracle or Protocol
         GRR, SUE, OUE, OLH, BLH, HadamardResponse with one block, SubsetSelection, or ItemOracle,
-        whose `privatize` takes a list of items.
+        whose clients take a list of items.
     collection_round : str, default=""
         Name of the collection.
     epsilon_forever : float, default=None
@@ -154,8 +154,6 @@ def _memory(
     protocol: Protocol, forever: float, most: float | None, fixed_part: bool
 ) -> dict[str, Any]:
     """The additional parameters of a client that remembers."""
-    if protocol.domain.shares_overlap:
-        raise ValueError("No client outside Python remembers sets of items: use RepeatedClient.")
     (chain,) = chains_of(protocol, forever, fixed_part)
     n_values = most_values(most, forever)
     field, *more = protocol.mechanism.report_fields
@@ -172,27 +170,27 @@ def _memory(
 
 
 # -- vectors: (coins, code, report) --------------------------------------------------------------
-def client_vectors(
-    oracle: OracleOrProtocol, n: int, seed: int = 0, draw_code: Any = None
-) -> dict[str, Any]:
+def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str, Any]:
     """Return rows of coins, a code and the report that all clients must make of them."""
     # Ties and rejections are more frequent than among uniform coins. A row has the coins in
     # hexadecimal digits, of which all are read, the code, and the report as clients post it.
-    # draw_code: draws a code by a generator, and returns it with its form in the row; None draws
-    # places.
     protocol, rng = oracle.protocol(), np.random.default_rng(seed)
     mechanism, domain = client_mechanism(protocol), protocol.domain
-    is_mixing = mechanism["kind"] == "mixing"
+    is_hashed = mechanism["kind"] in ("mixing", "itemhash")
+    is_list_of_digests = is_hashed and not domain.is_open
+    digests = np.maximum(domain.word_digests(), 1) if is_list_of_digests else np.empty(0)
     edges = [int(mechanism[name]) >> 56 for name in sorted(_THRESHOLDS & mechanism.keys())]
     rows = []
     for _ in range(n):
-        if draw_code is not None:
-            code, shown = draw_code(rng)
-        elif domain.is_open:
-            code, shown = (one := rng.integers(2**64, dtype=np.uint64)), str(one)
-        else:
+        size = rng.integers(domain.max_items + 3) if domain.shares_overlap else None
+        if domain.is_open:
+            code = rng.integers(2**64, size=size, dtype=np.uint64)
+        elif size is None:
             code = rng.integers(domain.size)
-            shown = str(domain.word_digests()[code]) if is_mixing else int(code)
+        else:
+            code = 1 + rng.permutation(domain.size)[:size]
+        shown = digests[code - (size is not None)] if is_list_of_digests else code
+        shown = shown.astype(str).tolist() if is_hashed else shown.tolist()
         coins = _TestCoins(rng, [*edges, 255])
         rows.append([coins, shown, one_report(protocol, code, coins)])
     return {

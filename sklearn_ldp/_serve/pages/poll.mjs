@@ -1,7 +1,7 @@
 // Asks, draws a report on this device, and sends it until the server has it on disk.
 import { configuration, privatize } from "./client.mjs";
 
-const { categories, memo } = JSON.parse(document.querySelector("main").dataset.poll);
+const { categories, memo, is_set: isSet } = JSON.parse(document.querySelector("main").dataset.poll);
 const [form, choices, said, leaves] = ["form", "choices", "said", "leaves"].map((id) => document.getElementById(id));
 const name = `sklearn_ldp poll ${memo}`;
 const pause = (ms) => new Promise((resume) => setTimeout(resume, ms));
@@ -62,19 +62,22 @@ async function send() {
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  const chosen = new FormData(form).get("answer");
-  if (kept() || chosen === null || chosen === "") return show();
-  const report = privatize(categories ? categories[chosen] : chosen);
+  const given = new FormData(form).getAll("answer");
+  const chosen = categories ? given.map((i) => categories[i]) : given.join("\n").split("\n").map((x) => x.trim()).filter((x) => x);
+  if (kept() || !(isSet || chosen.length)) return show();
+  const report = privatize(isSet ? chosen : chosen[0]);
   const nonce = Array.from(crypto.getRandomValues(new Uint8Array(16)), (x) => x.toString(16).padStart(2, "0"));
   keep({ body: JSON.stringify({ version: 1, configuration, nonce: nonce.join(""), report }) });
   show("Sending ...");
   send();
 });
 
+if (isSet) choices.append(categories ? "All that apply, or none:" : "All that apply, one in each line, or none:");
 for (const [i, category] of (categories ?? [""]).entries()) {
   const label = document.createElement("label");
-  const input = document.createElement("input");
-  Object.assign(input, { type: categories ? "radio" : "text", name: "answer", value: categories ? i : "", required: true });
+  const input = document.createElement(isSet && !categories ? "textarea" : "input");
+  Object.assign(input, { name: "answer", value: categories ? i : "", required: !isSet });
+  if (input.type !== "textarea") input.type = categories ? (isSet ? "checkbox" : "radio") : "text";
   label.append(input, ` ${category ?? "no answer"}`);
   choices.append(label);
 }
