@@ -148,6 +148,21 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         self.random_state = random_state
 
     # -- client side --------------------------------------------------------------------------
+    def oracle(self) -> LocalMean:
+        """Return the oracle of the labels, without users.
+
+        Its `privatize` makes the reports that `fit` takes, with the files and clients of
+        :mod:`sklearn_ldp.collection`, and :class:`~sklearn_ldp.planning.Plan` says how noisy the
+        mean label is.
+
+        Returns
+        -------
+        LocalMean
+            With the bounds, or those that `fit` has found.
+        """
+        bounds = getattr(self, "bounds_", None) if self.bounds is None else self.bounds
+        return LocalMean(self.epsilon, bounds=bounds, worst_case=self.worst_case)
+
     def privatize(self, y: ArrayLike) -> np.ndarray:
         """Randomise users' labels into reports, as each client does; no fit is needed.
 
@@ -171,8 +186,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         """
         self._validate_params()
         warn_of_epsilon(self._name, self.epsilon, self.random_state)
-        bounds = getattr(self, "bounds_", None) if self.bounds is None else self.bounds
-        return self._protocol(bounds).privatize(self._labels(y), self.random_state)
+        return self.oracle().protocol().privatize(self._labels(y), self.random_state)
 
     # -- server side --------------------------------------------------------------------------
     def fit(

@@ -12,7 +12,12 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.domains import NumberDomain
-from .._core.lifecycle import BaseCollector, Collected, inherit_survey_parameters
+from .._core.lifecycle import (
+    BaseCollector,
+    Collected,
+    PlannedEstimate,
+    inherit_survey_parameters,
+)
 from .._core.mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .._core.report_page import Kept, Reported
 from .._core.statements import Means, at_level, check_level, check_of, describe_nothing
@@ -287,6 +292,9 @@ class LocalMean(Reported, BaseCollector[MeanEstimate]):
 
     def _make_mechanism(self, domain: Any) -> MeanMechanism:
         return MeanMechanism(mean_table(float(self.epsilon), float(self.worst_case)))
+
+    def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
+        return {None: PlannedEstimate(protocol.domain, self, protocol.mechanism, 1.0)}
 
     def _estimate_of(self, state: Collected) -> MeanEstimate:
         """The raw estimate of what was collected."""

@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.special import ndtr, ndtri
 from sklearn.base import clone
 
+from .._core.domains import NumberDomain
 from .._core.domains.values import as_distribution
 from .._core.lifecycle import BaseCollector, PlannedEstimate
 from .._core.noise import as_rows
@@ -22,11 +23,12 @@ from .._core.queries import Queries, as_query_set
 from .._core.statements import answer_range, check_level, check_of
 from .._core.support.typing import Axes, Frequencies
 from ..inspection import ErrorCurveDisplay
-from ..oracles import BaseOracle
+from ..oracles import BaseOracle, LocalMean
 from ..postprocessing import significance_threshold
 from ..surveys import BaseColumnSurvey
 
 _DRAWN_USERS = np.geomspace(1e4, 1e8, 9)
+_NUMBERS = 1025  # at equal distances, in the place of uniform ones
 _STATEMENTS = ("change", "order", "detection")
 
 
@@ -42,9 +44,13 @@ class Plan:
     that of drawing whom to ask, its numbers of users are those of the whole survey, and each answer
     is a dict by the name of the column or table.
 
+    A :class:`~sklearn_ldp.LocalMean` plans its mean, in the unit of the number. A learner plans its
+    `oracle()`: of a :class:`~sklearn_ldp.learning.LabelDPRegressor` that is the mean label, and the
+    reports add as much to the error of each coefficient of uncorrelated features of variance 1.
+
     Parameters
     ----------
-    oracle : oracle or survey
+    oracle : oracle, survey or learner
         What collects; it need not be fitted, and stays as it is.
     n_categories : int, default=None
         Size d of the domain; None takes the domain that the oracle declares. A survey declares
@@ -55,7 +61,8 @@ class Plan:
     frequencies : array-like of shape (d,), default=None
         Presumed true frequencies, which sum to 1; None is the uniform distribution. For most
         oracles they matter little if d is large. A mapping by the names of the columns for a
-        survey; columns that it leaves out are taken as uniform.
+        survey; columns that it leaves out are taken as uniform. Of a mean any number of shares:
+        those of numbers at equal distances from the least to the largest.
     level : float, default=0.95
         Level of the confidence intervals; and one minus the probability of telling a difference
         that is not there.
@@ -65,7 +72,7 @@ class Plan:
     oracle : oracle, or dict of oracle
         What reports, unfitted and over its domain; None for what no single oracle reports.
     n_categories : int, or dict of int
-        Sizes of the domains.
+        Sizes of the domains; None of a mean.
 
     Raises
     ------
@@ -116,7 +123,7 @@ class Plan:
 
     def __init__(
         self,
-        oracle: BaseCollector[Any],
+        oracle: BaseCollector[Any] | Any,
         n_categories: int | None = None,
         *,
         queries: Queries | Mapping[Any, Queries] | None = None,
@@ -125,20 +132,28 @@ class Plan:
     ) -> None:
         check_level(level)
         self.level: float = level
-        self._has_questions: bool = queries is not None or frequencies is not None
+        if not isinstance(oracle, type) and callable(getattr(oracle, "oracle", None)):
+            oracle = oracle.oracle()  # of a learner
         # A survey says what to expect of each of its columns; an oracle has one, called None.
         self._is_survey: bool = isinstance(oracle, BaseColumnSurvey)
         columns, kind = _planned_of(oracle, n_categories), type(oracle).__name__
+        self._is_mean: bool = isinstance(columns.get(None, [None])[0], NumberDomain)
+        self._has_questions: bool = not self._is_mean and (
+            queries is not None or frequencies is not None
+        )
         if self._is_survey:
             asked = _by_name("queries", queries, columns, kind)
             presumed = _by_name("frequencies", frequencies, columns, kind)
         else:
             asked, presumed = {None: queries}, {None: frequencies}
+        make = _Mean if self._is_mean else _Column
         self._columns: dict[Any, _Column] = {
-            name: _Column(column, asked[name], presumed[name]) for name, column in columns.items()
+            name: make(column, asked[name], presumed[name]) for name, column in columns.items()
         }
         self.oracle = self._of_each(lambda column: column.oracle)
-        self.n_categories = self._of_each(lambda column: column.domain.size)
+        self.n_categories = self._of_each(
+            lambda column: None if self._is_mean else column.domain.size
+        )
 
     def __repr__(self) -> str:
         return f"Plan({self.oracle!r}, n_categories={self.n_categories!r})"
@@ -419,8 +434,9 @@ class Plan:
         if self._is_survey:
             error, curves = "rmse", {str(name): curve for name, curve in self.rmse(n).items()}
         else:
-            shown = (self.rmse, self.half_width, self.detection_threshold)
-            error, curves = "frequency", {method.__name__: method(n) for method in shown}
+            shown = [self.rmse, self.half_width, self.detection_threshold][: 3 - self._is_mean]
+            error = "error of the mean" if self._is_mean else "frequency"
+            curves = {method.__name__: method(n) for method in shown}
         table = {
             "curve": np.repeat(list(curves), len(n)),
             "n_users": np.tile(n, len(curves)),
@@ -547,6 +563,47 @@ class _Column:
         return variance
 
 
+class _Mean(_Column):
+    """The plan of the mean of a number, in its unit, from the variance of one report."""
+
+    def __init__(self, planned: PlannedEstimate, queries: Any, frequencies: Any) -> None:
+        self.domain, self.oracle, mechanism, self.weight = planned
+        if queries is not None:
+            raise ValueError("Plan knows no queries of a mean: leave them out.")
+        shares = np.full(_NUMBERS, 1.0) if frequencies is None else np.asarray(frequencies)
+        shares = as_distribution(shares / shares.sum(), np.arange(len(shares)), "Plan")
+        numbers = np.linspace(-1, 1, len(shares))
+        self._scale = float(np.ptp(self.domain.bounds)) / 2
+        self._report = self._scale**2 * float(shares @ mechanism.variance(numbers))
+        spread = shares @ (numbers - shares @ numbers) ** 2
+        self._spread = self._scale**2 * float(spread)
+
+    @property
+    def mse(self) -> float:
+        return self._report
+
+    @property
+    def mean_std(self) -> float:
+        return math.sqrt(self._report)
+
+    @property
+    def most(self) -> float:
+        return 2 * self._scale
+
+    @property
+    def empty_std(self) -> float:
+        raise ValueError("A mean has no category to detect: plan its half_width, or a change.")
+
+    def statement(
+        self, aim: str, gap: float, frequency: float | None, level: float, of: str
+    ) -> _Statement:
+        if aim != "change" or frequency is not None:
+            raise ValueError("A mean is one number: plan a change, without a frequency.")
+        variance = self._report + (self._spread if of == "population" else 0.0)
+        std = math.sqrt(2 * variance)
+        return _Statement(gap, std, std, float(ndtri(0.5 + level / 2)))
+
+
 @dataclass(frozen=True)
 class _Statement:
     """A difference to tell, and the errors of one user (in each collection) that are in its way."""
@@ -571,15 +628,15 @@ class _Statement:
 def _planned_of(oracle: Any, n_categories: int | None) -> dict[Any, PlannedEstimate]:
     """Return the expectations of the estimates, by name."""
     kind = oracle.__name__ if isinstance(oracle, type) else type(oracle).__name__
-    if not isinstance(oracle, BaseOracle | BaseColumnSurvey):
+    if not isinstance(oracle, BaseOracle | BaseColumnSurvey | LocalMean):
         raise TypeError(
             "Plan needs an oracle such as OLH(epsilon=1.0), or a survey such as ColumnOracle, got "
             f"{kind}."
         )
     oracle = clone(oracle)
     if n_categories is not None:
-        if isinstance(oracle, BaseColumnSurvey):
-            raise ValueError(f"{kind} declares the domain of each column: leave out n_categories.")
+        if not isinstance(oracle, BaseOracle):
+            raise ValueError(f"{kind} declares its domains: leave out n_categories.")
         oracle.set_params(categories=n_categories)
     return oracle.__collector__().planned()
 

@@ -17,10 +17,12 @@ from sklearn_ldp import (
     ColumnOracle,
     Domain,
     HadamardResponse,
+    LocalMean,
     NoiseModel,
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
+from sklearn_ldp.learning import LabelDPRegressor, LDPNaiveBayes
 from sklearn_ldp.metrics import equivalent_n_samples, query_errors
 from sklearn_ldp.oracles import profile_oracle
 from sklearn_ldp.planning import Plan
@@ -483,3 +485,43 @@ def test_a_plan_is_drawn():
     assert list(drawn.curves) == ["sex", "age"]
     assert drawn.ax_.get_ylabel() == "rmse"
     np.testing.assert_array_equal(drawn.curves["age"].error[-1], survey.rmse(1e8)["age"])
+
+
+# -- means -----------------------------------------------------------------------------------------
+def test_the_plan_of_a_mean_is_that_of_one_bit():
+    """A report of epsilon below 0.2 is c or -c, whose variance at x in [-1, 1] is c**2 - x**2."""
+    oracle, n = LocalMean(0.15, bounds=(10, 30)), 5000
+    square = ((math.exp(0.15) + 1) / (math.exp(0.15) - 1)) ** 2
+    for shares, moment in ((None, 1 / 3), ([1, 0, 1], 1.0), ([0, 2, 0], 0.0)):
+        error = Plan(oracle, frequencies=shares).rmse(n)
+        assert error == pytest.approx(10 * math.sqrt((square - moment) / n), rel=1e-5)
+        assert error != pytest.approx(10 * math.sqrt((square - 0.7) / n), rel=1e-5)  # control
+    plan = Plan(oracle)
+    assert plan.half_width(plan.users_for(half_width=2.0)) == pytest.approx(2.0, rel=1e-3)
+    assert plan.power(plan.users_for(change=3.0), change=3.0) == pytest.approx(0.8, abs=1e-3)
+    assert plan.users_for(change=3.0, of="users") < plan.users_for(change=3.0)
+    assert plan.n_categories is None
+
+
+def test_a_learner_is_planned_by_its_oracle():
+    learner = LabelDPRegressor(epsilon=2.0, bounds=(0, 10))
+    assert Plan(learner).rmse(100) == Plan(LocalMean(2.0, bounds=(0, 10))).rmse(100)
+    domains = {"a": 2, "b": 3}
+    bayes = LDPNaiveBayes(1.0, domains=domains, classes=["x", "y"])
+    assert Plan(bayes).rmse(100) == Plan(bayes.oracle()).rmse(100)
+
+
+@pytest.mark.parametrize(
+    ("ask", "match"),
+    [
+        (lambda mean: Plan(mean).power(100, detection=0.1), "one number: plan a change"),
+        (lambda mean: Plan(mean).power(100, change=1, frequency=0.1), "without a frequency"),
+        (lambda mean: Plan(mean).detection_threshold(100), "no category to detect"),
+        (lambda mean: Plan(mean, queries=np.eye(3)), "no queries of a mean"),
+        (lambda mean: Plan(mean, 5), "leave out n_categories"),
+        (lambda mean: Plan(mean, frequencies=[0.5, -1]), "frequencies"),
+    ],
+)
+def test_what_a_mean_has_not_is_refused(ask, match):
+    with pytest.raises(ValueError, match=match):
+        ask(LocalMean(1.0, bounds=(0, 100)))

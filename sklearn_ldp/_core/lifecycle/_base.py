@@ -59,7 +59,9 @@ class PlannedEstimate(NamedTuple):
 
     domain: Domain
     oracle: Any  # that of its question, unfitted; None if there is none
-    noise: Noise  # of a collection of one user: the variances of n users are n times smaller
+    #: Of a collection of one user: the variances of n users are n times smaller. That of a number
+    #: is its mechanism, which knows the variance of a report.
+    noise: Noise | Any
     weight: float  # how much its errors count
 
 
