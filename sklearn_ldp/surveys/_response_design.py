@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -155,9 +156,9 @@ class ResponseDesign:
         cheaters: ArrayLike | None = None,
         level: float = 0.95,
         *,
-        output: int = 0,
+        output: int | str | None = None,
     ) -> DataFrame:
-        """Tell what an estimate would be if some respondents had said "no", whatever they drew.
+        """Tell what an estimate would be if some respondents had not followed the design.
 
         No design shows whether respondents follow its rules. If a share of them gives one output
         instead (a self-protective no), and they are like the others, then the others' answers have
@@ -171,14 +172,22 @@ class ResponseDesign:
             The shares of respondents that are assumed; None takes 0, 0.01, .., 0.1.
         level : float, default=0.95
             Level of the intervals, each for itself; they are about the population.
-        output : int, default=0
-            The output that seems safe to them.
+        output : int or "random", default=None
+            What they say: the number of an output, or any one with equal chances. None is the
+            output that speaks most for the first answer, "no": in a crosswise model whose `p` is
+            below 1/2 that is 1, "same".
 
         Returns
         -------
         pandas.DataFrame
             One row per share and answer, with the columns cheaters, category, estimate, low and
-            high; ends are clipped to 0 and 1.
+            high. Ends are clipped to 0 and 1; NaN where no number in between fits the answers, as
+            there cannot be so many cheaters.
+
+        Raises
+        ------
+        ValueError
+            If the estimate is not raw or of this design, or a share or the output is none.
         """
         check_level(level)
         pd, rows = import_pandas("ResponseDesign.sensitivity"), []
@@ -188,19 +197,36 @@ class ResponseDesign:
                 "ResponseDesign.sensitivity needs one raw estimate by the oracle of this design, "
                 f"got {estimate!s}".partition("\n")[0]
             )
+        said = self._said_by_cheaters(output)
         raw, shares = estimate.values[0], np.arange(11) / 100 if cheaters is None else cheaters
         low, high = estimate.confidence_interval(level, of="population")
         for share in np.asarray(shares, dtype=float).tolist():
             if not 0 <= share < 1:
                 raise ValueError(f"A share of cheaters is from 0 to less than 1, got {share!r}.")
-            said = share * mechanism.decoding[:, output]
-            others, *ends = ((x - said) / (1 - share) for x in (raw, low[0], high[0]))
-            known = {
-                "estimate": others,
-                **dict(zip(("low", "high"), np.clip(ends, 0, 1), strict=True)),
-            }
-            rows.append(pd.DataFrame({"cheaters": share, "category": estimate.categories, **known}))
+            moved = share * (mechanism.decoding @ said)
+            others, least, most = ((x - moved) / (1 - share) for x in (raw, low[0], high[0]))
+            fits = (most >= 0) & (least <= 1)
+            columns = {"cheaters": share, "category": estimate.categories}
+            columns["estimate"] = np.where(fits, others, np.nan)
+            for name, end in (("low", least), ("high", most)):
+                columns[name] = np.where(fits, np.clip(end, 0, 1), np.nan)
+            rows.append(pd.DataFrame(columns))
         return pd.concat(rows, ignore_index=True)
+
+    def _said_by_cheaters(self, output: int | str | None) -> np.ndarray:
+        """Return the law of the outputs of those who do not follow the design."""
+        n = len(self.channel)
+        if output is None:
+            with np.errstate(divide="ignore"):
+                output = int(np.argmax(self.channel[:, 0] / self.channel[:, 1:].mean(axis=1)))
+        if isinstance(output, str) and output == "random":
+            return np.full(n, 1 / n)
+        if not isinstance(output, Integral) or not 0 <= output < n:
+            raise ValueError(
+                f'Argument output must be "random" or the number of an output, from 0 to {n - 1}, '
+                f"got {output!r}."
+            )
+        return np.eye(n)[int(output)]
 
     # -- by name --------------------------------------------------------------------------------
     @classmethod
@@ -437,6 +463,12 @@ class DesignOracle(MatrixOracle):
             self._refuse_open()
         elif not hasattr(X, "configuration"):
             rows = as_vector(X)
+            if any(isinstance(one, str) for one in rows.tolist()):
+                raise ValueError(
+                    f"Answers to {self.design.name} are numbers of its outputs, from 0 to "
+                    f'{len(self.design.channel) - 1} (0 is "no" or "different", 1 is "yes" or '
+                    '"same"), got text: number them as the interviewer reads them out.'
+                )
             said = np.array([not is_missing(one) for one in rows.tolist()])
             if not said.all():
                 warnings.warn(

@@ -197,7 +197,7 @@ def test_sensitivity_to_a_self_protective_no():
     share = (1 - cheaters) * (truth * 0.2 + (1 - truth) * 0.8)  # of "same" -- by p = .2
     n_same = round(n * share)
     estimate = design.oracle().fit([0, 1], sample_weight=[n - n_same, n_same]).estimate_
-    table = design.sensitivity(estimate, [0, cheaters])
+    table = design.sensitivity(estimate, [0, cheaters], output=0)
     yes = table[table.category == "yes"].set_index("cheaters")
     assert yes.estimate[cheaters] == pytest.approx(truth, abs=1e-5)
     assert yes.low[cheaters] < truth < yes.high[cheaters]
@@ -207,6 +207,36 @@ def test_sensitivity_to_a_self_protective_no():
         design.sensitivity(estimate, [1.0])
     with pytest.raises(ValueError, match="one raw estimate"):
         design.sensitivity(NormSub().fit_transform(estimate))
+
+
+@pytest.mark.parametrize("p", [0.2, 0.8])
+def test_what_cheaters_say(p):
+    """By default the output that "no" is likelier to give, which in a crosswise model p decides."""
+    pytest.importorskip("pandas")
+    design, n, cheaters, truth = ResponseDesign.crosswise(p), 10**6, 0.1, 0.3
+    same = truth * p + (1 - truth) * (1 - p)
+    for output, said in ((None, float(p < 0.5)), ("random", 0.5), (0, 0.0)):
+        n_same = round(n * ((1 - cheaters) * same + cheaters * said))
+        estimate = design.oracle().fit([0, 1], sample_weight=[n - n_same, n_same]).estimate_
+        table = design.sensitivity(estimate, [cheaters], output=output)
+        yes = table[table.category == "yes"]
+        assert yes.estimate.item() == pytest.approx(truth, abs=1e-5)
+        raw = estimate["yes"]
+        assert abs(raw - truth) > 0.01  # negative control: without the table
+        assert output is not None or raw < truth  # what is safe hides the trait
+
+
+def test_there_cannot_be_so_many_cheaters():
+    pytest.importorskip("pandas")
+    design = ResponseDesign.crosswise(0.25)
+    estimate = design.oracle().fit([0] * 500 + [1] * 500).estimate_
+    table = design.sensitivity(estimate, [0.0, 0.9])
+    assert table.isna().any(axis=1).tolist() == [False, False, True, True]
+    for output in (2, -1, "same", 1.5):
+        with pytest.raises(ValueError, match='must be "random" or the number of an output'):
+            design.sensitivity(estimate, output=output)
+    with pytest.raises(ValueError, match='0 is "no" or "different"'):
+        design.oracle().fit(["same", "different"])
 
 
 @pytest.mark.slow
