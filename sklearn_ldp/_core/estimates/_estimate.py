@@ -24,6 +24,7 @@ from ..statements import (
     Discoveries,
     EstimateDifference,
     at_level,
+    check_alike,
     confidence_interval,
     describe_estimate,
     detected,
@@ -243,6 +244,57 @@ class FrequencyEstimate(Kept):
             return cls(noise.debias(values), categories, noise)
         assert std is not None
         return cls(values / n[..., None], categories, Noise.of_level(std, n_samples))
+
+    @classmethod
+    def from_rows(cls, estimates: Mapping[Any, FrequencyEstimate]) -> FrequencyEstimate:
+        """Return estimates of one question as the rows of one, such as those of several weeks.
+
+        Parameters
+        ----------
+        estimates : mapping of name to FrequencyEstimate of shape (1, d)
+            Raw estimates from different users, by oracles that are configured alike, in the order
+            of the rows; their numbers of users and rounds may differ.
+
+        Returns
+        -------
+        FrequencyEstimate of shape (n_estimates, d)
+            As :func:`~sklearn_ldp.oracles.estimate_by_group` returns it, for
+            :class:`~sklearn_ldp.Trend`, :func:`~sklearn_ldp.inference.poststratify` and differences
+            of rows.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or they are not alike.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import FrequencyEstimate, GRR, Trend
+        >>> oracle = GRR(2.0, categories=["no", "yes"], random_state=0)
+        >>> may = oracle.fit(["yes"] * 3000 + ["no"] * 7000).estimate_
+        >>> june = oracle.fit(["yes"] * 2000 + ["no"] * 4000).estimate_
+        >>> months = FrequencyEstimate.from_rows({"may": may, "june": june})
+        >>> months["june"].values.round(1)
+        array([[0.7, 0.3]])
+        >>> Trend().fit_transform(months).shape
+        (2, 2)
+        """
+        rows = list(estimates.values())
+        if not rows:
+            raise ValueError("FrequencyEstimate.from_rows needs at least one estimate, got none.")
+        check_alike(rows, "set of rows")
+        if any(len(one) != 1 for one in rows):
+            raise ValueError("FrequencyEstimate.from_rows needs estimates of one row each.")
+        try:
+            noise = Noise.of_estimates([one.noise for one in rows])
+        except ValueError as error:
+            raise ValueError(
+                f"{error} Rows are of one oracle, so keep such estimates apart (EstimateSet), or "
+                "average them (inference.combine)."
+            ) from None
+        values = np.vstack([one.values for one in rows])
+        names = list(estimates)
+        return rows[0].with_values(values, noise=noise, row_names=names, shards=None)
 
     # -- as a container -----------------------------------------------------------------------
     @property

@@ -249,6 +249,62 @@ class Noise:
             draws=draws if any(one.draws is not None for one in noises) else None,
         )
 
+    @classmethod
+    def of_estimates(cls, noises: Sequence[Noise]) -> Noise:
+        """Return the noise of estimates of one mechanism, each from its own users, as rows of one.
+
+        Parameters
+        ----------
+        noises : sequence of Noise
+            That of each, for a single estimate.
+
+        Returns
+        -------
+        Noise
+            The noise.
+
+        Raises
+        ------
+        ValueError
+            If they are not alike but for the numbers of users.
+        """
+        first = noises[0]
+        same = [(len(x.terms), x.p, x.q, x.has_slope, x.draws, x.n_samples is None) for x in noises]
+        pairs = [zip(x.terms, first.terms, strict=False) for x in noises]
+        if len(set(same)) > 1 or not all(a.is_like(b) for pair in pairs for a, b in pair):
+            raise ValueError("The errors of these estimates follow different laws.")
+
+        def rows(number: Callable[[Noise], Any]) -> Any:
+            found = [number(one) for one in noises]
+            return None if found[0] is None else np.array([np.ravel(x)[0] for x in found])
+
+        terms = [
+            term._replace(
+                weight=rows(lambda one, i=i: one.terms[i].weight),
+                users=rows(lambda one, i=i: one.terms[i].users),
+            )
+            for i, term in enumerate(first.terms)
+        ]
+        return first._with(
+            terms,
+            n_samples=rows(attrgetter("n_samples")),
+            n_users=rows(attrgetter("n_users")),
+            level=rows(attrgetter("level")),
+            grids=[
+                (law, rows(lambda one, i=i: one.grids[i][1]))
+                for i, (law, _) in enumerate(first.grids)
+            ],
+        )
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether it is of a mean of groups that count more or less than their users do."""
+        # Such a mean has the noise of fewer users than reported; and where users were drawn, that
+        # of more.
+        if self.n_samples is None or self.n_users is None:
+            return False
+        return bool(np.any(np.asarray(self.n_users) < (1 - 1e-9) * np.asarray(self.n_samples)))
+
     def of_sample(self, n_users: Any) -> Noise:
         """Return the noise of an estimate about all users, of whom those who reported were drawn.
 

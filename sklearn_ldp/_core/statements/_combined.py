@@ -112,7 +112,10 @@ def combine(
         parts = np.maximum(shares * [noise.std for noise in noises], 1e-300)
         shares = shares / np.sqrt(parts / parts.sum(axis=0))
     noise = Noise.combined(noises, shares)
-    return first.with_values(mean, noise=noise, oracle=None, shards=None)
+    # A survey's design goes on, as statements about it are about the population.
+    designs = {repr(one.oracle) if hasattr(one.oracle, "about") else None for one in estimates}
+    oracle = first.oracle if len(designs) == 1 and designs != {None} else None
+    return first.with_values(mean, noise=noise, oracle=oracle, shards=None)
 
 
 def check_shares(given: ArrayLike, n: int, name: str, of: str) -> np.ndarray:

@@ -108,7 +108,8 @@ def table_columns(estimate: Any, level: float) -> dict[str, np.ndarray]:
     columns |= {"frequency": answers} if not estimate.is_raw and estimate.states_errors else {}
     columns |= {"low": ends.low, "high": ends.high}
     columns |= {} if estimate.is_raw else {"frequency": answers}
-    if (n_users := estimate.noise.n_users) is not None:
+    n_users, is_weighted = estimate.noise.n_users, estimate.noise.is_weighted
+    if n_users is not None and not is_weighted:  # shares of no number of users
         columns["count"] = np.round(answers * np.reshape(n_users, (-1, 1)), 1)
     return columns
 

@@ -24,6 +24,7 @@ _MOST_NAMES = 8  # in a sentence
 _HONEST = 0.9999  # of collections without fake reports are not said to look like one with some
 _ORDINALS = {1: "the most frequent", 2: "the second most frequent", 3: "the third most frequent"}
 _USERS = "those who reported, and nobody else"
+_WEIGHTED = "those who reported, by the weights that were given to their groups"
 _POPULATION = "the population that the users are a random sample of"
 _POPULATIONS = "the populations that the users are random samples of"
 
@@ -44,18 +45,20 @@ def describe_estimate(
     raw, noise, d = estimate.as_raw(), estimate.noise, estimate.shape[1]
     labels = estimate.labels if estimate.flags else estimate.categories
     value = "estimate" if estimate.is_raw else "frequency"
-    table, interval = {"category": labels.tolist()}, at_level(level, estimate.is_raw)
+    table, interval = {"category": labels.tolist()}, at_level(level, estimate.states_errors)
+    is_weighted = noise is not None and noise.is_weighted
     may, may_not = [], list(estimate.caveats)
     try:
         columns = table_columns(estimate, level)
         table |= {name: column[0].tolist() for name, column in columns.items()}
         table |= {"interval": [at_level(level)] * d}
-        may = _surely(raw, level, labels)
+        may = _surely(estimate, level, labels, columns["low"][0])
         may_not += _not_surely(estimate, raw, columns["low"][0], columns["high"][0])
     except ValueError as error:  # the noise, or the raw values, are not known
         may_not.append(f"There are no intervals: {error}")
         table.setdefault(value, estimate.answer()[0].tolist())
-    sizes = [None if noise is None else noise.n_users, None if noise is None else noise.std]
+    users = None if noise is None else noise.n_samples if is_weighted else noise.n_users
+    sizes = [users, None if noise is None else noise.std]
     n_users, std = (None if one is None else np.ravel(one)[0].item() for one in sizes)
     return {
         **describe_nothing(question, str(estimate).partition("\n")[0], level, estimate.oracle),
@@ -66,7 +69,7 @@ def describe_estimate(
         "n_samples": n_users,
         "noise_level": std,
         "postprocessors": list(estimate.postprocessors),
-        "of": _USERS if of == "users" else _POPULATION,
+        "of": _POPULATION if of != "users" else _WEIGHTED if is_weighted else _USERS,
         "interval": interval,
         "is_ordered": _is_ordered(estimate),
         "rows": [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)],
@@ -180,9 +183,9 @@ def _ranges(estimate: Any, level: float, value: str) -> list[dict[str, Any]] | N
 
 
 # -- sentences, each of which holds with the level ------------------------------------------------
-def _surely(raw: Any, level: float, labels: np.ndarray) -> list[str]:
-    """Sentences that hold for a raw estimate."""
-    said, d = [], len(labels)
+def _surely(estimate: Any, level: float, labels: np.ndarray, shown: np.ndarray) -> list[str]:
+    """Sentences that hold at once with the lower ends that are shown."""
+    raw, said, d = estimate.as_raw(), list[str](), len(labels)
     if getattr(raw.domain, "ends", None) is not None:
         found = quantiles(raw, [0.25, 0.5, 0.75], level, simultaneous=True)
         names = ("The first quartile", "The median", "The third quartile")
@@ -193,8 +196,7 @@ def _surely(raw: Any, level: float, labels: np.ndarray) -> list[str]:
         ]
     else:
         said += _of_ranks(raw, level, labels)
-        low, _ = raw.confidence_interval(level, simultaneous=True)
-        if n := int(np.sum(low[0] > 0)):
+        if n := int(np.sum(shown > 0)):
             which = "all" if n == d else f"{n:,} of the"
             said.append(f"Shares are above 0 for {which} {d:,} categories: see their intervals.")
     return [f"{one[:-1]} ({100 * level:g} % confidence)." for one in said]
@@ -229,10 +231,13 @@ def _of_ranks(raw: Any, level: float, labels: np.ndarray) -> list[str]:
 def _not_surely(estimate: Any, raw: Any, low: np.ndarray, high: np.ndarray) -> list[str]:
     """Sentences on the limits of an estimate."""
     said, d = [], raw.shape[1]
-    if not estimate.is_raw:
+    names = ", ".join(estimate.postprocessors)
+    if not estimate.is_raw and estimate.states_errors:
+        said.append(f"Which ranks or quartiles {names} gives: those above are of the raw values.")
+    elif not estimate.is_raw:
         said.append(
-            f"How far the values shown are from the truth: they are those after "
-            f"{', '.join(estimate.postprocessors)}. Intervals and sentences are of the raw ones."
+            f"How far the values shown are from the truth: they are those after {names}. "
+            "Intervals and sentences are of the raw ones."
         )
     said += _dishonest(raw, raw.noise)
     answers = estimate.answer()[0]
@@ -288,8 +293,8 @@ def _made_by(estimate: Any, level: float) -> str:
     """Return lines of Python that make the estimate of the same reports."""
     posts = list(estimate.postprocessors)
     steps = [f"estimate = {name}().fit_transform(estimate)" for name in posts]
-    if estimate.oracle is None:
-        first = ["estimate = ...  # the oracle is not known"]
+    if estimate.oracle is None or estimate.noise.is_weighted:
+        first = ["estimate = ...  # combined, or the oracle is not known"]
     else:
         known = repr(clone(estimate.oracle).set_params(categories="auto"))
         known = f"{known[:-1]}, categories=categories)".replace("(, ", "(")
