@@ -248,7 +248,6 @@ REFUSED = {
         if kind not in ("categories", "items")
     },
     ("strings", "plan"): "Plan needs an oracle such as .* got StringOracle",
-    ("mean", "plan"): "Plan needs an oracle such as .* got LocalMean",
 }
 
 

@@ -143,8 +143,12 @@ def run(arguments: argparse.Namespace) -> None:
             server = work(arguments, oracle, options)
     except (RefusedBatchError, CheckpointError) as error:
         told = as_options(_claimed(arguments) or {})
+        used = as_options(oracle.protocol(arguments.round).configuration)
         is_other = "of another collection" in str(error) or "of this collection" in str(error)
-        raise ValueError(f"{error} They say: {told}." if is_other and told else error) from None
+        hint = f"They say: {told}."
+        if told == used:  # of the first file or the checkpoint, so that this one differs
+            hint = f"This command counts {told} alone; --on-refusal skip leaves other files out."
+        raise ValueError(f"{error} {hint}" if is_other and told else error) from None
     except KeyboardInterrupt:
         if path.exists():
             say(f"interrupted: {path} holds what was added, and the same command goes on from it")
@@ -199,6 +203,12 @@ def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
             continue
         if not os.path.lexists(file) and not may_miss:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
+        if file.suffix == ".npz" and file.is_file():
+            raise ValueError(
+                f"{file} is a sum, and sums may share batches: count the report files of all "
+                "servers with one --checkpoint, or merge sums of other batches in Python "
+                "(Aggregator.merge)."
+            )
         if not file.is_dir():
             check_suffix(file, tuple(SUFFIXES), option="")
         try:

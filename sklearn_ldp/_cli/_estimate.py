@@ -28,7 +28,8 @@ What FILE holds is recognised by its content:
                  an empty cell is a missing answer, if the domain has a category for it (null)
   checkpoint     what `sklearn-ldp aggregate` has written: real reports (also of several items a
                  user), nothing is simulated; give the --categories (or --domains) of the
-                 collection, as it knows the rest
+                 collection, as it knows the rest. Several checkpoints, such as those of weeks, are
+                 rows of one estimate, which --post trend smooths; their names are in the table
 
 ----
 privacy: the reports are as private as epsilon says when the domain is public (--categories or
@@ -42,6 +43,7 @@ examples:
   sklearn-ldp estimate people.csv --value-column age --categories ages.txt --ordered
   sklearn-ldp estimate histogram.csv.gz --queries groups:region
   sklearn-ldp estimate state.npz --categories browsers.txt --post held-out-search
+  sklearn-ldp estimate week-*.npz --categories browsers.txt --post trend
   sklearn-ldp estimate people.csv --domains domains.json --epsilon 2 --output estimates.csv
   sklearn-ldp estimate words.csv --strings abcdefghijklmnopqrstuvwxyz --max-length 12 --epsilon 4
 """
@@ -51,6 +53,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from contextlib import suppress
+from copy import copy
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -101,6 +104,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     source.add_argument(
         "file", type=Path, metavar="FILE", help="values, a histogram or a checkpoint"
     )
+    text = "more checkpoints of the same question, of other users, such as those of later weeks"
+    source.add_argument("more", nargs="*", type=Path, metavar="FILE", help=text)
     add_domain_options(
         source,
         required=False,
@@ -152,7 +157,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the file, collect or load the reports, post-process the estimate and write it."""
-    check_table_output(arguments.output, arguments.file)
+    for path in (arguments.file, *arguments.more):
+        check_table_output(arguments.output, path)
+    if arguments.post == "trend" and not arguments.more:
+        raise ValueError(
+            "--post trend smooths estimates of several weeks: name the checkpoint of each, in "
+            "their order."
+        )
     if arguments.strings is not None and arguments.post not in (None, "post-pos"):
         raise ValueError(
             f"--post {arguments.post} is for all categories together, and what is found with "
@@ -182,8 +193,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.html is not None:
         check_suffix(arguments.html, (".html",), option="--html ")
         check_writable(arguments.html)
-    adopt(arguments, _claimed(arguments.file))
-    raw = _collected(arguments) if _is_checkpoint(arguments.file) else _simulated(arguments)
+    raw = _of_weeks(arguments) if arguments.more else _of_file(arguments, arguments.file)
     if arguments.strings is not None and 0 in raw.shape:
         raise ValueError("no string is detected: more users, or a larger epsilon, are needed.")
     post = _postprocessor(arguments)
@@ -192,7 +202,11 @@ def run(arguments: argparse.Namespace) -> None:
     if getattr(raw, "shares_overlap", False) and arguments.post == "empirical-bayes":
         post.set_params(simplex=False)
     estimate = post.fit_transform(raw)
-    if arguments.domains is not None:
+    if arguments.more:
+        rows = zip(raw.row_names.tolist(), raw, estimate, strict=True)
+        tables = {name: _written(one, after, arguments) for name, one, after in rows}
+        write_tables(tables, arguments.output, "row")
+    elif arguments.domains is not None:
         write_tables(_tables(raw, estimate, arguments), arguments.output)
     else:
         write_table(_written(raw, estimate, arguments), arguments.output)
@@ -205,6 +219,28 @@ def run(arguments: argparse.Namespace) -> None:
             "simulation, otherwise give the public one with --categories"
         )
     say(f"{_heading(raw)}; after {_description(post)}")
+
+
+def _of_file(arguments: argparse.Namespace, path: Path) -> Any:
+    """Return the raw estimate of one file, whose oracle and round are as it says."""
+    arguments.file = path
+    adopt(arguments, _claimed(path))
+    return _collected(arguments) if _is_checkpoint(path) else _simulated(arguments)
+
+
+def _of_weeks(arguments: argparse.Namespace) -> ldp.FrequencyEstimate:
+    """Return the raw estimate whose rows are those of several checkpoints."""
+    paths = [arguments.file, *arguments.more]
+    others = [path for path in paths if path.stat() and not _is_checkpoint(path)]
+    if others or arguments.categories is None:
+        what = f"{others[0]} is none" if others else "--categories is missing"
+        raise ValueError(f"Several files are checkpoints of one column, and {what}.")
+    stems = [path.stem for path in paths]
+    names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
+    if len(set(names)) < len(names):
+        raise ValueError("A checkpoint is named twice: its users would count twice.")
+    found = [_of_file(copy(arguments), path) for path in paths]
+    return ldp.FrequencyEstimate.from_rows(dict(zip(names, found, strict=True)))
 
 
 def _query_set(text: str, labels: Mapping[str, Any]) -> Any:

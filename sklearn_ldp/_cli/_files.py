@@ -531,17 +531,18 @@ def write_table(columns: Mapping[str, Any], path: Path | None) -> None:
         file.write(gzip.compress(content, mtime=0) if is_packed else content)
 
 
-def write_tables(tables: Mapping[Any, Mapping[str, Any]], path: Path | None) -> None:
+def write_tables(
+    tables: Mapping[Any, Mapping[str, Any]], path: Path | None, by: str = "column"
+) -> None:
     """Write tables of the same columns: one below the other on a terminal, otherwise as one."""
-    # tables: the tables by name, which stands in the column "column" if they are written as
-    # one.
+    # tables: the tables by name, which stands in the column `by` if they are written as one.
     if path is None and sys.stdout.isatty():
         shown = (f"{printable(name)}\n{_as_table(table)}" for name, table in tables.items())
         sys.stdout.write("\n\n".join(shown) + "\n")
         return
     first, *_ = tables.values()
     sizes = [len(next(iter(table.values()))) for table in tables.values()]
-    whole: dict[str, Any] = {"column": np.repeat(np.array(list(tables), dtype=object), sizes)}
+    whole: dict[str, Any] = {by: np.repeat(np.array(list(tables), dtype=object), sizes)}
     for name in first:
         cells = [table[name] for table in tables.values()]
         # Categories may be text in one table and integers in another.

@@ -598,7 +598,7 @@ def test_every_method(histogram, capsys):
     assert {name.replace("-", "") for name in set(posts) - searches} == classes
     for oracle in oracles:
         assert len(estimate([histogram, "--oracle", oracle], capsys)) == 4
-    for post in posts:
+    for post in set(posts) - {"trend"}:
         assert main(["estimate", str(histogram), "--post", post, "--seed", "0"]) == 0
         out, err = capsys.readouterr()
         frequencies = [float(row["frequency"]) for row in rows_of(out)]

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from test_cli import assert_fails, rows_of, third_party  # noqa: F401
 
-from sklearn_ldp import GRR, OLH, ItemOracle, best_oracle
+from sklearn_ldp import GRR, OLH, FrequencyEstimate, ItemOracle, Trend, best_oracle
 from sklearn_ldp.__main__ import main
 from sklearn_ldp._cli._arguments import adopt, declared_oracle
 from sklearn_ldp.collection import (
@@ -641,3 +641,31 @@ def test_sets_of_items_are_read_by_what_their_clients_say(tmp_path):
         adopt(arguments, claimed | {"max_items": junk})
         with pytest.raises(ValueError, match="max_items"):
             declared_oracle(arguments).protocol()
+
+
+def test_weeks_are_rows_of_one_estimate(folder, capsys):
+    """Each checkpoint has its own round; the table is that of `from_rows`, after Trend."""
+    oracle, rows = OLH(2.0, categories=DOMAIN), {}
+    for i, n in enumerate([3000, 4000, 5000]):
+        server = Aggregator(oracle, collection_round=f"w{i}")
+        values = ["red"] * n + ["none"] * 2000
+        server.add(oracle.protocol(f"w{i}").privatize(values), batch_id="one").save(f"w{i}.npz")
+        rows[f"w{i}"] = server.estimate_
+    argv = ["estimate", "w0.npz", "w1.npz", "w2.npz", "--categories", "domain.txt"]
+    assert main([*argv, "--post", "trend", "--output", "weeks.csv"]) == 0
+    found = rows_of((folder / "weeks.csv").read_text())
+    expected = Trend().fit_transform(FrequencyEstimate.from_rows(rows))
+    assert [row["row"] for row in found] == np.repeat(["w0", "w1", "w2"], 4).tolist()
+    numbers = [float(row["frequency"]) for row in found]
+    assert numbers == pytest.approx(expected.values.ravel(), abs=1e-9)
+    capsys.readouterr()
+    for others, match in (
+        (["w0.npz", "w0.npz"], "named twice"),
+        (["w0.npz"], "name the checkpoint of each"),
+        (["w0.npz", "domain.txt"], "domain.txt is none"),
+        (["w0.npz", "w9.npz"], "w9.npz: No such file"),
+    ):
+        argv = ["estimate", *others, "--categories", "domain.txt", "--post", "trend"]
+        assert_fails(argv, capsys, match)
+    argv = ["aggregate", "w0.npz", "--categories", "domain.txt", "--checkpoint", "x.npz"]
+    assert_fails(argv, capsys, "w0.npz is a sum")

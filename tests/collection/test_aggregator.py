@@ -100,6 +100,9 @@ def test_repeats_can_be_ignored():
     mixed = tally_reports([0], ORACLE, "monday") + tally_reports([1], ORACLE, "tuesday")
     with pytest.raises(RepeatedBatchError):
         server.merge(mixed)
+    mixed = server.tally() + tally_reports([1], ORACLE, "tuesday")
+    with pytest.raises(RepeatedBatchError, match="one sum with 1 others, .* merge a tally of each"):
+        server.merge(mixed)
     assert snapshot(server) == before
 
 

@@ -275,7 +275,7 @@ class Aggregator:
         if is_all and self.on_repeat == "ignore":
             self._n_repeats += len(seen)
             return True
-        raise repeated(seen)
+        raise repeated(seen, len(batches) - len(seen))
 
     def _commit(self, tally: Tally) -> None:
         """Add all of it: ledger and counts change together, even if Ctrl-C interrupts."""

@@ -125,7 +125,7 @@ def refuse_other_configuration(theirs: dict[str, Any], protocol: Protocol) -> No
     if what:
         raise ValueError(
             f"its reports are of another collection: {what}. Reports of two protocols cannot be "
-            "added up; read them with an oracle that is configured like their clients' oracle"
+            "added up; read them with an oracle that is configured like their clients' oracle."
         )
 
 

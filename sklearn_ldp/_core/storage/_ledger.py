@@ -203,12 +203,18 @@ def _is_namesake(known: bytes, given: bytes) -> bool:
     return bool(known and given) and not (any(known[_FILE]) and known[_FILE] == given[_FILE])
 
 
-def repeated(batches: list[str]) -> RepeatedBatchError:
-    """Make the error for batches that were seen before."""
+def repeated(batches: list[str], n_others: int = 0) -> RepeatedBatchError:
+    """Make the error for batches that were seen before, with others that were not."""
     more = f" and {len(batches) - 1} more" if len(batches) > 1 else ""
+    remedy = 'Leave the batch out, or ask to ignore repeats (on_repeat="ignore").'
+    if n_others:
+        remedy = (
+            f"It comes in one sum with {n_others} others, which cannot be taken apart: count the "
+            "files of all servers in one `aggregate`, or merge a tally of each file (tally_file)."
+        )
     return RepeatedBatchError(
-        f"This collection has seen batch {batches[0]!r}{more} before: a report counts once. Leave "
-        "the batch out, or ask to ignore repeats."
+        f"This collection has seen batch {batches[0]!r}{more} before: a report counts once. "
+        f"{remedy}"
     )
 
 

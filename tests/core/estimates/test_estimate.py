@@ -27,6 +27,7 @@ from sklearn_ldp import (
     Norm,
     NormSub,
     PostPos,
+    RangeOracle,
 )
 from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
 
@@ -918,3 +919,38 @@ def test_no_interval_is_a_single_point(oracle_class, epsilon):
         low, high = raw.confidence_interval(0.95, **options)
         assert np.all(high > 0)
         assert np.all(high > low)
+
+
+# -- rows of several collections -------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "oracle",
+    [
+        GRR(1.0, categories=COLOURS, random_state=0),
+        OLH(1.0, categories=COLOURS, random_state=0),
+        RangeOracle(1.0, categories=COLOURS, random_state=0),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_rows_have_the_intervals_of_each(oracle):
+    found = {f"{n}": oracle.fit(COLOURS * n).estimate_ for n in (500, 600, 900)}
+    whole, pair = FrequencyEstimate.from_rows(found), np.array([[1.0, 1, 0]])
+    for name, one in found.items():
+        for how in ({}, {"queries": pair}, {"simultaneous": True}, {"of": "population"}):
+            own, row = one.confidence_interval(**how), whole[name].confidence_interval(**how)
+            assert np.allclose(own.low, row.low)
+            assert np.allclose(own.high, row.high)
+        assert whole[name].noise.n_users == 3 * int(name)
+    difference = whole["900"] - whole["500"]
+    assert np.allclose(difference.values, found["900"].values - found["500"].values)
+
+
+def test_rows_are_of_one_oracle():
+    one, other = (GRR(e, categories=COLOURS, random_state=0).fit(COLOURS) for e in (1.0, 2.0))
+    for estimates, match in (
+        ({}, "at least one"),
+        ({0: one.estimate_, 1: other.estimate_}, "different laws. Rows are of one oracle"),
+        ({0: one.estimate_, 1: NormSub().fit_transform(one.estimate_)}, "set of rows"),
+        ({0: FrequencyEstimate(VALUES, COLOURS, ROWS_NOISE)}, "of one row each"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            FrequencyEstimate.from_rows(estimates)

@@ -23,10 +23,13 @@ from sklearn_ldp import (
     NoiseModel,
     NormSub,
     RangeOracle,
+    Trend,
 )
 from sklearn_ldp.collection import Aggregator
+from sklearn_ldp.inference import poststratify
 from sklearn_ldp.inspection import EstimateReport
 from sklearn_ldp.oracles import estimate_by_group
+from sklearn_ldp.surveys import ResponseDesign
 
 WORDS = ["red", "green", "blue"]
 
@@ -308,3 +311,46 @@ def test_what_only_makers_need_is_folded():
     assert "# channel_sha256 = " in folded
     assert repr(report).startswith("EstimateReport: Share of users: 8 bins from 0 to 8\n")
     assert "<h1>Share of users: smokes, visits</h1>" in kinds()["set"].report().html
+
+
+# -- of whom, and whose intervals ------------------------------------------------------------------
+def weekly(n_weeks=6, oracle=None):
+    week = np.repeat(np.arange(n_weeks), 2001)
+    oracle = oracle or OLH(2.0, categories=WORDS, random_state=0)
+    return estimate_by_group(oracle, WORDS * (len(week) // 3), by=week)
+
+
+def test_intervals_after_trend_are_its_own():
+    trend = Trend().fit_transform(weekly())[0]
+    found, raw = trend.describe(), trend.as_raw().describe()
+    assert found["interval"] == "95 % at once"
+    widths = [row["high"] - row["low"] for row in found["rows"]]
+    assert max(widths) < min(row["high"] - row["low"] for row in raw["rows"])
+    text = " ".join(found["may_not_be_said"])
+    assert "Trend gives: those above are of the raw values" in text
+    assert "Intervals and sentences are of the raw" not in text
+    after = NormSub().fit_transform(weekly())[0].describe()  # negative control
+    assert after["interval"] == "95 % at once, of raw"
+    assert "Intervals and sentences are of the raw" in " ".join(after["may_not_be_said"])
+
+
+def test_a_weighted_estimate_tells_who_answered():
+    """Whole numbers of users, no counts of nobody, and a design goes on to be of the population."""
+    cells = weekly(2)
+    found = poststratify(cells, {0: 0.9, 1: 0.1}).describe()
+    assert (found["n_samples"], found["of"]) == (
+        4002,
+        "those who reported, by the weights that were given to their groups",
+    )
+    assert "count" not in found["rows"][0]
+    even = poststratify(cells, {0: 0.5, 1: 0.5}).describe()  # negative control: nobody counts more
+    assert "count" in even["rows"][0]
+    assert "nobody else" in even["of"]
+    design = ResponseDesign.crosswise(0.25).oracle()
+    cells = estimate_by_group(design, [0, 0, 1] * 1000, by=[0] * 2000 + [1] * 1000)
+    weighted = poststratify(cells, {0: 0.4, 1: 0.6})
+    low, high = weighted.confidence_interval(0.95, of="population", simultaneous=True)
+    row = weighted.describe()["rows"][0]
+    assert (row["low"], row["high"]) == pytest.approx((low[0, 0], high[0, 0]))
+    assert "population" in weighted.describe()["of"]
+    assert "combined" in weighted.describe()["made_by"]
