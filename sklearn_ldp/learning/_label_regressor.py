@@ -15,13 +15,14 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
-from .._core.support.privacy import warn_of_epsilon, warn_of_learned
+from .._core.support.privacy import warn_of_epsilon, warn_of_learned, warn_once
 from .._core.support.random import RandomState
 from ..oracles import LocalMean
 from ._label_learner import LabelLearner
 
 _ALPHAS = np.logspace(-3, 15, 19)  # of Ridge: up to where nothing but the mean is left
 _N_FOLDS = 5  # of the reports that judge
+_ROUNDING = 1e-6  # share of the bounds' distance that files of reports may round away
 # The weight of a model whose gain over the constant has the z-score t is 1 - (_CAUTION / t)**2, as
 # of James and Stein. On four tables (`python -m benchmarks.accuracy.label_regression`, also with
 # `--rows`; 27 November 2026) the error over that of the constant, of 6 to 24 splits, is at
@@ -86,9 +87,9 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
 
     Notes
     -----
-    Searches over the parameters of `estimator` are honest with ``input="reports"``: on held-out
-    reports, the mean squared error is the true one plus the variance of the noise, which is the
-    same for all candidates. Other losses are not: the median of noisy labels is that of the noise,
+    Searches over the parameters of `estimator` are honest with ``input="reports"`` and without
+    `scoring`. Scorers would take reports for labels: give them ``decode(reports)``, whose mean
+    squared error is the true one plus the variance of the noise, the same for all candidates. Other losses are not: the median of noisy labels is that of the noise,
     so take no absolute or quantile loss, and no classifier of a threshold. Trees need leaves of
     hundreds of reports, as each of them averages the noise alone. Files of reports keep no order
     (:func:`~sklearn_ldp.collection.write_reports`): store each report beside its features.
@@ -177,7 +178,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         Returns
         -------
         Reports of shape (n_samples,)
-            The reports: integers that know the protocol.
+            The reports: integers that know the protocol, of numbers that `decode` returns.
 
         Raises
         ------
@@ -187,6 +188,31 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         self._validate_params()
         warn_of_epsilon(self._name, self.epsilon, self.random_state)
         return self.oracle().protocol().privatize(self._labels(y), self.random_state)
+
+    def decode(self, reports: ArrayLike) -> np.ndarray:
+        """Return the number that each report stands for, whose mean is its user's number.
+
+        `fit` and `score` take these numbers as well, and refuse those of another epsilon or other
+        bounds. Take them where integers would be taken for labels: for the scorers of scikit-learn
+        (of squared loss), plots and columns of a table.
+
+        Parameters
+        ----------
+        reports : array-like of shape (n_samples,)
+            What `privatize` returned.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The numbers, most of them outside of the bounds.
+
+        Raises
+        ------
+        ValueError
+            If a report is none of this protocol.
+        """
+        protocol = self.oracle().protocol()
+        return self._decoded(protocol, self._codes(protocol, reports))
 
     # -- server side --------------------------------------------------------------------------
     def fit(
@@ -201,7 +227,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Features, as the regressor takes them.
         y : array-like of shape (n_samples,)
-            Labels; or, with ``input="reports"``, what `privatize` returned.
+            Labels; or, with ``input="reports"``, what `privatize` or `decode` returned.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row, which must not depend on the true labels.
         **fit_params : dict
@@ -235,11 +261,11 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             self._warn_of_refit(self.random_state)
             y = protocol.privatize(labels, self.random_state)
         self.bounds_: tuple[float, float] = protocol.domain.bounds
-        z = self._decoded(protocol, protocol.check(y))
+        z = self._decoded(protocol, self._codes(protocol, y))
         weights = _check_sample_weight(sample_weight, z, dtype=float, ensure_non_negative=True)
         base = self._base()
         fitted = clone(base).fit(X, z, **routed)
-        self.constant_ = float(np.clip(np.average(z, weights=weights), *self.bounds_))
+        self.constant_ = self._constant(z, weights)
         self.weight_ = self._supported(base, X, z, weights, routed)
         self.estimator_ = fitted
         self._take_features(fitted)
@@ -319,9 +345,10 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         """Return R squared as true labels would give it, from reports.
 
         The mean squared error and the variance of the labels have unbiased estimates, whose ratio
-        is taken. Reports of an epsilon below 0.2 have two outputs, which do not tell the variance
-        of labels: then the largest variance between the bounds takes its place, which keeps the
-        order of models.
+        is taken. Where reports do not tell the variance of labels, as its estimate is within a
+        standard error of 0 or they have two values only (epsilon below 0.2), the largest one
+        between the bounds takes its place: the score is then nearer to 0 than R squared, in the
+        same order of models.
 
         Parameters
         ----------
@@ -338,25 +365,35 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         -------
         float or (float, float)
             R squared, which may be above 1; and its standard error.
+
+        Warns
+        -----
+        UserWarning
+            If reports do not tell the variance of labels.
         """
         check_is_fitted(self)
         protocol, (low, high) = self._protocol(self.bounds_), self.bounds_
-        codes = protocol.check(reports)
+        codes = self._codes(protocol, reports)
         w = _check_sample_weight(sample_weight, codes, dtype=float, ensure_non_negative=True)
         w = w / w.sum()
         # In units in which the bounds are -1 and 1; the label's square is known by its report.
         z = protocol.mechanism.values[codes]
         f = (self.predict(X) - (low + high) / 2) / ((high - low) / 2)
-        squares, mean = protocol.mechanism.squares, w @ z
-        if squares is None:
-            errors, spreads, total = f**2 - 2 * z * f + mean**2 * np.ones(len(z)), 0 * z, 1.0
-        else:
-            errors = f**2 - 2 * z * f + squares[codes]
+        squares, mean, spreads, total = protocol.mechanism.squares, w @ z, 0 * z, 1.0
+        explained = 2 * z * f - f**2 - mean**2 - 2 * mean * (z - mean)
+        if squares is not None:
             spreads = squares[codes] - mean**2 - 2 * mean * (z - mean)
-            total = max(float(w @ spreads), np.finfo(float).tiny)
-        score = 1 - float(w @ errors) / total
-        influence = -(errors - (1 - score) * spreads) / total
-        error = math.sqrt(w**2 @ (influence - w @ influence) ** 2)
+            total = float(w @ spreads)
+        if squares is None or total < _error_of_mean(spreads, w):
+            spreads, total = 0 * z, 1.0
+            text = (
+                f"These reports do not tell the variance of labels, so the score of {self._name} "
+                "is a share of the largest one between the bounds, and R squared is larger: use "
+                "it to compare models alone."
+            )
+            warn_once(text, UserWarning, f"variance of {self._name}")
+        score = float(w @ explained) / total
+        error = _error_of_mean((explained - score * spreads) / total, w)
         return (score, error) if return_error else score
 
     def __sklearn_tags__(self) -> Any:
@@ -385,6 +422,38 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         assert_all_finite(labels, input_name="y")
         return labels
 
+    def _constant(self, z: np.ndarray, weights: np.ndarray) -> float:
+        """The mean of the labels, towards the middle of the bounds as far as it is not known."""
+        # That of Bayes for means that are uniform between the bounds, as a normal law has it.
+        low, high = self.bounds_
+        w, middle = weights / weights.sum(), (low + high) / 2
+        mean, known = float(w @ z), (high - low) ** 2 / 12
+        weight = known / (known + _error_of_mean(z, w) ** 2)
+        return float(np.clip(middle + weight * (mean - middle), low, high))
+
+    def _codes(self, protocol: Any, reports: ArrayLike) -> np.ndarray:
+        """Return reports as codes: each number that they stand for has one."""
+        given: Any = column_or_1d(np.asarray(reports))
+        if given.dtype.kind != "f":
+            return protocol.check(reports)
+        low, high = protocol.domain.bounds
+        values = self._decoded(protocol, np.arange(len(protocol.mechanism.values)))
+        order = np.argsort(values)
+        codes = order[np.searchsorted((values[order][1:] + values[order][:-1]) / 2, given)]
+        other = ~(np.abs(values[codes] - given) <= _ROUNDING * (high - low))
+        if other.any():
+            raise ValueError(
+                f"{self._name} cannot have made these reports: {given[other][0]:g} is none of the "
+                f"{len(values)} numbers that they stand for with epsilon={self.epsilon:g} and "
+                f"bounds=({low:g}, {high:g}). Pass what privatize returns for the same parameters."
+            )
+        return codes
+
     def _decoded(self, protocol: Any, codes: np.ndarray) -> np.ndarray:
         low, high = protocol.domain.bounds
         return (low + high) / 2 + (high - low) / 2 * protocol.mechanism.values[codes]
+
+
+def _error_of_mean(values: np.ndarray, shares: np.ndarray) -> float:
+    """Return the standard error of a weighted mean."""
+    return math.sqrt(shares**2 @ (values - shares @ values) ** 2)

@@ -90,6 +90,7 @@ def test_squares_are_unbiased_by_enumeration(epsilon):
     assert MeanMechanism(mean_table(0.1, 1.1)).squares is None
 
 
+@pytest.mark.filterwarnings("ignore:These reports do not tell the variance")  # of one draw
 def test_the_score_from_reports_covers(seed):
     """R squared of true labels within 1.96 standard errors in .95 of 300 draws, +- .05 (4 sd).
 
@@ -114,15 +115,19 @@ def test_the_score_from_reports_covers(seed):
     assert np.mean(naive) < right - 0.3
 
 
-def test_searches_over_reports_find_the_penalty_that_noise_needs():
+@pytest.mark.parametrize("scoring", [None, "r2", "neg_mean_squared_error"])
+@pytest.mark.filterwarnings("ignore:These reports do not tell the variance")  # of a fold
+def test_searches_over_reports_find_the_penalty_that_noise_needs(scoring):
+    """scikit-learn's scorers need the numbers that reports stand for."""
     X, y = people(3_000, 9)
     X = np.hstack([X, np.random.default_rng(0).normal(size=(3_000, 60))])
     model = LabelDPRegressor(
         make_pipeline(StandardScaler(), Ridge()), epsilon=1.0, bounds=BOUNDS, input="reports"
     )
     reports = LocalMean(1.0, bounds=BOUNDS, random_state=0).privatize(y)
+    numbers = reports if scoring is None else model.decode(reports)
     grid = {"estimator__ridge__alpha": [1e-3, 1e3]}
-    search = GridSearchCV(model, grid, cv=3).fit(X, reports)
+    search = GridSearchCV(model, grid, cv=3, scoring=scoring).fit(X, numbers)
     assert search.best_params_ == {"estimator__ridge__alpha": 1e3}
     clean = GridSearchCV(model.estimator, {"ridge__alpha": [1e-3, 1e3]}, cv=3).fit(X, y)
     assert clean.best_params_ == {"ridge__alpha": 1e-3}  # negative control: true labels need less
@@ -187,3 +192,49 @@ def test_bounds_that_are_learnt_are_a_leak():
     with pytest.warns(PrivacyWarning, match="learns the bounds"):
         model = LabelDPRegressor(Ridge(), epsilon=8.0).fit(X, y)
     assert model.bounds_ == (y.min(), y.max())
+
+
+def test_numbers_of_reports_are_reports():
+    X, y = people(2_000, 12)
+    model = LabelDPRegressor(Ridge(), epsilon=2.0, bounds=BOUNDS, random_state=0)
+    reports, server = model.privatize(y), clone(model).set_params(input="reports")
+    numbers = np.array([float(f"{x:.7g}") for x in model.decode(reports)])  # as a table has them
+    assert abs(numbers.mean() - y.mean()) < 4 * numbers.std() / np.sqrt(len(y))
+    for way in (numbers, numbers.tolist(), reports):
+        found = clone(server).fit(X, way)
+        assert found.constant_ == clone(server).fit(X, reports).constant_
+        assert found.score(X, way) == found.score(X, reports)
+    for other in ({"epsilon": 1.0}, {"bounds": (0, 41)}):  # negative controls
+        with pytest.raises(ValueError, match="is none of the .* numbers that they stand for"):
+            clone(server).set_params(**other).fit(X, numbers)
+    with pytest.raises(ValueError, match="nan is none of"):
+        clone(server).fit(X, np.append(numbers[:-1], np.nan))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.2])
+def test_a_score_without_a_variance_is_nearer_to_zero(epsilon):
+    """Reports that do not tell the variance give a part of R squared, in its order."""
+    X, y = people(20_000, 13)
+    clean = Ridge().fit(X, y)
+    model = LabelDPRegressor(Ridge(), epsilon=epsilon, bounds=BOUNDS, random_state=0).fit(X, y)
+    reports, right = model.privatize(y), clean.score(X, y)
+    model.estimator_, model.weight_ = clean, 1.0
+    with pytest.warns(UserWarning, match="do not tell the variance of labels"):
+        score, error = model.corrected_score(X, reports, return_error=True)
+    largest = y.var() / 20**2  # over that of two equal halves at the bounds
+    assert abs(score - right * largest) < 4 * error
+    assert error < 1
+
+
+def test_a_constant_of_few_reports_is_towards_the_middle():
+    """The error of the mean of 30 reports, in 40 collections, and that of the reports' mean."""
+    errors = []
+    for seed in range(40):
+        X, y = people(30, seed, slope=0.0)
+        model = LabelDPRegressor(Ridge(), epsilon=0.1, bounds=BOUNDS, random_state=seed)
+        with pytest.warns(UserWarning, match="constant"):
+            model.fit(X, np.maximum(y - 8, 0))
+        plain = np.clip(model.decode(model.privatize(np.maximum(y - 8, 0))).mean(), *BOUNDS)
+        errors.append([model.constant_ - 12, plain - 12])
+    own, plain = np.sqrt(np.mean(np.square(errors), axis=0))
+    assert own < 0.7 * plain
