@@ -161,7 +161,10 @@ def rake(estimate: Any, margins: Mapping[Any, Mapping[Any, float]]) -> Any:
         values = list(dict.fromkeys([cell[place] for cell in cells] + list(known)))
         missing = [value for value in values if value not in known]
         if missing:
-            raise ValueError(f"rake needs the share of {missing[0]!r} in the margin {trait!r}.")
+            raise ValueError(
+                f"rake needs the share of {missing[0]!r} in the margin {trait!r}, which is that of "
+                f"column {place} of by=: margins stand in the order of the columns."
+            )
         what = f"rake: margin {trait!r}"
         targets.append(check_shares([known[v] for v in values], len(values), what, "value"))
         codes.append(np.array([values.index(cell[place]) for cell in cells]))
