@@ -89,9 +89,10 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
     -----
     Searches over the parameters of `estimator` are honest with ``input="reports"`` and without
     `scoring`. Scorers would take reports for labels: give them ``decode(reports)``, whose mean
-    squared error is the true one plus the variance of the noise, the same for all candidates. Other losses are not: the median of noisy labels is that of the noise,
-    so take no absolute or quantile loss, and no classifier of a threshold. Trees need leaves of
-    hundreds of reports, as each of them averages the noise alone. Files of reports keep no order
+    squared error is the true one plus the variance of the noise, the same for all candidates. Other
+    losses are not: the median of noisy labels is that of the noise, so take no absolute or quantile
+    loss, and no classifier of a threshold. Trees need leaves of hundreds of reports, as each of
+    them averages the noise alone. Files of reports keep no order
     (:func:`~sklearn_ldp.collection.write_reports`): store each report beside its features.
 
     References

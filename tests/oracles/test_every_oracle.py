@@ -5,12 +5,14 @@ a third party uses the defaults.
 """
 
 import io
+from contextlib import nullcontext
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 from estimators import ORACLES, SUPPORTING, slow_but, ways
-from random_question import RandomQuestion
+from random_question import QuestionChannel, RandomQuestion
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
@@ -43,6 +45,7 @@ from sklearn_ldp.metrics import (
 )
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import best_oracle, compare_oracles, estimate_by_group, profile_oracle
+from sklearn_ldp.oracles.channels import ReportField, direct_threshold
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import groups, random_sets
 from sklearn_ldp.robustness import (
@@ -50,6 +53,12 @@ from sklearn_ldp.robustness import (
     joint_support_test,
     poisoning_gain,
     support_size_test,
+)
+from sklearn_ldp.utils._checks import (
+    check_exact_support_probabilities,
+    check_files,
+    check_simulation,
+    check_supports,
 )
 from sklearn_ldp.utils.estimator_checks import check_oracle
 
@@ -74,6 +83,55 @@ def declared(oracle, **parameters):
 def test_contract_and_proof_of_epsilon(oracle):
     """The package's own oracles are checked in test_common."""
     check_oracle(oracle)
+
+
+class HalfTheFields(QuestionChannel):
+    report_fields = property(lambda self: (ReportField("asked", 2), ReportField("answer", 2)))
+
+
+class Negated(QuestionChannel):
+    def supports(self, reports, codes):
+        return ~super().supports(reports, codes)
+
+
+class Rolled(QuestionChannel):
+    def simulate(self, counts, n_repeats, rng):
+        return np.roll(super().simulate(counts, n_repeats, rng), 1, axis=1)
+
+
+class Halved(QuestionChannel):
+    def simulate(self, counts, n_repeats, rng):
+        return 2 * super().simulate(counts // 2, n_repeats, rng)
+
+
+class Unequal(QuestionChannel):
+    def __init__(self, n_categories, threshold):
+        super().__init__(n_categories, threshold)
+        self.q += Fraction(1, 1000)
+
+
+@pytest.mark.parametrize(
+    ("channel", "fault"),
+    [
+        (QuestionChannel, None),  # negative control
+        (HalfTheFields, "`report_fields` does not allow the report"),
+        (Negated, "`supports` is not what `count_support` adds up"),
+        (Rolled, "the mean of simulated estimates"),
+        (Halved, "have another variance"),
+        (Unequal, "reports on the value 0 support 1 with probability .* and q is"),
+    ],
+)
+def test_what_the_checks_of_an_oracle_find(channel, fault):
+    """Each of the mistakes that nothing else had found."""
+
+    class Mistaken(RandomQuestion):
+        def _make_mechanism(self, domain):
+            return channel(domain.size, direct_threshold(self.epsilon, 2))
+
+    checks = [check_exact_support_probabilities, check_supports, check_simulation, check_files]
+    with nullcontext() if fault is None else pytest.raises(AssertionError, match=fault):
+        for check in checks:
+            check(Mistaken(epsilon=1.0))
 
 
 @every_oracle

@@ -507,10 +507,10 @@ class BaseCollector(  # type: ignore[call-arg]
             "estimate that fit has made use estimate_ (of a Pipeline pipe[-1].estimate_); to add "
             f"users use partial_fit.{(_OF_NOISE + _OF_SEARCH) * self._is_searched}"
         )
-        if self.random_state is None:
-            warnings.warn(text, PrivacyWarning, stacklevel=3)
-        elif self._is_searched:  # a simulation
+        if self._is_searched:  # for every candidate and every fold
             warn_once(text, PrivacyWarning, f"{self._name} anew, searched")
+        elif self.random_state is None:
+            warnings.warn(text, PrivacyWarning, stacklevel=3)
         return state.with_values(codes, sample_weight, self.n_jobs)
 
     # -- what is known after fit --------------------------------------------------------------
