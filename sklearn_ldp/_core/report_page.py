@@ -29,6 +29,7 @@ STYLE = """\
 .ldp svg { display: block; width: 100%; font: 13px system-ui, sans-serif; overflow: visible; }
 .ldp table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 .ldp th, .ldp td { padding: .15rem .5rem; text-align: right; border-bottom: 1px solid #8884; }
+.ldp .wide { overflow-x: auto; }
 .ldp th { overflow-wrap: normal; } .ldp td + td { white-space: nowrap; }
 .ldp th:first-child, .ldp td:first-child { text-align: left; padding-left: 0; }
 .ldp pre { white-space: pre-wrap; font-size: 13px; }
@@ -245,7 +246,7 @@ def _made_by(part: dict[str, Any]) -> str:
 def _facts(part: dict[str, Any]) -> str:
     facts = {
         "domain": part["domain"],
-        "users": None if part["n_samples"] is None else f"{part['n_samples']:,}",
+        "users": _users(part),
         "epsilon": part["epsilon"],
         "oracle": part["oracle"],
         "noise level": part["noise_level"] and f"{part['noise_level']:.2g}",
@@ -254,6 +255,15 @@ def _facts(part: dict[str, Any]) -> str:
     }
     items = (f"<dt>{k}</dt><dd>{escape(str(v))}</dd>" for k, v in facts.items() if v)
     return f"<dl>{''.join(items)}</dl>"
+
+
+def _users(part: dict[str, Any]) -> str | None:
+    """How many users there were, and how many of them were asked for this part of a survey."""
+    n_users, n_asked = part["n_samples"], part.get("n_asked")
+    if n_users is None:
+        return None
+    is_part = n_asked is not None and n_asked < n_users
+    return f"{n_users:,}" + (f", of whom {n_asked:,} were asked" if is_part else "")
 
 
 def _sentences(sentences: Sequence[str]) -> str:
@@ -274,7 +284,7 @@ def _table(part: dict[str, Any]) -> str:
     body = "".join(f"<tr>{one}</tr>" for one in cells)
     n_more = len(rows) - _MOST_ROWS
     more = f"<p>{n_more:,} more are in the estimate.</p>" if n_more > 0 else ""
-    table = f"<table><tr>{head}</tr>{body}</table>"
+    table = f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
     shares = [
         row[name] for row in rows[:_MOST_ROWS] for name in ("estimate", "frequency") if name in row
     ]
@@ -310,6 +320,8 @@ def _cell(
         return f"{value:,.0f}".replace("-", _MINUS) + _mark(part, row[part["value"]])
     if name == "p_value":
         return f"{value:.2g}"
+    if isinstance(value, tuple):  # of a table
+        return printable(", ".join(map(str, value)))
     return f"{show(value)}{_mark(part, value)}" if isinstance(value, float) else printable(value)
 
 
@@ -359,7 +371,7 @@ def _bars(rows: list[dict[str, Any]], part: dict[str, Any], n: int) -> str:
     at = _Place(least, most)
     shapes = []
     for i, row in enumerate(rows):
-        y, name = 40 * i, printable(row["category"])
+        y, name = 40 * i, _cell(part, "category", row, str)
         short = name if len(name) <= _LABEL else f"{name[: _LABEL - 3]}..."
         zero, end = sorted((at(min(max(0.0, least), most)), at(row[value])))
         shapes += [

@@ -227,7 +227,9 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
         parts = [
-            {**one.describe(level), "name": _joined(name)} for name, one in self.items() if len(one)
+            {**one.describe(level), "name": ", ".join(map(str, np.ravel(name)))}
+            for name, one in self.items()
+            if len(one)
         ]
         return several(parts, self._heading(), question)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -58,8 +59,9 @@ def describe_estimate(
         may_not.append(f"There are no intervals: {error}")
         table.setdefault(value, estimate.answer()[0].tolist())
     users = None if noise is None else noise.n_samples if is_weighted else noise.n_users
-    sizes = [users, None if noise is None else noise.std]
-    n_users, std = (None if one is None else np.ravel(one)[0].item() for one in sizes)
+    asked = None if noise is None else noise.n_samples
+    sizes = [users, asked, None if noise is None else noise.std]
+    n_users, n_asked, std = (None if one is None else np.ravel(one)[0].item() for one in sizes)
     return {
         **describe_nothing(question, str(estimate).partition("\n")[0], level, estimate.oracle),
         "value": value,
@@ -67,6 +69,7 @@ def describe_estimate(
         "domain": _domain(estimate, labels),
         "n_categories": d,
         "n_samples": n_users,
+        "n_asked": n_asked,
         "noise_level": std,
         "postprocessors": list(estimate.postprocessors),
         "of": _POPULATION if of != "users" else _WEIGHTED if is_weighted else _USERS,
@@ -135,7 +138,7 @@ def several(parts: list[dict[str, Any]], heading: str, question: str) -> dict[st
 
 def describe_nothing(question: str, heading: str, level: float, oracle: Any) -> dict[str, Any]:
     """Return the fields of any description, each None."""
-    names = "epsilon oracle configuration noise_level ranges bounds"
+    names = "epsilon oracle configuration noise_level ranges bounds n_asked"
     known: dict[str, Any] = {
         "value": "estimate",
         "unit": "%",
@@ -293,11 +296,28 @@ def _made_by(estimate: Any, level: float) -> str:
     """Return lines of Python that make the estimate of the same reports."""
     posts = list(estimate.postprocessors)
     steps = [f"estimate = {name}().fit_transform(estimate)" for name in posts]
-    if estimate.oracle is None or estimate.noise.is_weighted:
+    noise: Any = estimate.noise
+    is_known = noise is not None and noise.n_samples is not None
+    if is_known and np.ravel(noise.n_users)[0] > np.ravel(noise.n_samples)[0]:
+        first = [
+            "# oracle: a survey, such as ColumnOracle; name: that of its column or table",
+            "estimate = oracle.aggregate(reports).estimate_[name]",
+        ]
+    elif estimate.oracle is None or noise.is_weighted:
         first = ["estimate = ...  # combined, or the oracle is not known"]
+    elif not hasattr(sys.modules["sklearn_ldp"], type(estimate.oracle).__name__):
+        first = [
+            f"oracle = ...  # the {type(estimate.oracle).__name__} that clients and server know",
+            "estimate = oracle.aggregate(reports).estimate_",
+        ]
     else:
-        known = repr(clone(estimate.oracle).set_params(categories="auto"))
-        known = f"{known[:-1]}, categories=categories)".replace("(, ", "(")
+        own = estimate.oracle.get_params(deep=False)
+        plain = {"categories": "auto", "n_shards": 10, "n_jobs": None}
+        shown = clone(estimate.oracle).set_params(**{k: plain[k] for k in plain if k in own})
+        known = f"{repr(shown)[:-1]}, categories=categories)"
+        if "epsilon" in own and "epsilon=" not in known:  # the default
+            known = known.replace("(", f"(epsilon={estimate.oracle.epsilon:g}, ", 1)
+        known = known.replace("(, ", "(").replace(", , ", ", ")
         first = [f"oracle = {known}", "estimate = oracle.aggregate(reports).estimate_"]
         posts = [known.partition("(")[0], *posts]
     last = f"estimate.report(level={level:g})"

@@ -19,6 +19,7 @@ from sklearn_ldp import (
     EstimateSet,
     FrequencyEstimate,
     LocalMean,
+    MarginalOracle,
     MonotoneCDF,
     NoiseModel,
     NormSub,
@@ -354,3 +355,39 @@ def test_a_weighted_estimate_tells_who_answered():
     assert (row["low"], row["high"]) == pytest.approx((low[0, 0], high[0, 0]))
     assert "population" in weighted.describe()["of"]
     assert "combined" in weighted.describe()["made_by"]
+
+
+def test_a_part_of_a_survey_tells_whom_it_asked():
+    frame = np.column_stack([WORDS * 1000, ["S", "M", "L"] * 1000])
+    domains = {"colour": WORDS, "size": ["S", "M", "L"]}
+    found = ColumnOracle(2.0, domains=domains, random_state=0).fit_transform(frame)
+    part = found.describe()["parts"][0]
+    n = found["colour"].noise.n_samples
+    assert 1200 < n < 1800
+    assert f"<dd>3,000, of whom {n:,} were asked</dd>" in found.report().html
+    assert "a survey" in part["made_by"]
+    assert "GRR(" not in part["made_by"]
+    assert "were asked" not in colours().report().html  # negative control
+
+
+@pytest.mark.parametrize(
+    ("oracle", "line"),
+    [
+        (GRR(1.0, n_shards=1), "oracle = GRR(epsilon=1, categories=categories)"),
+        (OLH(1.0, hash_family="mixing"), "OLH(epsilon=1, hash_family='mixing', categories="),
+        (ResponseDesign.crosswise(0.25).oracle(), "oracle = ...  # the DesignOracle"),
+    ],
+)
+def test_the_lines_that_make_it_again_name_the_budget(oracle, line):
+    oracle = oracle.set_params(categories=["no", "yes"])
+    known = oracle.set_params(input="values", random_state=0).fit(["no", "yes"] * 50)
+    assert line in known.estimate_.describe()["made_by"]
+
+
+def test_tables_are_named_by_their_columns():
+    domains = {"sex": ["F", "M"], "size": ["S", "L"]}
+    oracle = MarginalOracle(1.0, domains=domains, random_state=0)
+    tables = oracle.fit_transform(np.column_stack([["F", "M"] * 500, ["S", "S", "L", "L"] * 250]))
+    page = tables.report().html
+    assert "<td>F, S</td>" in page
+    assert tables.describe()["parts"][0]["name"] == "sex, size"
