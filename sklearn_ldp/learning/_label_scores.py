@@ -235,10 +235,7 @@ def _mean_ratio(sums: np.ndarray, replicates: np.ndarray, noise: float) -> tuple
 
 
 def make_label_dp_scorer(
-    metric: str = "neg_log_loss",
-    *,
-    epsilon: float | None = None,
-    classes: ArrayLike | None = None,
+    metric: str = "neg_log_loss", *, epsilon: float | None = None, classes: ArrayLike | None = None
 ) -> LabelDPScorer:
     """Return a scorer that scores classifiers on randomised labels, for searches.
 

@@ -392,11 +392,7 @@ class ItemOracle(BaseOracle):
         self.method = method
 
     def plan(
-        self,
-        sizes: ArrayLike,
-        n_samples: int,
-        *,
-        frequency: float | None = None,
+        self, sizes: ArrayLike, n_samples: int, *, frequency: float | None = None
     ) -> dict[str, np.ndarray]:
         """Compare values of `max_items`, for a public law of how many items users have.
 

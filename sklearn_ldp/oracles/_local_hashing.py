@@ -332,10 +332,7 @@ class LinearHashChannel(HashReports, Channel):
 
     @property
     def report_fields(self):
-        return (
-            ReportField("function", self.n_functions),
-            ReportField("value", self.field.order),
-        )
+        return (ReportField("function", self.n_functions), ReportField("value", self.field.order))
 
     @property
     def client_parameters(self):

@@ -19,11 +19,7 @@ from .._core.mechanisms.coins import (
     exp_lower_bound,
     group_threshold,
 )
-from .._core.mechanisms.laws import (
-    JointSupport,
-    choice_entropy,
-    fixed_size,
-)
+from .._core.mechanisms.laws import JointSupport, choice_entropy, fixed_size
 from .._core.mechanisms.mechanism import ReportField, are_below, bits_for, counted_by_group, expect
 from .._core.mechanisms.packed import (
     check_packed_bits,

@@ -89,11 +89,7 @@ class BaseThreshold(BasePostProcessor):
     }
 
     def __init__(
-        self,
-        alpha: float = 2.0,
-        *,
-        n_kept: int | None = None,
-        noise: float | Noise | None = None,
+        self, alpha: float = 2.0, *, n_kept: int | None = None, noise: float | Noise | None = None
     ) -> None:
         self.alpha = alpha
         self.n_kept = n_kept

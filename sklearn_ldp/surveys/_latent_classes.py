@@ -208,10 +208,7 @@ def _side_by_side(
 
 
 def _dependence(
-    fit: ClassFit,
-    sizes: tuple[int, ...],
-    observed: Sequence[_Observed],
-    variances: Sequence[Any],
+    fit: ClassFit, sizes: tuple[int, ...], observed: Sequence[_Observed], variances: Sequence[Any]
 ) -> float:
     """How much of the dependence that a model found the tables confirm, in [0, 1]."""
     # The error of the model's tables is estimated without bias from what they leave of the
