@@ -217,9 +217,6 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         "subset_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
 
-    classes_: np.ndarray
-    estimator_: Any
-
     def __init__(
         self,
         estimator: Any = None,
@@ -311,8 +308,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         self._validate_params()
         if is_regressor(self._base()):
             raise ValueError(
-                f"{self._name} trains classifiers, got the regressor {self._base()!r}: take "
-                "LogisticRegression() or another classifier."
+                f"{self._name} trains classifiers, got the regressor {self._base()!r}."
             )
         channel, codes = self._encoded(y, learn=True, is_reported=self.input == "reports")
         routed = self._routed(sample_weight, fit_params)
@@ -320,8 +316,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if error > 1:
             raise ValueError(
                 f"{self._name} needs a larger epsilon than {self.epsilon:g}, or more than "
-                f"{len(codes)} users: the share of a class would have a standard error of "
-                f"{error:.3g}, so that there is no signal to learn from."
+                f"{len(codes)} users: the share of a class has a standard error of {error:.3g}."
             )
         reports = channel.classes[codes]
         if self.input == "values":
@@ -336,9 +331,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
                 f"of {len(channel.classes)} classes, got reports of shape {reports.shape}: give "
                 "clients and servers the same epsilon, classes and subset_size."
             )
-        weights = _check_sample_weight(
-            sample_weight, reports, dtype=float, ensure_non_negative=True
-        )
+        checks = {"dtype": float, "ensure_non_negative": True}
+        weights = _check_sample_weight(sample_weight, reports, **checks)
         base, correction = self._base(), self._correction()
         self._channel_, self._n_reports = channel, float(weights.sum())
         if correction == "probabilities":
@@ -524,8 +518,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         channel = LabelChannel(self.epsilon, classes, self.subset_size)
         if channel.signal <= 0:
             raise ValueError(
-                f"{self._name} needs an epsilon that is large enough for a report to tell anything "
-                f"at a resolution of 2**-64, got {self.epsilon!r}."
+                f"{self._name} needs an epsilon that 64-bit reports can show, got {self.epsilon!r}."
             )
         return channel, channel.encode(labels, self._name)
 
@@ -533,10 +526,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         """Return how this classifier can be corrected, as far as it is known before the fit."""
         problem = _why_not_linear(steps_to_last(self._base())[1])
         if problem and self.correction == "likelihood":
-            raise ValueError(
-                f'{self._name}(correction="likelihood") needs {problem}. '
-                'correction="probabilities" is for any classifier.'
-            )
+            how = 'Take correction="probabilities".'
+            raise ValueError(f'{self._name}(correction="likelihood") needs {problem}. {how}')
         return "probabilities" if problem else self.correction
 
 
@@ -572,11 +563,10 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         codes = np.searchsorted(channel.classes, y)
         if self.correction == "auto":
             fits, shares = self._judged(X, codes, weights)
+            names = ["constant", *(model.C * share for share in _SHARES_OF_C)][: len(fits)]
         else:
             fits = [self._least(_likelihood(channel, codes), X, weights, model.C)]
-            shares = np.ones(1)
-        names = ["constant", *(model.C * share for share in _SHARES_OF_C)]
-        names = names[: len(fits)] if self.correction == "auto" else [model.C]
+            shares, names = np.ones(1), [model.C]
         self.weights_ = dict(zip(names, shares.tolist(), strict=True))
         model.classes_ = channel.classes
         coefs, intercepts, n_iters = zip(*fits, strict=True)

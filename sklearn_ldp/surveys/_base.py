@@ -104,14 +104,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 
     #: Checks of scikit-learn's that it cannot pass, and why.
     _reads_categories = True
-    _expected_failed_checks = {
-        **{
-            name: reason
-            for name, reason in BaseCollector._expected_failed_checks.items()
-            if name not in ("check_fit1d", "check_fit_idempotent")
-        },
-        "check_transformer_preserve_dtypes": "a set of estimates is a mapping, not an array",
+    _expected_failed_checks = BaseCollector._expected_failed_checks | {
+        "check_transformer_preserve_dtypes": "a set of estimates is a mapping, not an array"
     }
+    del _expected_failed_checks["check_fit1d"], _expected_failed_checks["check_fit_idempotent"]
 
     def __init__(
         self,
@@ -241,15 +237,8 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         if state.counts.n_shards > 1:
             tallies = map(np.ascontiguousarray, survey.tallies_on(state.counts.tallies, j))
             shards = Shards(survey.mechanisms[j], Counts(*tallies), state.counts.n_samples)
-        return FrequencyEstimate(
-            values,
-            domain,
-            noise.of_sample(n_users),
-            oracle,
-            shards,
-            row_names=names,
-            caveats=state.caveats,
-        )
+        facts: dict[str, Any] = {"row_names": names, "caveats": state.caveats}
+        return FrequencyEstimate(values, domain, noise.of_sample(n_users), oracle, shards, **facts)
 
     def _check_features(self, X: Any, n_features: int, *, reset: bool) -> None:
         # The domain compares the names: columns of a data frame may be in any order.
@@ -269,15 +258,12 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         domain, survey = protocol.domain, protocol.mechanism
         views, weights = self._views(domain, survey), self._weights_by_name(domain)
         oracles = self._oracles_behind(domain, views)
-        return {
-            name: PlannedEstimate(
-                _domain_of_view(domain, view),
-                oracles.get(name),
-                survey.noise_of(j, 1.0),
-                float(weights.get(name, 1.0)),
-            )
-            for j, (name, view) in enumerate(views.items())
-        }
+        planned = {}
+        for j, (name, view) in enumerate(views.items()):
+            of_view, noise = _domain_of_view(domain, view), survey.noise_of(j, 1.0)
+            weight = float(weights.get(name, 1.0))
+            planned[name] = PlannedEstimate(of_view, oracles.get(name), noise, weight)
+        return planned
 
     def simulate(self, counts: Mapping[Any, Frequencies], n_repeats: int = 1) -> EstimateSet:
         """Draw whole collections from known counts of each column, without users, for studies.
@@ -344,31 +330,25 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
             drawn = (rng.multivariate_hypergeometric(of_question, size) for size in sizes)
             support = np.concatenate([channel.simulate(one, 1, rng) for one in drawn])
             values, noise = channel.estimate_decoded(support, sizes)
-            estimates[name] = FrequencyEstimate(
-                values, categories, noise.of_sample(n_users), oracles.get(name)
-            )
+            noise = noise.of_sample(n_users)
+            estimates[name] = FrequencyEstimate(values, categories, noise, oracles.get(name))
         return estimates
 
     def _checked_counts(self, domains: Mapping[Any, Domain], counts: Any) -> dict[Any, np.ndarray]:
         if not isinstance(counts, Mapping) or set(counts) != set(domains):
-            raise ValueError(
-                f"{self._name}.simulate expects counts for each of its columns "
-                f"{', '.join(map(repr, domains))}, by name."
-            )
+            columns = ", ".join(map(repr, domains))
+            raise ValueError(f"{self._name}.simulate expects counts by column, of {columns}.")
         checked = {}
         for name, domain in domains.items():
             what = f"{self._name}.simulate: counts of {name!r}"
             checked[name] = check_counts(in_order(counts[name], domain.categories, what), what)
             if len(checked[name]) != domain.size:
-                raise ValueError(
-                    f"{what} must have one number for each of its {domain.size} categories, got "
-                    f"{len(checked[name])}."
-                )
-        sums = {name: int(counts_of_column.sum()) for name, counts_of_column in checked.items()}
+                expected = f"one number for each of its {domain.size} categories"
+                raise ValueError(f"{what} must have {expected}, got {len(checked[name])}.")
+        sums = {name: int(of_column.sum()) for name, of_column in checked.items()}
         if len(set(sums.values())) > 1:
-            raise ValueError(
-                f"{self._name}.simulate expects as many users in each column, got {sums}."
-            )
+            what = f"{self._name}.simulate"
+            raise ValueError(f"{what} expects as many users in each column, got {sums}.")
         return checked
 
     def true_frequencies(

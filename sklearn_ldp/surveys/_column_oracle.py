@@ -180,10 +180,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
             return dict.fromkeys(domain.columns, given)
         unknown = [key for key in given if key not in domain.columns]
         if unknown:
-            raise ValueError(
-                f"{self._name} got {what} for {unknown[0]!r}, which is not one of its columns: "
-                f"{', '.join(map(repr, domain.columns))}."
-            )
+            columns = f"its columns: {', '.join(map(repr, domain.columns))}"
+            raise ValueError(f"{self._name} got {what} for {unknown[0]!r}, not one of {columns}.")
         return {key: given.get(key, default) for key in domain.columns}
 
     def _n_asked(self, domain: RecordDomain) -> int:
@@ -199,8 +197,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         if not isinstance(self.n_sampled, str):
             if self.n_sampled > n_columns:
                 raise ValueError(
-                    f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns; it "
-                    'must be at most the number of columns, or "auto".'
+                    f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns, too many."
                 )
             return int(self.n_sampled)
         sizes = np.array(domain.sizes)
@@ -349,26 +346,21 @@ def split_budget(
     def of_units(j: int, units: int) -> float:
         return error(j, Fraction(units, n_units)) if units else math.inf
 
+    def changes(by: int) -> list[float]:
+        """The change of each error by a unit more or less; without limit if it was infinite."""
+        pairs = [(of_units(j, units + by), of_units(j, units)) for j, units in enumerate(given)]
+        return [-math.inf if math.isinf(before) else after - before for after, before in pairs]
+
     given = [1] * n_columns
     for _ in range(n_units - n_columns):
-        losses = [
-            _change(of_units(j, given[j] + 1), of_units(j, given[j])) for j in range(n_columns)
-        ]
-        given[int(np.argmin(losses))] += 1
+        given[int(np.argmin(changes(1)))] += 1
     for _ in range(_HALVINGS):
         n_units, given = 2 * n_units, [2 * units for units in given]
         while True:
-            now = [of_units(j, given[j]) for j in range(n_columns)]
-            more = [_change(of_units(j, given[j] + 1), now[j]) for j in range(n_columns)]
-            less = [_change(of_units(j, given[j] - 1), now[j]) for j in range(n_columns)]
+            more, less = changes(1), changes(-1)
             to, since = int(np.argmin(more)), int(np.argmin(less))
             if more[to] + less[since] >= -1e-12 * abs(more[to]):
                 break
             given[to] += 1
             given[since] -= 1
     return [budget_share(epsilon, Fraction(units, n_units)) for units in given]
-
-
-def _change(after: float, before: float) -> float:
-    """The change of the error by a unit more or less; without limit where it has none before."""
-    return -math.inf if math.isinf(before) else after - before

@@ -103,15 +103,6 @@ class Components:
     def _shape(self, columns: Subset) -> tuple[int, ...]:
         return tuple(self.sizes[j] for j in columns)
 
-    def _blocks(self, tables: Sequence[Subset]) -> list[Block]:
-        by_shape: dict[tuple[int, ...], list[int]] = {}
-        for i, columns in enumerate(tables):
-            by_shape.setdefault(self._shape(columns), []).append(i)
-        return [
-            Block(shape, np.array([tables[i] for i in places], dtype=np.intp), np.array(places))
-            for shape, places in by_shape.items()
-        ]
-
     def _allocate(self, wanted: Iterable[Subset]) -> None:
         numbers: dict[tuple[int, ...], int] = {}
         for subset in wanted:
@@ -123,7 +114,15 @@ class Components:
 
     def _prepared(self, tables: Sequence[Subset]) -> list[tuple[Block, list[OfSubset]]]:
         """The tables by shape, each with its components."""
-        return [(block, list(self._of_subsets(block))) for block in self._blocks(tables)]
+        by_shape: dict[tuple[int, ...], list[int]] = {}
+        for i, columns in enumerate(tables):
+            by_shape.setdefault(self._shape(columns), []).append(i)
+        prepared = []
+        for shape, places in by_shape.items():
+            of_shape = np.array([tables[i] for i in places], dtype=np.intp)
+            block = Block(shape, of_shape, np.array(places))
+            prepared.append((block, list(self._of_subsets(block))))
+        return prepared
 
     def _of_subsets(self, block: Block) -> Iterator[OfSubset]:
         """Yield the axes of each component of a block's tables, its shape, and where they are."""

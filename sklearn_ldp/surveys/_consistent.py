@@ -50,11 +50,9 @@ class BaseTableProcessor(BasePostProcessor):
     def _check(self, X: FrequencyEstimate | ArrayLike, *, reset: bool) -> FrequencyEstimate:
         if isinstance(X, FrequencyEstimate):
             return super()._check(X, reset=reset)
-        name = type(self).__name__
         raise ValueError(
-            f"{name} needs the tables that a MarginalOracle returns, got {type(X).__name__}: "
-            "this oracle makes them of people's rows, "
-            f"make_pipeline(MarginalOracle(...), {name}())."
+            f"{type(self).__name__} needs the tables that a MarginalOracle returns, got "
+            f"{type(X).__name__}: this oracle makes them of people's rows."
         )
 
     def _checked(self, estimates: EstimateSet) -> TableSet:
@@ -263,10 +261,8 @@ def cell_variance(tables: TableSet, name: Any) -> float:
     """Return about the variance of a cell of a table, from its noise level."""
     noise = tables[name].noise
     if noise is None:
-        raise ValueError(
-            f"The noise of the table {name!r} is not known, so it has no weight beside the others: "
-            "pass the tables as a MarginalOracle returns them."
-        )
+        remedy = "pass the tables as a MarginalOracle returns them"
+        raise ValueError(f"The noise of the table {name!r} is not known: {remedy}.")
     return float(np.square(noise.std))
 
 

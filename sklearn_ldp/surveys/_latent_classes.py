@@ -139,10 +139,9 @@ class LatentClasses(BaseTableProcessor):
 
     def _process_tables(self, tables: TableSet) -> TableSet:
         if not all(table.is_raw for table in tables.values()):
+            by = next(p for p in tables.values() if not p.is_raw).postprocessors
             raise ValueError(
-                "LatentClasses needs raw tables, got tables after "
-                f"{' and '.join(next(p for p in tables.values() if not p.is_raw).postprocessors)}: "
-                "put it directly behind the MarginalOracle."
+                f"LatentClasses needs raw tables of a MarginalOracle, got some after {by[0]}."
             )
         components = best_components(tables.sizes, tables.views)
         linear = linear_tables(tables, components)
@@ -152,7 +151,10 @@ class LatentClasses(BaseTableProcessor):
         self.mixture_: Any = fit.mixture.shrunk(self.dependence_)
         self.noise_index_: float = _noise_index(observed, tables.sizes)
         cells = {name: self.mixture_.table(columns) for name, columns in linear.columns_of.items()}
-        if self._takes_residual():
+        takes_residual = self.residual
+        if isinstance(takes_residual, str):
+            takes_residual = self.noise_index_ <= _LITTLE_NOISE
+        if takes_residual:
             cells = _with_residuals(linear, cells, observed, self.mixture_)
         processed = {
             name: table.with_values([cells[name]], by="LatentClasses")
@@ -160,22 +162,12 @@ class LatentClasses(BaseTableProcessor):
         }
         return TableSet(processed, tables.domain, tables.views, self.mixture_)
 
-    def _takes_residual(self) -> bool:
-        if isinstance(self.residual, str):
-            return self.noise_index_ <= _LITTLE_NOISE
-        return bool(self.residual)
-
     def _fitted(
         self, tables: TableSet, components: Components, observed: list[_Observed]
     ) -> tuple[ClassFit, list[Any]]:
         """The model, fitted with equal variances in each table, then with those that it implies."""
-        fit = ClassFit(
-            _columns(tables, components),
-            int(self.n_classes),
-            int(self.n_mixtures),
-            float(self.prior_precision),
-            as_generator(self.random_state),
-        )
+        sizes = int(self.n_classes), int(self.n_mixtures), float(self.prior_precision)
+        fit = ClassFit(_columns(tables, components), *sizes, as_generator(self.random_state))
         fit.fit(_side_by_side(tables.sizes, observed, [one.variance for one in observed]))
         variances = [one.variances(fit.mixture) for one in observed]
         return fit.fit(_side_by_side(tables.sizes, observed, variances)), variances
@@ -250,15 +242,9 @@ def _observed(tables: TableSet, components: Components) -> list[_Observed]:
     """The tables that a model is fitted to: what users said, or pairs that follow from it."""
     sizes, views = tables.sizes, tables.views
     if all(len(view.columns) <= 2 and not view.is_parity for view in views):
-        return [
-            _Observed(
-                view.columns,
-                view.values,
-                view.total_variance / len(view.values) / float(view.noise.n_samples),
-                view,
-            )
-            for view in views
-        ]
+        totals = [(view, view.total_variance / len(view.values)) for view in views]
+        variances = [(view, total / float(view.noise.n_samples)) for view, total in totals]
+        return [_Observed(view.columns, view.values, one, view) for view, one in variances]
     pairs = [
         pair
         for pair in combinations(range(len(sizes)), 2)

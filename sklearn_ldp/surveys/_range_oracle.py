@@ -13,7 +13,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.domains import Categories, Domain
 from .._core.mechanisms.channel import LinearMechanism
-from .._core.mechanisms.mechanism import Mechanism
 from .._core.mechanisms.several import Several, shares_over_2_64
 from .._core.noise import MULTINOMIAL, Covariances, Noise
 from .._core.queries import prefixes
@@ -126,22 +125,16 @@ class RangeOracle(BaseOracle):
 
     def _make_mechanism(self, domain: Domain) -> Any:
         if self.strategy == "auto" and self.expected_n_users is None:
-            raise ValueError(
-                'RangeOracle(strategy="auto") needs expected_n_users, since clients and servers '
-                "must agree before any data."
-            )
-        is_small = self.strategy == "auto" and domain.size <= _MOST_OF_MATRIX
-        if self.strategy == "square-wave" or (
-            is_small and (self.expected_n_users or 0) < _FEW_USERS
-        ):
+            raise ValueError('RangeOracle(strategy="auto") needs expected_n_users.')
+        is_wave = self.strategy == "square-wave"
+        if self.strategy == "auto" and domain.size <= _MOST_OF_MATRIX:
+            is_wave = (self.expected_n_users or 0) < _FEW_USERS
+        if is_wave:
             return MatrixOracle(self.epsilon, strategy="square-wave")._make_mechanism(domain)
         if domain.size <= _MOST_OF_MATRIX:
             return MatrixOracle(self.epsilon, queries=prefixes())._make_mechanism(domain)
         if domain.size > _MOST_BINS:
-            raise ValueError(
-                f"RangeOracle takes at most {_MOST_BINS:,} bins, got {domain.size:,}: use wider "
-                "bins."
-            )
+            raise ValueError(f"RangeOracle takes at most {_MOST_BINS:,} bins, got {domain.size:,}.")
         return _tree(self.epsilon, domain.size)
 
 
@@ -173,11 +166,7 @@ class TreeChannel(Several, LinearMechanism):
     mechanisms: tuple[Any, ...]  # what reports on each level, the coarsest first
 
     def __init__(
-        self,
-        mechanisms: Sequence[Mechanism],
-        shares: Sequence[int],
-        n_categories: int,
-        widths: Sequence[int],
+        self, mechanisms: Sequence[Any], shares: Sequence[int], n_categories: int, widths: list[int]
     ) -> None:
         super().__init__(mechanisms, shares)
         self.n_categories = n_categories
@@ -249,8 +238,7 @@ class TreeChannel(Several, LinearMechanism):
                 where = " of a group" if len(asked) > 1 else ""
                 raise ValueError(
                     f"Nobody{where} was asked about level {j + 1} of the {len(self.mechanisms)} of "
-                    f"the tree, so there is no estimate of {self.n_categories:,} bins: collect "
-                    "from more users, or use at most 256 bins."
+                    "the tree: collect from more users, or use at most 256 bins."
                 )
             levels.append(channel.estimate_decoded(support, asked)[0])
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))

@@ -195,10 +195,8 @@ class ResponseDesign:
                 raise ValueError(f"A share of cheaters is from 0 to less than 1, got {share!r}.")
             said = share * mechanism.decoding[:, output]
             others, *ends = ((x - said) / (1 - share) for x in (raw, low[0], high[0]))
-            known = {
-                "estimate": others,
-                **dict(zip(("low", "high"), np.clip(ends, 0, 1), strict=True)),
-            }
+            least, most = np.clip(ends, 0, 1)
+            known = {"estimate": others, "low": least, "high": most}
             rows.append(pd.DataFrame({"cheaters": share, "category": estimate.categories, **known}))
         return pd.concat(rows, ignore_index=True)
 
@@ -428,8 +426,7 @@ class DesignOracle(MatrixOracle):
         if math.isinf(self.design.epsilon):
             raise ValueError(
                 f"The design {self.design.name} is not private: one of its outputs excludes an "
-                "answer. Its answers can be read, and none are made: take a design of a finite "
-                "epsilon."
+                "answer. Its answers can be read, and none are made."
             )
 
     def _collect(self, X, sample_weight, *, is_new):
@@ -442,7 +439,6 @@ class DesignOracle(MatrixOracle):
                 warnings.warn(
                     f"{len(said) - said.sum():,} of {len(said):,} answers are missing, and left "
                     "out: the estimate is of those who answered.",
-                    UserWarning,
                     stacklevel=3,
                 )
                 X = np.array(rows[said].tolist(), dtype=float)

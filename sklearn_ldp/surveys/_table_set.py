@@ -106,16 +106,12 @@ class TableSet(EstimateSet):
         shape = [self.domain.columns[key].size for key in name]
         order = np.arange(table.shape[1]).reshape(shape).transpose(axes).ravel()
         categories = [tuple(table.categories[i][a] for a in axes) for i in order.tolist()]
-        noise, raw = table.noise, table.raw_values
-        return replace(
-            table,
-            values=table.values[:, order],
-            categories=objects(categories),
-            noise=None if noise is None else noise.permuted(order),
-            raw_values=None if raw is None else raw[:, order],
-            oracle=None,
-            shards=None,
-        )
+        changes: dict[str, Any] = {"values": table.values[:, order], "oracle": None, "shards": None}
+        if table.noise is not None:
+            changes["noise"] = table.noise.permuted(order)
+        if table.raw_values is not None:
+            changes["raw_values"] = table.raw_values[:, order]
+        return replace(table, categories=objects(categories), **changes)
 
     # -- what it is of ------------------------------------------------------------------------
     @property
@@ -375,10 +371,8 @@ class TableSet(EstimateSet):
         """The name of the table of two columns."""
         name = tuple(key for key in self.domain.columns if key in (first, second))
         if name not in self._parts:
-            raise ValueError(
-                f"There is no table of {first!r} and {second!r}; there are "
-                f"{', '.join(map(repr, self._parts))}."
-            )
+            known = ", ".join(map(repr, self._parts))
+            raise ValueError(f"There is no table of {first!r} and {second!r}; there are {known}.")
         return name
 
     # -- rows ---------------------------------------------------------------------------------
@@ -451,6 +445,5 @@ def _check_divisors(shares: np.ndarray, what: Any) -> None:
     if not np.all(shares > 0):
         raise ValueError(
             f"The shares among users by {what!r} need an estimate above 0 of how many these are, "
-            f"got {shares.min():.3g}: apply Consistent() or LatentClasses() first, or ask for the "
-            "share of all users."
+            f"got {shares.min():.3g}: apply Consistent() or LatentClasses() first."
         )

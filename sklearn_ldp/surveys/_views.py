@@ -144,10 +144,8 @@ class TableLaw(Uncached):
 
     def covariance(self, frequencies: np.ndarray) -> Covariances:
         """Return the covariance of linear answers."""
-        summands = [
-            (1.0, self._of_views),
-            (-1 / self._n_users, MULTINOMIAL.covariance(frequencies)),
-        ]
+        drawn = MULTINOMIAL.covariance(frequencies)
+        summands = [(1.0, self._of_views), (-1 / self._n_users, drawn)]
         return Covariances(summands, single=lambda: self.variances(frequencies))
 
     @cached_property
