@@ -64,6 +64,12 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         super().__init_subclass__(**kwargs)
         inherit_parameters(cls)
 
+    def _store(self, epsilon: float, categories: Any, *collection: Any) -> None:
+        """Store what all oracles have, in the order of the parameters."""
+        names = ("input", "n_shards", "random_state", "n_jobs")
+        shared = dict(zip(names, collection, strict=True))
+        BaseOracle.__init__(self, epsilon, categories=categories, **shared)
+
     def channel(self, categories: Categories | None = None) -> Any:
         """Return the mechanism of this oracle, which planning, audits and searches ask.
 
@@ -121,10 +127,8 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         domain = Domain.of(size[0] if size else 0, self._name) if is_any else self._domain()
         users = check_counts(in_order(given, domain.categories, what), what)
         if len(users) != domain.size:
-            raise ValueError(
-                f"{self._name}.simulate expects one count for each of its {domain.size} "
-                f"categories, got {len(users)}."
-            )
+            expected = f"one count for each of its {domain.size} categories"
+            raise ValueError(f"{self._name}.simulate expects {expected}, got {len(users)}.")
         if not isinstance(n_repeats, Integral) or n_repeats < 1:
             raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
         channel: Any = self._protocol_over(domain).mechanism

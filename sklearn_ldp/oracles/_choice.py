@@ -144,12 +144,9 @@ def profile_oracle(
     (3781.5, 13, 0.005)
     """
     channel = oracle.channel(n_categories)
-    return OracleProfile(
-        channel.total_variance(frequencies),
-        minimax_bound(oracle.epsilon, channel.n_categories),
-        channel.report_bits,
-        channel.decode_operations(n_samples),
-    )
+    total = channel.total_variance(frequencies)
+    bound = minimax_bound(oracle.epsilon, channel.n_categories)
+    return OracleProfile(total, bound, channel.report_bits, channel.decode_operations(n_samples))
 
 
 def best_oracle(
@@ -276,10 +273,7 @@ def compare_oracles(
     candidates = _every_oracle() if candidates is None else candidates
     planned = [BaseEstimator.set_params(clone(c), epsilon=epsilon) for c in candidates]
     profiles = [profile_oracle(one, n_categories) for one in planned]
-    return {
-        "oracle": np.array([repr(candidate) for candidate in candidates]),
-        **{
-            name: np.array([getattr(profile, name) for profile in profiles])
-            for name in ("total_variance", "excess", "report_bits", "decode_operations")
-        },
-    }
+    columns = {"oracle": np.array([repr(candidate) for candidate in candidates])}
+    for name in ("total_variance", "excess", "report_bits", "decode_operations"):
+        columns[name] = np.array([getattr(profile, name) for profile in profiles])
+    return columns

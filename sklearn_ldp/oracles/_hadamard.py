@@ -92,14 +92,7 @@ class HadamardResponse(BaseOracle):
         n_jobs: int | None = None,
         n_blocks: int | str = 1,
     ) -> None:
-        super().__init__(
-            epsilon,
-            categories=categories,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, categories, input, n_shards, random_state, n_jobs)
         self.n_blocks = n_blocks
 
     @property

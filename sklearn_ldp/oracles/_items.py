@@ -90,8 +90,7 @@ class SetMechanism:
 def _refuse_pairs(frequencies: np.ndarray) -> Any:
     raise ValueError(
         "The variance of a sum over items depends on how many users have several of them, which "
-        "reports do not tell. Ask for single items, or declare groups of items as the categories "
-        "of another oracle: a user then has the groups that her items are in."
+        "reports do not tell. Ask for single items, or declare groups as categories of an oracle."
     )
 
 
@@ -380,14 +379,7 @@ class ItemOracle(BaseOracle):
         max_items: int = 5,
         method: str = "auto",
     ) -> None:
-        super().__init__(
-            epsilon,
-            categories=categories,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, categories, input, n_shards, random_state, n_jobs)
         self.max_items = max_items
         self.method = method
 
@@ -439,9 +431,8 @@ class ItemOracle(BaseOracle):
         f = mean / domain.size if frequency is None else frequency
         if not (np.all(np.isfinite(law)) and np.all(law >= 0) and mean > 0 and 0 <= f <= 1):
             raise ValueError(
-                f"{self._name}.plan expects sizes to be how frequent users of 0, 1, 2, .. items "
-                f"are, at least some of them with an item, and a frequency from 0 to 1, got "
-                f"{sizes!r} and {f!r}."
+                f"{self._name}.plan expects how frequent users of 0, 1, 2, .. items are, some with "
+                f"an item, and a frequency from 0 to 1, got {sizes!r} and {f!r}."
             )
         tried = np.arange(1, min(len(law) - 1, _MOST_ITEMS) + 1)
         planned = clone(self).set_params(input="values")

@@ -132,14 +132,7 @@ class OLH(BaseOracle):
         hash_range: int | str = "auto",
         hash_family: str = "linear",
     ) -> None:
-        super().__init__(
-            epsilon,
-            categories=categories,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, categories, input, n_shards, random_state, n_jobs)
         self.hash_range = hash_range
         self.hash_family = hash_family
 
@@ -393,10 +386,8 @@ class LinearHashChannel(HashReports, Channel):
         left = linear_functions(g, n_left)
         vectors, values = self._functions.vectors[reports[:, 0]], reports[:, 1]
         if self.n_tried:
-            place = np.array([prefix * g**n_left])
-            start = self._functions.values(
-                reports[:, 0], self._functions.pieces(place), np.array([0])
-            )
+            pieces = self._functions.pieces(np.array([prefix * g**n_left]))
+            start = self._functions.values(reports[:, 0], pieces, np.array([0]))
             values = self.field.subtract(values, start.astype(np.int64))
         functions, values = left.normalised(vectors % g**n_left, values)
         cells = np.bincount(functions * g + values, minlength=left.n_functions * g)
@@ -428,14 +419,8 @@ class LinearHashChannel(HashReports, Channel):
         """Return the law of all reports, in the order of their numbers."""
         p, g = self.threshold / TWO_64, self.field.order
         shares = np.repeat(self.public_part.shares, g)
-        return ReportLaw(
-            shares * p,
-            shares * ((1 - p) / (g - 1)),
-            self._spread,
-            self._gather,
-            self._kinds,
-            takes_rows=True,
-        )
+        own, other = shares * p, shares * ((1 - p) / (g - 1))
+        return ReportLaw(own, other, self._spread, self._gather, self._kinds, takes_rows=True)
 
     def _kinds(self, reports):
         return reports[:, 0] * self.field.order + reports[:, 1]
@@ -457,14 +442,10 @@ class LinearHashChannel(HashReports, Channel):
         # All multiples of a function share a number; only the function 0 shares it with no other.
         shares = np.full(self.n_functions, (self.field.order - 1) / self.n_vectors)
         shares[0] = 1 / self.n_vectors
+        drawn = self.n_vectors, self._functions.of_uniform_vectors, self.with_functions
+        collisions = self._collisions if self.n_vectors <= _MAX_LAW else None
         return PublicPart(
-            lambda reports: reports[:, 0],
-            self.n_functions,
-            shares,
-            self.n_vectors,
-            self._functions.of_uniform_vectors,
-            self.with_functions,
-            self._collisions if self.n_vectors <= _MAX_LAW else None,
+            lambda reports: reports[:, 0], self.n_functions, shares, *drawn, collisions
         )
 
     def _collisions(self, counts):
@@ -661,17 +642,9 @@ class MixingHashChannel(IndependentChannel):
     def _identity(self):
         return *super()._identity(), self.digests.tobytes()
 
-    @property
-    def configuration(self):
-        return self.client.configuration
-
-    @property
-    def report_fields(self):
-        return self.client.report_fields
-
-    @property
-    def client_parameters(self):
-        return self.client.client_parameters
+    configuration = property(lambda self: self.client.configuration)
+    report_fields = property(lambda self: self.client.report_fields)
+    client_parameters = property(lambda self: self.client.client_parameters)
 
     def report_entropy(self, order=1):
         return self.client.report_entropy(order)

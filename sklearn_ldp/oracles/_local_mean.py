@@ -137,9 +137,8 @@ class MeanEstimate(Means, Kept):
         pairs = zip(self.mean.tolist(), self.standard_error.tolist(), strict=True)
         lines = labelled_lines(names, [f"{mean:.4g} +- {error:.2g}" for mean, error in pairs])
         groups = "" if self.row_names is None else f" of {len(self)} groups"
-        return "\n  ".join(
-            [f"MeanEstimate{groups}, {int(self.n_samples.sum()):,} users", *lines[:20]]
-        )
+        head = f"MeanEstimate{groups}, {int(self.n_samples.sum()):,} users"
+        return "\n  ".join([head, *lines[:20]])
 
 
 @inherit_survey_parameters
@@ -300,16 +299,11 @@ class LocalMean(Reported, BaseCollector[MeanEstimate]):
         # The variance of one report of a random user is at least that, and at most 1 more.
         spread = (tallies @ values**2 - n * means**2) / np.maximum(n - 1, 1)
         spread = np.where(n > 1, np.clip(spread, known, known + 1), worst + 1)
-        scale = (high - low) / 2
-        return MeanEstimate(
-            (low + high) / 2 + scale * means,
-            scale * np.sqrt(known / n),
-            scale * np.sqrt(spread / n),
-            np.ravel(sizes),
-            domain.bounds,
-            None if state.groups is None else state.groups.names,
-            clone(self),
-        )
+        middle, scale = (low + high) / 2, (high - low) / 2
+        errors = scale * np.sqrt(known / n), scale * np.sqrt(spread / n)
+        sizes, names = np.ravel(sizes), None if state.groups is None else state.groups.names
+        mean = middle + scale * means
+        return MeanEstimate(mean, *errors, sizes, domain.bounds, names, clone(self))
 
     def _score(self, estimate: MeanEstimate, held_out: MeanEstimate) -> float:
         # The distance to an unbiased mean is the error plus the variance of that mean.

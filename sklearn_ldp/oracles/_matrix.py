@@ -99,14 +99,7 @@ class MatrixOracle(BaseOracle):
         queries: Queries | None = None,
         strategy: str | ArrayLike = "optimized",
     ) -> None:
-        super().__init__(
-            epsilon,
-            categories=categories,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, categories, input, n_shards, random_state, n_jobs)
         self.queries = queries
         self.strategy = strategy
 

@@ -104,14 +104,9 @@ class PrefixHash(HashReports):
     def public_part(self):
         shares = np.full(self.n_linear, (self.field.order - 1) / self.n_extensions)
         shares[0] = 1 / self.n_extensions
-        return PublicPart(
-            lambda reports: reports[:, 0],
-            self.n_functions,
-            np.tile(shares / self.n_copies, self.n_copies),
-            self.n_copies * self.n_extensions,
-            self._of_draws,
-            self.with_functions,
-        )
+        shares = np.tile(shares / self.n_copies, self.n_copies)
+        drawn = self.n_copies * self.n_extensions, self._of_draws, self.with_functions
+        return PublicPart(lambda reports: reports[:, 0], self.n_functions, shares, *drawn)
 
     # -- on the server ------------------------------------------------------------------------
     def tally(self, reports):

@@ -339,10 +339,7 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
             strings = StringDomain(declared, self.max_length, name=self._name)
         order = None if self.hash_range == "auto" else int(self.hash_range)
         if order is None and strings.max_digits is not None:
-            raise ValueError(
-                f"{self._name} needs hash_range= with max_digits=, as these are digits of a field "
-                "of so many elements."
-            )
+            raise ValueError(f"{self._name} needs hash_range= with max_digits=.")
         users, epsilon = int(self.expected_n_users), float(self.epsilon)
         plan = best_plan(epsilon, strings, int(self.n_found), users, order)
         return PrefixDomain(strings, plan, self.missing == "report")
@@ -366,7 +363,6 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
                 f"{self._name} looked for {n_found} strings and leaves out {n_missed} that are not "
                 f"detected among {n_users:,} users: nobody has most of them. A string that is "
                 f"found needs {needs}. All are in found_, which marks the detected ones.",
-                UserWarning,
                 stacklevel=4,
             )
         return found

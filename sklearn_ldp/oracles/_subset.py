@@ -114,14 +114,7 @@ class SubsetSelection(BaseOracle):
         n_jobs: int | None = None,
         subset_size: int | str = "auto",
     ) -> None:
-        super().__init__(
-            epsilon,
-            categories=categories,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, categories, input, n_shards, random_state, n_jobs)
         self.subset_size = subset_size
 
     @property
@@ -268,17 +261,15 @@ class SubsetChannel(Channel):
         return np.min_scalar_type(self.n_places - 1)
 
     def draw(self, codes, coins):
-        return self._for_sums(self._drawn(codes, coins))
+        packed = self._drawn(codes, coins)
+        # Mark packed sets that are no reports, as these are lists.
+        return packed if self.is_packed else packed.view(self._unlisted)
 
     def _reports(self, packed):
         """Write sets as reports."""
         if self.is_packed:
             return packed
         return self._listed(np.unpackbits(packed, axis=1, count=self.n_places))
-
-    def _for_sums(self, packed):
-        """Mark packed sets that are no reports, as these are lists."""
-        return packed if self.is_packed else packed.view(self._unlisted)
 
     @cached_property
     def _unlisted(self):

@@ -165,9 +165,8 @@ def _fitted(
     for penalty, *size in settings:
         bar.step(f"{what}, penalty {penalty:g}")
         scales = np.repeat([_TREND, penalty**-0.5, *size], columns.sizes)
-        coefficients, information, frequencies, evidence = reports.mode(
-            columns, scales, coefficients, information
-        )
+        found = reports.mode(columns, scales, coefficients, information)
+        coefficients, information, frequencies, evidence = found
         models.append(_Model(penalty, frequencies, evidence))
         if not size and evidence < max(m.evidence for m in models) - _HOPELESS:
             break
@@ -377,9 +376,6 @@ class SmoothMLE(BasePostProcessor):
     [160, 180)  0.66
     """
 
-    penalty_: float | np.ndarray
-    curve_weight_: float | np.ndarray
-
     _parameter_constraints: dict = {"verbose": ["verbose"]}
 
     def __init__(self, *, verbose: int = 0) -> None:
@@ -392,8 +388,9 @@ class SmoothMLE(BasePostProcessor):
         tallies, law = tally_of(estimate, "SmoothMLE", "use MonotoneCDF, which takes any estimate")
         d, verbose = estimate.shape[1], self.verbose
         fits = [smooth_mle(tally, law, d, verbose=verbose) for tally in tallies]
-        self.penalty_ = np.squeeze([fit.penalty for fit in fits])[()]
-        self.curve_weight_ = np.squeeze([fit.curve_weight for fit in fits])[()]
+        self.penalty_: float | np.ndarray = np.squeeze([fit.penalty for fit in fits])[()]
+        shares = np.squeeze([fit.curve_weight for fit in fits])[()]
+        self.curve_weight_: float | np.ndarray = shares
         return estimate.with_values([fit.frequencies for fit in fits], by="SmoothMLE")
 
     def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:

@@ -126,6 +126,12 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    def _store(self, epsilon: float, domains: Any, *collection: Any) -> None:
+        """Store what all surveys have, in the order of the parameters."""
+        names = ("input", "n_shards", "random_state", "n_jobs")
+        shared = dict(zip(names, collection, strict=True))
+        BaseColumnSurvey.__init__(self, epsilon, domains=domains, **shared)
+
     def _domain_of(self, declared: Any) -> RecordDomain:
         return RecordDomain.declared(declared, self._name)
 
@@ -337,7 +343,9 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _checked_counts(self, domains: Mapping[Any, Domain], counts: Any) -> dict[Any, np.ndarray]:
         if not isinstance(counts, Mapping) or set(counts) != set(domains):
             columns = ", ".join(map(repr, domains))
-            raise ValueError(f"{self._name}.simulate expects counts by column, of {columns}.")
+            raise ValueError(
+                f"{self._name}.simulate expects counts for each of its columns {columns}."
+            )
         checked = {}
         for name, domain in domains.items():
             what = f"{self._name}.simulate: counts of {name!r}"

@@ -135,14 +135,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
-        super().__init__(
-            epsilon,
-            domains=domains,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, domains, input, n_shards, random_state, n_jobs)
         self.oracle = oracle
         self.weights = weights
         self.n_sampled = n_sampled
@@ -180,8 +173,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
             return dict.fromkeys(domain.columns, given)
         unknown = [key for key in given if key not in domain.columns]
         if unknown:
-            columns = f"its columns: {', '.join(map(repr, domain.columns))}"
-            raise ValueError(f"{self._name} got {what} for {unknown[0]!r}, not one of {columns}.")
+            which = f"which is not one of its columns: {', '.join(map(repr, domain.columns))}"
+            raise ValueError(f"{self._name} got {what} for {unknown[0]!r}, {which}.")
         return {key: given.get(key, default) for key in domain.columns}
 
     def _n_asked(self, domain: RecordDomain) -> int:
@@ -196,9 +189,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
             return n_columns
         if not isinstance(self.n_sampled, str):
             if self.n_sampled > n_columns:
-                raise ValueError(
-                    f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns, too many."
-                )
+                what = f"n_sampled={self.n_sampled} for {n_columns} columns"
+                raise ValueError(f"{self._name} got {what}; it must be at most that number.")
             return int(self.n_sampled)
         sizes = np.array(domain.sizes)
         variances = self._variances_at(domain)

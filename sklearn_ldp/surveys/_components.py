@@ -84,10 +84,7 @@ class Components:
         values: the cells of each table in C order.
         """
         other = copy.copy(self)
-        other._sums = {
-            shape: np.zeros((len(precisions), *shape))
-            for shape, precisions in self._precisions.items()
-        }
+        other._sums = {shape: np.zeros((len(p), *shape)) for shape, p in self._precisions.items()}
         for block, of_subsets in self._tables:
             stacked = np.stack([np.reshape(values[i], block.shape) for i in block.places])
             for axes, shape, where in of_subsets:
@@ -146,12 +143,10 @@ class Components:
         """
         components = cls(sizes)
         components._allocate(subsets)
-        components._sums = {
-            shape: np.zeros((len(found), *shape)) for shape, found in components._precisions.items()
-        }
+        precisions_of = components._precisions
+        components._sums = {shape: np.zeros((len(p), *shape)) for shape, p in precisions_of.items()}
         for subset, value, precision in zip(subsets, values, precisions, strict=True):
-            shape = components._shape(subset)
-            where = components._index[subset]
+            shape, where = components._shape(subset), components._index[subset]
             components._sums[shape][where] = np.reshape(value, shape)
             components._precisions[shape][where] = precision
         return components

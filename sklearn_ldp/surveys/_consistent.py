@@ -50,9 +50,10 @@ class BaseTableProcessor(BasePostProcessor):
     def _check(self, X: FrequencyEstimate | ArrayLike, *, reset: bool) -> FrequencyEstimate:
         if isinstance(X, FrequencyEstimate):
             return super()._check(X, reset=reset)
+        name, given = type(self).__name__, type(X).__name__
         raise ValueError(
-            f"{type(self).__name__} needs the tables that a MarginalOracle returns, got "
-            f"{type(X).__name__}: this oracle makes them of people's rows."
+            f"{name} needs the tables that a MarginalOracle returns, got {given}: this oracle "
+            f"makes them of people's rows, make_pipeline(MarginalOracle(...), {name}())."
         )
 
     def _checked(self, estimates: EstimateSet) -> TableSet:
@@ -226,11 +227,10 @@ class Consistent(BaseTableProcessor):
         cells = {name: linear.row(name) for name in tables if len(linear[name])}
         variances = [cell_variance(tables if len(tables[name]) else linear, name) for name in cells]
         cells, self.n_iter_ = agreeing_cells(linear, cells, variances, self.max_iter)
-        made = {
-            name: linear[name].with_values([np.maximum(own, 0)], by="Consistent")
-            for name, own in cells.items()
-        }
-        return linear.with_parts({**linear, **made})
+        made = dict(linear)
+        for name, own in cells.items():
+            made[name] = linear[name].with_values([np.maximum(own, 0)], by="Consistent")
+        return linear.with_parts(made)
 
 
 def agreeing_cells(
@@ -247,11 +247,8 @@ def agreeing_cells(
     components = Components.of_tables(tables.sizes, columns, list(cells.values()), variances)
     made, n_iter = non_negative_tables(components, max_iter)
     components = components.fitted(made)
-    singles = {
-        name: own
-        for name, own in tables.columns_of.items()
-        if len(own) == 1 and own in components and name not in cells
-    }
+    others = {name: own for name, own in tables.columns_of.items() if name not in cells}
+    singles = {name: own for name, own in others.items() if len(own) == 1 and own in components}
     of_singles = components.tables(list(singles.values()))
     found = [*zip(cells, made, strict=True), *zip(singles, of_singles, strict=True)]
     return dict(found), n_iter

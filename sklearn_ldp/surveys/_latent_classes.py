@@ -141,7 +141,8 @@ class LatentClasses(BaseTableProcessor):
         if not all(table.is_raw for table in tables.values()):
             by = next(p for p in tables.values() if not p.is_raw).postprocessors
             raise ValueError(
-                f"LatentClasses needs raw tables of a MarginalOracle, got some after {by[0]}."
+                f"LatentClasses needs raw tables, got tables after {' and '.join(by)}: put it "
+                "directly behind the MarginalOracle."
             )
         components = best_components(tables.sizes, tables.views)
         linear = linear_tables(tables, components)
@@ -156,11 +157,9 @@ class LatentClasses(BaseTableProcessor):
             takes_residual = self.noise_index_ <= _LITTLE_NOISE
         if takes_residual:
             cells = _with_residuals(linear, cells, observed, self.mixture_)
-        processed = {
-            name: table.with_values([cells[name]], by="LatentClasses")
-            for name, table in linear.items()
-        }
-        return TableSet(processed, tables.domain, tables.views, self.mixture_)
+        named = linear.items()
+        made = {name: one.with_values([cells[name]], by="LatentClasses") for name, one in named}
+        return TableSet(made, tables.domain, tables.views, self.mixture_)
 
     def _fitted(
         self, tables: TableSet, components: Components, observed: list[_Observed]
@@ -217,11 +216,9 @@ def _dependence(
 
     def beyond(mixture: ClassMixture) -> np.ndarray:
         """The dependence in the model's pairs, in units of the noise."""
-        models = mixture, mixture.shrunk(0.0)
-        tables = ([one.table(observed[i].columns) for one in models] for i in pairs)
-        return np.concatenate(
-            [(a - b) / s for (a, b), s in zip(tables, pairs.values(), strict=True)]
-        )
+        without, columns = mixture.shrunk(0.0), {i: observed[i].columns for i in pairs}
+        left = {i: mixture.table(own) - without.table(own) for i, own in columns.items()}
+        return np.concatenate([left[i] / s for i, s in pairs.items()])
 
     mixture, found = fit.mixture, beyond(fit.mixture)
     left = [(observed[i].values - mixture.table(observed[i].columns)) / s for i, s in pairs.items()]
@@ -245,26 +242,20 @@ def _observed(tables: TableSet, components: Components) -> list[_Observed]:
         totals = [(view, view.total_variance / len(view.values)) for view in views]
         variances = [(view, total / float(view.noise.n_samples)) for view, total in totals]
         return [_Observed(view.columns, view.values, one, view) for view, one in variances]
-    pairs = [
-        pair
-        for pair in combinations(range(len(sizes)), 2)
-        if np.isfinite(components.squared_error(pair))
-    ]
+    pairs = [*combinations(range(len(sizes)), 2)]
+    pairs = [pair for pair in pairs if np.isfinite(components.squared_error(pair))]
     singles: list[Subset] = [(j,) for j in range(len(sizes)) if (j,) in components]
     known: list[Subset] = [*pairs] if pairs else singles
     made = components.tables(known)
-    observed = [
-        _Observed(columns, values, 1 / components.precision(columns), None)
-        for columns, values in zip(known, made, strict=True)
-    ]
+    rows = zip(known, made, strict=True)
+    observed = [_Observed(c, values, 1 / components.precision(c), None) for c, values in rows]
     # All pairs of a column say the same of it, with another precision than they have of the pair:
     # what is too much in their sum is taken away again.
     for j, size in enumerate(sizes if pairs else ()):
         of_pairs = [pair for pair in pairs if j in pair]
-        counted = [
-            size / math.prod(sizes[i] for i in p) * components.precision(p) for p in of_pairs
-        ]
-        if of_pairs and (excess := components.precision((j,)) - sum(counted)):
+        shares = [size / math.prod(sizes[i] for i in pair) for pair in of_pairs]
+        counted = sum(s * components.precision(p) for s, p in zip(shares, of_pairs, strict=True))
+        if of_pairs and (excess := components.precision((j,)) - counted):
             observed.append(_Observed((j,), components.tables([(j,)])[0], 1 / excess, None))
     return observed
 

@@ -179,14 +179,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
-        super().__init__(
-            epsilon,
-            domains=domains,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, domains, input, n_shards, random_state, n_jobs)
         self.order = order
         self.method = method
         self.oracle = oracle
@@ -202,9 +195,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
             views = [View.parity(columns) for columns in plan.views]
         else:
             views = [View.joint(c, [sizes[j] for j in c]) for c in plan.views]
-        return Several.drawn(
-            [channels(view.n_values) for view in views], plan.probabilities, views=views
-        )
+        of_views = [channels(view.n_values) for view in views]
+        return Several.drawn(of_views, plan.probabilities, views=views)
 
     def _oracles_behind(
         self, domain: RecordDomain, views: Mapping[Any, View]
@@ -271,9 +263,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
     def _weights(self, domain: RecordDomain, tables: Sequence[Subset]) -> list[float]:
         """The weight of each table asked for."""
         names = list(domain.columns)
-        given = {
-            self._named_table(names, one): weight for one, weight in (self.weights or {}).items()
-        }
+        weights = (self.weights or {}).items()
+        given = {self._named_table(names, one): weight for one, weight in weights}
         # A set of columns that is no table asked for stands for all tables that have them.
         for columns in sorted({*given} - {*tables}):
             if within := [table for table in tables if set(columns) <= set(table)]:
@@ -393,10 +384,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
             If a record is not in the domains, or a count is no non-negative integer.
         """
         if n_repeats != 1:
-            raise ValueError(
-                f"{self._name}.simulate draws one collection, got n_repeats={n_repeats!r}: call it "
-                "in a loop, with a generator as random_state."
-            )
+            what = f"n_repeats={n_repeats!r}: call it in a loop"
+            raise ValueError(f"{self._name}.simulate draws one collection, got {what}.")
         domain: Any = self._domain()
         survey: Any = self._protocol_over(domain).mechanism
         given = {key: counts[key] for key in counts.keys()}  # noqa: SIM118, of a Series, too
@@ -407,10 +396,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         views = self._views(domain, survey)
         seen = counts_in_views(views, codes, users)
         drawn = self._simulated(domain, survey, {k: v.astype(np.int64) for k, v in seen.items()}, 1)
-        said = _table_views(
-            survey,
-            [(j, one.values[0], one.noise) for j, one in enumerate(drawn.values()) if len(one)],
-        )
+        rows = [(j, one) for j, one in enumerate(drawn.values()) if len(one)]
+        said = _table_views(survey, [(j, one.values[0], one.noise) for j, one in rows])
         if _asks_for(survey, self._tables(domain)):
             return TableSet(drawn, domain, said)
         return self._combined(domain, survey, said, int(users.sum()))
@@ -436,13 +423,11 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
     @property
     def method_(self) -> str:
         """How users were asked."""
-        mechanism = self._fitted("method_").mechanism
-        if _parity(mechanism):
+        state: Any = self._fitted("method_")
+        if _parity(state.mechanism):
             return "fourier"
-        domain: Any = self._fitted("method_").protocol.domain
-        n_columns = len(domain.columns)
-        is_joint = len(mechanism.mechanisms) == 1 and len(mechanism.views[0].columns) == n_columns
-        return "joint" if is_joint else "split"
+        views, n_columns = state.mechanism.views, len(state.protocol.domain.columns)
+        return "joint" if len(views) == 1 and len(views[0].columns) == n_columns else "split"
 
     @property
     def views_(self) -> list[tuple[Any, ...]]:
@@ -500,10 +485,8 @@ def compare_methods(
     >>> str(ways["method"][0]), int(ways["order"][0]), int(ways["squared_error"][0])
     ('split', 5, 10)
     """
-    like = MarginalOracle(
-        epsilon, domains=domains, order=order, oracle=oracle, expected_n_users=expected_n_users
-    )
-    plans = like._compared()
+    options = {"order": order, "oracle": oracle, "expected_n_users": expected_n_users}
+    plans = MarginalOracle(epsilon, domains=domains, **options)._compared()
     return {
         "method": np.array([plan.method for plan in plans]),
         "order": np.array([max(map(len, plan.views)) for plan in plans]),
@@ -523,15 +506,13 @@ def _channels(epsilon: float, oracle: Any, total_variances: Any) -> tuple[Any, T
 
     @cache
     def total_variance(size: int) -> float:
-        least = [channel(size)] if isinstance(oracle, BaseOracle) else _most_accurate(epsilon, size)
-        return float(np.min(total_variances(least)))
+        if isinstance(oracle, BaseOracle):
+            return float(np.min(total_variances([channel(size)])))
+        # One of them has the least total variance of all.
+        best = (kind(epsilon).channel(size) for kind in (GRR, SubsetSelection))
+        return float(np.min(total_variances(best)))
 
     return channel, total_variance
-
-
-def _most_accurate(epsilon: float, size: int) -> list[Any]:
-    """The channels of which one has the least total variance of all, for plans of many sizes."""
-    return [oracle(epsilon).channel(size) for oracle in (GRR, SubsetSelection)]
 
 
 def _table_views(survey: Any, estimates: Sequence[tuple[int, Any, Any]]) -> list[TableView]:

@@ -112,14 +112,7 @@ class RangeOracle(BaseOracle):
         strategy: str = "tree",
         expected_n_users: int | None = None,
     ) -> None:
-        super().__init__(
-            epsilon,
-            categories=categories,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, categories, input, n_shards, random_state, n_jobs)
         self.strategy = strategy
         self.expected_n_users = expected_n_users
 
@@ -286,10 +279,8 @@ class TreeChannel(Several, LinearMechanism):
     def covariance(self, frequencies: np.ndarray) -> Covariances:
         # An answer is a sum over the levels, of which each is asked other users. The users are
         # fixed: what the frequencies of a random part of them differ by is an error, too.
-        levels = [
-            (1 / pi, channel.noise(1).of_population().at(f))
-            for channel, pi, f in self._levels(frequencies)
-        ]
+        asked = self._levels(frequencies)
+        levels = [(1 / pi, channel.noise(1).of_population().at(f)) for channel, pi, f in asked]
         parts = [(1.0, Covariances(levels, self)), (-1.0, MULTINOMIAL.covariance(frequencies))]
         return Covariances(parts, single=lambda: self.variances(frequencies))
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -89,9 +89,8 @@ def fit_curve(z: np.ndarray, growth: float, total: float) -> Curve:
     squares = np.add.reduceat(waves**2, starts)[1:] / counts[1:]  # but for wave 0, which is known
     number = (starts + (counts - 1) / 2)[1:]
     counts = counts[1:]
-    variances = (
-        np.concatenate([_wave_variances(number, counts, power) for power in _POWERS]) * mean**2
-    )
+    shapes = [_wave_variances(number, counts, power) for power in _POWERS]
+    variances = np.concatenate(shapes) * mean**2
     score = -0.5 * (np.log(noise + variances) + squares / (noise + variances)) @ counts
     # Wave 0 is the noise of the sum, as the sum itself is known.
     of_sum = -0.5 * (np.log(noise) + waves[0] ** 2 / noise)
@@ -347,12 +346,9 @@ def fit_groups(
     share = expit(log_evidence)
     if partitions:
         share = expit(log_evidence - FEW_GROUPS / sum(len(p.names) for p in partitions))
-        share = log_loss_share(
-            share,
-            float(sum(variances.sum() for variances in common)),
-            float(sum(variances.sum() for variances in different)),
-            float(sum(move @ move for move in moves)),
-        )
+        if_common, if_different = (float(sum(v.sum() for v in of)) for of in (common, different))
+        apart = float(sum(move @ move for move in moves))
+        share = log_loss_share(share, if_common, if_different, apart)
     means = estimates.means + share * (aware - estimates.means)
     variances = [c + share * (d - c) for c, d in zip(common, different, strict=True)]
     return GroupFit(means, variances, log_evidence, share, weights.sum(axis=1), curve_weight)
@@ -417,11 +413,7 @@ def _of_known_sum(partition: Partition, variances: np.ndarray) -> np.ndarray:
 
 
 def _fit(
-    estimates: Estimates,
-    partition: Partition,
-    sums: sparse.csr_array,
-    first: _Direction,
-    second: _Direction,
+    estimates: Estimates, partition: Partition, sums: Any, first: _Direction, second: _Direction
 ) -> _Expert:
     """Return the fit of the priors that differ in two directions to a partition."""
     theta, n_groups = estimates.theta, len(partition.names)
@@ -431,9 +423,8 @@ def _fit(
     one, other = (np.exp(tilt - top) for tilt, top in zip(tilts, most, strict=True))
     tilted = (base * one)[:, :, None] * other[:, None, :]
     totals = tilted.sum(axis=0)
-    log_marginal, mean, variance = estimates.moments(
-        (tilted / totals).reshape(len(theta), totals.size)
-    )
+    tilted = (tilted / totals).reshape(len(theta), totals.size)
+    log_marginal, mean, variance = estimates.moments(tilted)
     log = (sums @ log_marginal).reshape(n_groups, *totals.shape)
     # A tilt multiplies the density of a far estimate; a factor leaves it where it is.
     codes = partition.codes[~estimates.is_near]
