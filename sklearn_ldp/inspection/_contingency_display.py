@@ -185,10 +185,8 @@ class ContingencyDisplay(BaseDisplay):
                 else:
                     noise_level *= float(np.median(std))
         elif color == "deviation":
-            raise ValueError(
-                "ContingencyDisplay needs the noise of the raw estimate to count standard "
-                'deviations: pass the tables of a MarginalOracle, or color="difference".'
-            )
+            how = 'pass the tables of a MarginalOracle, or color="difference"'
+            raise ValueError(f"ContingencyDisplay needs noise to count standard deviations: {how}.")
         return cls(
             frequencies,
             categories[::-1] if is_turned else categories,
@@ -292,15 +290,13 @@ def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
     table, is_turned = tables, False
     if isinstance(tables, Mapping):
         if first is None or second is None:
+            how = 'from_estimate(tables, "sex", "age")'
             raise ValueError(
-                "ContingencyDisplay draws the table of two columns: name them, as in "
-                'ContingencyDisplay.from_estimate(tables, "sex", "age").'
+                f"ContingencyDisplay draws the table of two columns: name them, {how}."
             )
         if not hasattr(tables, "pair"):
-            raise ValueError(
-                "ContingencyDisplay needs tables of several columns, such as a MarginalOracle "
-                f"returns, got a set of {', '.join(map(repr, tables))}."
-            )
+            given = ", ".join(map(repr, tables))
+            raise ValueError(f"ContingencyDisplay needs tables of several columns, got {given}.")
         of_columns: Any = tables
         table = of_columns.pair(first, second)
         columns = list(of_columns.domain.columns)

@@ -174,10 +174,8 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
     try:
         check_classification_targets(labels)
     except TypeError:  # labels that cannot be sorted
-        raise ValueError(
-            f"{name} needs labels that are all numbers or all strings, got others among them, such "
-            "as None: give missing labels a class of their own."
-        ) from None
+        what = "labels that are all numbers or all strings, got others among them, such as None"
+        raise ValueError(f"{name} needs {what}.") from None
     return labels
 
 
