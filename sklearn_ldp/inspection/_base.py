@@ -91,8 +91,9 @@ class EstimateDisplay(BaseDisplay):
                 f"estimates[{next(iter(estimate), None)!r}], or draw each with estimates.plot()."
             )
         if not isinstance(estimate, Estimate):
-            what = "a FrequencyEstimate, such as FrequencyEstimate(values, categories)"
-            raise TypeError(f"{name}.from_estimate needs {what}, got {type(estimate).__name__}.")
+            what = f"a FrequencyEstimate, got {type(estimate).__name__}"
+            how = "wrap an array: FrequencyEstimate(values, categories)"
+            raise TypeError(f"{name}.from_estimate needs {what}; {how}.")
         check_level(level)
         n_estimates, d = np.shape(estimate.values)
         if truth is not None and np.shape(truth) != (d,):
@@ -149,8 +150,6 @@ def name_rows(ax: Any, names: Sequence[Any], grid: str = "x", **kwargs: Any) -> 
 
 def legend_outside(ax: Axes) -> None:
     """Put the legend on the right of the axes, where it covers nothing, its names as they are."""
-    legend = ax.legend(
-        loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, fontsize="small"
-    )
-    for text in legend.get_texts():
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
+    for text in ax.legend(borderaxespad=0.0, fontsize="small", **place).get_texts():
         text.set_parse_math(False)

@@ -186,7 +186,7 @@ class ContingencyDisplay(BaseDisplay):
                     noise_level *= float(np.median(std))
         elif color == "deviation":
             how = 'pass the tables of a MarginalOracle, or color="difference"'
-            raise ValueError(f"ContingencyDisplay needs noise to count standard deviations: {how}.")
+            raise ValueError(f"ContingencyDisplay needs the noise of the raw estimate: {how}.")
         return cls(
             frequencies,
             categories[::-1] if is_turned else categories,
@@ -290,10 +290,8 @@ def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
     table, is_turned = tables, False
     if isinstance(tables, Mapping):
         if first is None or second is None:
-            how = 'from_estimate(tables, "sex", "age")'
-            raise ValueError(
-                f"ContingencyDisplay draws the table of two columns: name them, {how}."
-            )
+            how = 'name them, as in from_estimate(tables, "sex", "age")'
+            raise ValueError(f"ContingencyDisplay draws the table of two columns: {how}.")
         if not hasattr(tables, "pair"):
             given = ", ".join(map(repr, tables))
             raise ValueError(f"ContingencyDisplay needs tables of several columns, got {given}.")

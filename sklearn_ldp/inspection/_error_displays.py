@@ -259,7 +259,8 @@ class ErrorCurveDisplay(BaseDisplay):
             place = np.asarray(values).astype(float)
         except (TypeError, ValueError):
             what = f"numbers on the x axis, and {parameter!r} holds {values[0]!r}"
-            raise ValueError(f"ErrorCurveDisplay needs {what}; name another, x=...") from None
+            how = "name a parameter with numbers: from_grid_search(search, x=..)"
+            raise ValueError(f"ErrorCurveDisplay needs {what}; {how}.") from None
 
         def repeated(name: str, points: np.ndarray) -> ValueError:
             return ValueError(

@@ -363,8 +363,8 @@ class FrequencyDisplay(EstimateDisplay):
         mine, known = (np.asarray(names).tolist() for names in (self.categories, categories))
         places, missing = places_among(mine, known)
         if missing:
-            what = f"{missing[0]!r} is on these axes and not in this estimate; give other axes"
-            raise ValueError(f"FrequencyDisplay cannot draw beside what is there: {what}.")
+            why = f"{missing[0]!r} is there and not in this estimate; give other axes"
+            raise ValueError(f"FrequencyDisplay cannot draw beside what is on these axes: {why}.")
         return places
 
 

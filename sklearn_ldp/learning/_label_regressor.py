@@ -216,7 +216,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             self._warn_of_refit(self.random_state)
             y = protocol.privatize(labels, self.random_state)
         self.bounds_: tuple[float, float] = protocol.domain.bounds
-        z = self._decoded(protocol, protocol.check(y))
+        low, high = self.bounds_
+        z = (low + high) / 2 + (high - low) / 2 * protocol.mechanism.values[protocol.check(y)]
         weights = _check_sample_weight(sample_weight, z, dtype=float, ensure_non_negative=True)
         fitted = clone(self._base()).fit(X, z, **routed)
         self.constant_: float = float(np.clip(np.average(z, weights=weights), *self.bounds_))
@@ -362,7 +363,3 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         labels = column_or_1d(array, warn=True)
         assert_all_finite(labels, input_name="y")
         return labels
-
-    def _decoded(self, protocol: Any, codes: np.ndarray) -> np.ndarray:
-        low, high = protocol.domain.bounds
-        return (low + high) / 2 + (high - low) / 2 * protocol.mechanism.values[codes]

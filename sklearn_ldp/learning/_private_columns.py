@@ -40,9 +40,7 @@ _KEY = os.urandom(32)
 class _AllColumns(ColumnOracle):
     """The collector whose reports these are, under the name that users know."""
 
-    @property
-    def _name(self) -> str:
-        return "PrivatizedColumns"
+    _name = "PrivatizedColumns"
 
 
 class ReadsColumns(Documented, WatchesRefits):
@@ -345,8 +343,8 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         domain = self._domain()
         codes = domain.encode(X, type(self).__name__)
         result = np.zeros((len(codes), domain.size))
-        for j, columns in enumerate(_slices(domain).values()):
-            result[np.arange(len(codes)), columns.start + codes[:, j].astype(np.intp)] = 1
+        starts = [columns.start for columns in _slices(domain).values()]
+        np.put_along_axis(result, codes.astype(np.intp) + starts, 1, axis=1)
         return result
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
@@ -379,14 +377,9 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         return RecordDomain.declared(self.domains, type(self).__name__)
 
     def _collector(self, domain: RecordDomain) -> _AllColumns:
-        return _AllColumns(
-            self.epsilon,
-            domains=domain,
-            oracle=self.oracle,
-            strategy="split-budget",
-            n_shards=1,
-            random_state=self.random_state,
-        )
+        options: dict[str, Any] = {"oracle": self.oracle, "random_state": self.random_state}
+        options |= {"strategy": "split-budget", "n_shards": 1}
+        return _AllColumns(self.epsilon, domains=domain, **options)
 
     def _protocol(self, collection_round: str = "") -> Protocol:
         self._validate_params()

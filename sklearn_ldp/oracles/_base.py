@@ -52,13 +52,11 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         n_jobs: int | None = None,
     ) -> None:
         self.epsilon = epsilon
-        self.categories = categories
+        self.categories: Any = categories
         self.input = input
         self.n_shards = n_shards
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    categories: Any
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -226,11 +226,8 @@ def best_oracle(
         channels = [one.channel(domain) for one in candidates]
     bits = [channel.report_bits for channel in channels]
     operations = [channel.decode_operations(n_samples) for channel in channels]
-    affordable = [
-        i
-        for i in range(len(channels))
-        if bits[i] <= max_report_bits and operations[i] <= max_decode_operations
-    ]
+    small = [i for i, n_bits in enumerate(bits) if n_bits <= max_report_bits]
+    affordable = [i for i in small if operations[i] <= max_decode_operations]
     if not affordable:
         raise ValueError(
             f"best_oracle found no oracle of at most {max_report_bits} bits per report and "

@@ -212,9 +212,8 @@ class BlockHadamardChannel(HadamardChannel):
         super().__init__(n_categories, epsilon)
         self.p, self.q = self.inside - self.against, Fraction(0)
 
-    @property
-    def own_support(self):
-        return self.inside
+    own_support = property(lambda self: self.inside)
+    least_other_support = property(lambda self: self.against)  # of a category in another block
 
     def _outside(self, codes, index):
         against = self._member(codes, np.minimum(index, self.n_inside - 1), 1)
@@ -226,10 +225,6 @@ class BlockHadamardChannel(HadamardChannel):
 
     def _supports_of(self, signed, tallies):
         return signed
-
-    @property
-    def least_other_support(self):
-        return self.against  # that of a category in another block
 
     @property
     def blocks(self) -> np.ndarray:

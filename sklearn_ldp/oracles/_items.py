@@ -129,11 +129,8 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel):
 
     @property
     def client_parameters(self):
-        own = {
-            "kind": "items",
-            "max_items": self.max_items,
-            "bounds": [str(end) for end in self.bounds[:-1]],
-        }
+        bounds = [str(end) for end in self.bounds[:-1]]
+        own = {"kind": "items", "max_items": self.max_items, "bounds": bounds}
         return {**super().client_parameters, **own}
 
     def report_entropy(self, order=1):
@@ -141,9 +138,7 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel):
         inside = Fraction(self.threshold, TWO_64)
         return choice_entropy(inside, n_all - n_missing, n_missing, order)
 
-    @property
-    def tally_size(self):
-        return self.n_places
+    tally_size = property(lambda self: self.n_places)
 
     def tally(self, reports):
         return super().count_support(reports)
@@ -465,10 +460,8 @@ class ItemOracle(BaseOracle):
 
     def _make_mechanism(self, domain: Any) -> Any:
         m = int(self.max_items)
-        is_subset = self.method == "subset" or (
-            self.method == "auto" and not domain.is_open and domain.size <= _MOST_SUBSET
-        )
-        if is_subset:
+        is_small = not domain.is_open and domain.size <= _MOST_SUBSET
+        if self.method == "subset" or (self.method == "auto" and is_small):
             return ItemSubsetChannel(domain.size, m, self.epsilon)
         g = best_range(m, self.epsilon)
         client = SetHash(g, m, group_threshold(self.epsilon, m, g - m))

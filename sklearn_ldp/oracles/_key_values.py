@@ -172,10 +172,7 @@ class KeyValueOracle(ItemOracle):
         x, y, z = f**2 - squared * c, high * f - squared * b, high**2 - squared * a
         with np.errstate(divide="ignore", invalid="ignore"):
             root = np.sqrt(np.maximum(y**2 - x * z, 0))
-            ends = [
-                np.where(x > 0, end, sign)
-                for end, sign in (((y - root) / x, 0.0), ((y + root) / x, 1.0))
-            ]
+            ends = np.where(x > 0, (y - root) / x, 0.0), np.where(x > 0, (y + root) / x, 1.0)
         return tuple(least + (most - least) * np.clip(end, 0, 1) for end in ends)
 
     def _quadratic(self) -> Any:

@@ -286,11 +286,9 @@ class LinearHashChannel(HashReports, Channel):
         limit = max(_SMALL_TABLE, _CELLS_PER_CATEGORY * n_categories)
         # The highest digits of the category are tried out report by report: as few of them as
         # leave a table of moderate size. If a single digit is left, it is solved for.
-        self.n_tried = next(
-            j
-            for j in range(self.n_digits)
-            if j == self.n_digits - 1 or self._n_prefixes(j) * self._n_cells(j) <= limit
-        )
+        last = self.n_digits - 1
+        fits = (j for j in range(last) if self._n_prefixes(j) * self._n_cells(j) <= limit)
+        self.n_tried = next(fits, last)
         self.n_left = self.n_digits - self.n_tried
 
     def _n_prefixes(self, n_tried):
@@ -484,8 +482,11 @@ class LinearHashChannel(HashReports, Channel):
 
     def _draw_tally(self, counts, rng):
         """Draw the tally of a collection from its exact law, in at most O(n)."""
-        if self.n_tried:  # there is no table of the reports
-            return self._tally_of_protocol(counts, rng)
+        if self.n_tried:  # there is no table of the reports, which are drawn one by one
+            coins, tally = SeededCoins(rng), np.zeros(self.tally_size, dtype=np.int64)
+            for codes in _batches(counts, _BLOCK):
+                tally += self.tally(self.privatize(codes, coins))
+            return tally
         g, n_cells = self.field.order, self._n_cells(0)
         of_zero = 1 / self.n_vectors
         hashed = rng.binomial(counts, float(self.share))
@@ -517,13 +518,6 @@ class LinearHashChannel(HashReports, Channel):
             cells = functions * g + self.hash(functions, codes[:, None])
             # NumPy makes floats of the weights, which are exact in this range.
             table += np.bincount(cells.ravel(), drawn.ravel(), len(table)).astype(np.int64)
-
-    def _tally_of_protocol(self, counts, rng):
-        """Draw the tally of a collection report by report."""
-        coins, tally = SeededCoins(rng), np.zeros(self.tally_size, dtype=np.int64)
-        for codes in _batches(counts, _BLOCK):
-            tally += self.tally(self.privatize(codes, coins))
-        return tally
 
 
 def n_digits_for(n_categories: int, order: int) -> int:

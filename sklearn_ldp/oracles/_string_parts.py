@@ -117,9 +117,7 @@ class PrefixHash(HashReports):
     def tally_size(self):
         return self.n_functions * self.field.order
 
-    @property
-    def tally_sum(self):
-        return 1
+    tally_sum = 1
 
     @property
     def n_categories(self):

@@ -206,9 +206,8 @@ class SubsetChannel(Channel):
         d, w = self.n_places, self.size
         return choice_entropy(self.p, math.comb(d - 1, w - 1), math.comb(d - 1, w), order)
 
-    @property
-    def tally_sum(self):
-        return self.size
+    tally_sum = property(lambda self: self.size)
+    largest_support = property(lambda self: self.size)
 
     def decode_operations(self, n_samples):
         return n_samples * self.size
@@ -225,10 +224,6 @@ class SubsetChannel(Channel):
         of_true_code = p * (w - 1) / (d - 1)
         pairs = p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)
         return JointSupport(of_true_code, pairs / max((d - 1) * (d - 2), 1))
-
-    @property
-    def largest_support(self):
-        return self.size
 
     @property
     def support_sizes(self):

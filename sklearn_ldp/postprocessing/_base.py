@@ -326,8 +326,8 @@ class BasePostProcessor(
             return mean_of_parts(held_out_score(fitted, X), {})
         truth = self._check(X, reset=False).values
         if len(truth) not in (1, len(fitted)):
-            expected = f"one row of frequencies, or one for each of the {len(fitted)} fitted rows"
-            raise ValueError(f"{type(self).__name__}.score expects {expected}, got {len(truth)}.")
+            expected = f"one for each of the {len(fitted)} rows that were fitted, got {len(truth)}"
+            raise ValueError(f"{type(self).__name__}.score expects one row, or {expected}.")
         return -float(np.mean((fitted.values - truth) ** 2))
 
     def _errors(self, truth: Any) -> Any:

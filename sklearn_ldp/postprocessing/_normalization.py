@@ -119,9 +119,8 @@ def norm_hyb(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     others = ~kept | kept.all(axis=-1, keepdims=True)
     rest, _ = project(F, np.maximum(1.0 - kept_sum, 0.0), others)
     lowest_kept = np.where(kept, F, np.inf).min(axis=-1, keepdims=True)
-    is_hybrid = ~kept.all(axis=-1, keepdims=True) & (
-        np.where(kept, 0.0, rest).max(axis=-1, keepdims=True) <= lowest_kept
-    )
+    highest_other = np.where(kept, 0.0, rest).max(axis=-1, keepdims=True)
+    is_hybrid = ~kept.all(axis=-1, keepdims=True) & (highest_other <= lowest_kept)
     return np.where(is_hybrid, np.where(kept, F, rest), norm_sub(F))
 
 

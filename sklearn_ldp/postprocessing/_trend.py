@@ -324,6 +324,6 @@ def _steps(estimate: Any, times: Any) -> np.ndarray:
     except (TypeError, ValueError):
         raise ValueError(f"Trend needs times that are numbers or dates, got {times!r}.") from None
     if given.shape != (n_rows,) or not np.all((steps > 0) & np.isfinite(steps)):
-        what = f"a rising time for each of the {n_rows} rows"
-        raise ValueError(f"Trend needs {what}, got {given.tolist()}.")
+        what = f"a rising time for each of the {n_rows} rows, got {given.tolist()}"
+        raise ValueError(f"Trend needs {what}: put the rows into the order of time.")
     return np.append(0.0, steps)

@@ -202,7 +202,8 @@ def _largest_weight(mechanism: Any, n_targets: int, name: str) -> float:
     """The most that a report adds to the sum of the targets' estimates, if that is known."""
     if not hasattr(mechanism, "largest_weight"):
         what = "mechanisms whose reports support categories, and for channels that are matrices"
-        raise TypeError(f'poisoning_gain is for {what}; of {name} only "input" is known.')
+        known = f'of {name} only the attack "input" is known'
+        raise TypeError(f"poisoning_gain is for {what}; {known}.")
     return mechanism.largest_weight(n_targets)
 
 

@@ -99,8 +99,6 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         "domains": "no_validation",  # RecordDomain checks it, and says what is wrong
     }
     _domain_parameter = "domains"
-    domains: Any
-    feature_names_in_: np.ndarray
 
     #: Checks of scikit-learn's that it cannot pass, and why.
     _reads_categories = True
@@ -255,7 +253,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         if names is not None and all(isinstance(name, str) for name in names):
             declared = getattr(self.domains, "columns", self.domains)
             ordered = names if self._is_auto() else list(declared.keys())
-            self.feature_names_in_ = np.array(ordered, dtype=object)
+            self.feature_names_in_: np.ndarray = np.array(ordered, dtype=object)
 
     # -- without users ------------------------------------------------------------------------
     def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
@@ -305,7 +303,8 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         if empty:
             n_users = int(users[empty[0]].sum())
             where = f"for the column {empty[0]!r} in one of the {n_repeats} collections"
-            raise ValueError(f"{self._name}.simulate has no users {where}, of {n_users} users.")
+            text = f"{self._name}.simulate has no users {where}"
+            raise ValueError(f"{text}: {n_users} users are too few.")
         return EstimateSet(drawn)
 
     def _simulated(
@@ -322,9 +321,8 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         n_users = int(next(iter(users.values())).sum())
         n_asked = survey.draw_sizes(n_users, int(n_repeats), rng)
         estimates = {}
-        for (name, of_question), channel, sizes in zip(
-            users.items(), survey.mechanisms, n_asked.T, strict=True
-        ):
+        asked = zip(users.items(), survey.mechanisms, n_asked.T, strict=True)
+        for (name, of_question), channel, sizes in asked:
             categories = _domain_of_view(domain, views[name])
             if not sizes.all():
                 estimates[name] = FrequencyEstimate(np.empty((0, len(categories))), categories)

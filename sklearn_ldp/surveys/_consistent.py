@@ -130,7 +130,9 @@ def non_negative_tables(
         tables = components.fitted(pulled).own_tables()
         inside = _on_simplex([table + u for table, u in zip(tables, prices, strict=True)])
         prices = [u + t - z for u, t, z in zip(prices, tables, inside, strict=True)]
-    share = max(_uniform_share(table) for table in tables)
+    # The least share of the uniform distribution that leaves no cell negative.
+    pairs = [(max(-float(table.min()), 0.0), 1 / len(table)) for table in tables]
+    share = max(below / (below + even) for below, even in pairs)
     return [(1 - share) * table + share / len(table) for table in tables], n_iter
 
 
@@ -143,12 +145,6 @@ def _on_simplex(tables: list[np.ndarray]) -> list[np.ndarray]:
     places = np.argsort(np.concatenate(list(by_size.values())))
     flat = [row for of_size in rows for row in of_size]
     return [flat[i] for i in places]
-
-
-def _uniform_share(table: np.ndarray) -> float:
-    """The least share of the uniform distribution that leaves no cell negative."""
-    below = max(-float(table.min()), 0.0)
-    return below / (below + 1 / len(table))
 
 
 class Consistent(BaseTableProcessor):

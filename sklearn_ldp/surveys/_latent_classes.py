@@ -206,11 +206,8 @@ def _dependence(
     # observed ones, and from how far they follow when these move a little (C. Stein,
     # "Estimation of the mean of a multivariate normal distribution", Annals of Statistics 1981,
     # :doi:`10.1214/aos/1176345632`). Between independence and the model it is a parabola.
-    pairs = {
-        i: np.sqrt(np.broadcast_to(variance, one.values.shape))
-        for i, (one, variance) in enumerate(zip(observed, variances, strict=True))
-        if len(one.columns) == 2
-    }
+    places = [i for i, one in enumerate(observed) if len(one.columns) == 2]
+    pairs = {i: np.sqrt(np.broadcast_to(variances[i], observed[i].values.shape)) for i in places}
     if not pairs:
         return 0.0
 

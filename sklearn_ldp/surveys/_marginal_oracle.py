@@ -234,7 +234,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         else:
             plan = best_plans(request)[0]
         if plan.views == tables and min(map(len, tables)) > 1 and plan.method == "split":
-            with_columns = request.split(column_share=self._column_share(request))
+            share = self.column_share
+            if isinstance(share, str):
+                share = column_share(request.noise_index(n_users))
+            with_columns = request.split(column_share=float(share))
             # Of itself it takes no users from tables that would have nobody then.
             is_safe = with_columns.n_untold <= max(plan.n_untold, MAX_RISK)
             if is_safe or self.column_share != "auto":
@@ -254,11 +257,6 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         _, total_variance = _channels(self.epsilon, self.oracle, self._total_variances)
         tables, n_users = self._tables(domain), self.expected_n_users
         return best_plans(TableRequest(domain.sizes, tables, total_variance, None, n_users))
-
-    def _column_share(self, request: TableRequest) -> float:
-        if not isinstance(self.column_share, str):
-            return float(self.column_share)
-        return column_share(request.noise_index(self.expected_n_users))
 
     def _weights(self, domain: RecordDomain, tables: Sequence[Subset]) -> list[float]:
         """The weight of each table asked for."""

@@ -222,10 +222,7 @@ class ResponseDesign:
         ResponseDesign
             Warner, JASA 60, 1965: (share of yes + p - 1) / (2 p - 1).
         """
-        text = (
-            'Draw a card, and do not show it. Is the sentence on it true: "I did" or "I did not"?'
-        )
-        return cls._of_yes(1 - p, p, f"warner(p={p:g})", text)
+        return cls._of_yes(1 - p, p, f"warner(p={p:g})", _WARNER)
 
     @classmethod
     def forced(cls, p_truth: float, p_yes: float | Sequence[float]) -> Self:
@@ -369,6 +366,7 @@ class ResponseDesign:
         return cls(matrix, "custom", wording)
 
 
+_WARNER = 'Draw a card, and do not show it. Is the sentence on it true: "I did" or "I did not"?'
 _FORCED = "Roll the die, and do not show it. It tells you to say the truth, or what to say instead."
 
 

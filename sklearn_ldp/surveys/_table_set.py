@@ -292,11 +292,8 @@ class TableSet(EstimateSet):
 
     def _covering(self, codes: dict[int, np.ndarray]) -> Any:
         """The name of the least noisy table that has these columns; None asks the model."""
-        fitting = [
-            name
-            for name, columns in self.columns_of.items()
-            if set(codes) <= set(columns) and len(self[name])
-        ]
+        known, wanted = self.columns_of.items(), set(codes)
+        fitting = [name for name, columns in known if wanted <= set(columns) and len(self[name])]
         if not fitting:
             if self.mixture is not None:
                 return None
@@ -314,14 +311,10 @@ class TableSet(EstimateSet):
 
     def _row_of(self, name: Any, codes: dict[int, np.ndarray]) -> np.ndarray:
         """The query of a conjunction over the cells of a table."""
-        row = np.ones(1)
-        for j in self.columns_of[name]:
-            allowed = np.ones(self.sizes[j])
-            if j in codes:
-                allowed[:] = 0
-                allowed[codes[j]] = 1
-            row = np.outer(row, allowed).ravel()
-        return row
+        sizes = {j: self.sizes[j] for j in self.columns_of[name]}
+        row = np.zeros(list(sizes.values()))
+        row[np.ix_(*(codes.get(j, np.arange(size)) for j, size in sizes.items()))] = 1
+        return row.ravel()
 
     def independence(self, first: Any, second: Any, *, of: str = "population") -> WaldTest:
         """Test whether two columns are independent, from their table.
@@ -423,7 +416,8 @@ class TableSet(EstimateSet):
         negative = [name for name in self if self.row(name).min() < -1e-6]
         if negative:
             what = f"tables without negative cells, {negative[0]!r} has some"
-            raise ValueError(f"TableSet.sample needs {what}: apply Consistent() first.")
+            how = "apply Consistent() or LatentClasses() first"
+            raise ValueError(f"TableSet.sample needs {what}: {how}.")
         if not hasattr(self, "_sampled_from"):
             tables = {columns: self.row(name) for name, columns in self.columns_of.items()}
             self._sampled_from = mixture_of_tables(self.sizes, tables, self.mixture)
