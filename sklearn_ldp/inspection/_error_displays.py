@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
@@ -570,11 +570,7 @@ def _error_name(results: Table, error: str) -> str:
 
 
 def _curves(
-    names: Sequence[str],
-    x: np.ndarray,
-    errors: np.ndarray,
-    bars: np.ndarray | None,
-    several: Callable[[str, np.ndarray], ValueError],
+    names: Sequence[str], x: np.ndarray, errors: np.ndarray, bars: np.ndarray | None, several: Any
 ) -> dict[str, ErrorCurve]:
     """Return the curve of each name, or raise the error of several points at the same x."""
     curves = {}

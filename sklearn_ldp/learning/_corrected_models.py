@@ -941,15 +941,12 @@ def _batches(X: np.ndarray) -> Iterator[slice]:
     return gen_batches(len(X), max(_CHUNK_CELLS // X.shape[1], 1))
 
 
+_Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]  # with its gradient
+
+
 @one_thread
 def minimised(
-    function: Callable[[np.ndarray], tuple[float, np.ndarray]],
-    n_coef: int,
-    tol: float,
-    max_iter: int,
-    name: str,
-    *,
-    maxls: int = 20,
+    function: _Loss, n_coef: int, tol: float, max_iter: int, name: str, *, maxls: int = 20
 ) -> tuple[np.ndarray, int]:
     """Return where a function is least, as L-BFGS finds it from zeros.
 

@@ -734,19 +734,12 @@ def _likelihood(channel: LabelChannel, codes: np.ndarray) -> Objective:
 
 
 def minimise(
-    objective: Objective,
-    X: Any,
-    weights: np.ndarray,
-    n_classes: int,
-    model: LogisticRegression,
-    tol: float,
-    coef: ArrayLike = 0.0,
-    intercept: ArrayLike = 0.0,
+    objective: Objective, X: Any, weights: Any, n_classes: int, model: Any, tol: float, *start: Any
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Minimise ``C sum_i loss_i + |coef|^2 / 2`` over linear scores, as LogisticRegression does.
 
-    Shapes: X (n, n_features), weights (n,), coef (n_scores, n_features), intercept
-    (n_scores,) -> (n_scores, n_features).
+    Shapes: X (n, n_features), weights (n,), start (n_scores, n_features) and (n_scores,) of
+    coefficients and intercepts, or none -> (n_scores, n_features).
     Returns: coefficients, intercepts (zeros if there are none), and the number of iterations.
     """
     n_features, n_scores = X.shape[1], 1 if n_classes == 2 else n_classes
@@ -754,8 +747,12 @@ def minimise(
     penalty = 1 / (model.C * total)
     share = (weights / total)[:, None]
     n_coef = n_scores * n_features
+    n_free = n_coef + (n_scores if model.fit_intercept else 0)
+    coef, intercept = start or (np.zeros(n_coef), np.zeros(n_scores))
+    begin, name = np.append(coef, intercept)[:n_free], type(model).__name__
 
-    def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(step: np.ndarray) -> tuple[float, np.ndarray]:
+        flat = begin + step
         coef = flat[:n_coef].reshape(n_scores, n_features)
         loss, slope = objective(X @ coef.T + (flat[n_coef:] if model.fit_intercept else 0.0))
         slope = slope * share
@@ -764,12 +761,7 @@ def minimise(
         of_intercept = slope.sum(axis=0) if model.fit_intercept else []
         return value, np.concatenate([gradient.ravel(), of_intercept])
 
-    n_free = n_coef + (n_scores if model.fit_intercept else 0)
-    starts = np.broadcast_to(coef, (n_scores, n_features)), np.broadcast_to(intercept, n_scores)
-    start, name = np.append(*starts)[:n_free], type(model).__name__
-    step, n_iter = minimised(
-        lambda step: value_and_gradient(start + step), n_free, tol, model.max_iter, name, maxls=50
-    )
-    x = start + step
+    step, n_iter = minimised(value_and_gradient, n_free, tol, model.max_iter, name, maxls=50)
+    x = begin + step
     found = x[n_coef:] if model.fit_intercept else np.zeros(n_scores)
     return x[:n_coef].reshape(n_scores, n_features), found, n_iter

@@ -345,8 +345,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         self.slope_: float = slope(lifts, shares, self.correlation) * confirmed(np.array(gains))
         self.tables_, self._features = tables, RecordDomain(domains)
         self.classes_, self.n_features_in_ = np.asarray(classes.categories), len(domains)
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
         return self
 
     # -- predictions --------------------------------------------------------------------------

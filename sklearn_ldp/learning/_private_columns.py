@@ -53,8 +53,7 @@ class ReadsColumns(Documented, WatchesRefits):
 
     def _keep_names(self, X: Values, features: Iterable[Any]) -> None:
         """Keep the names of the features, if the columns of X have names that are all strings."""
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
         names = column_names(X)
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names_in_: np.ndarray = np.array(list(features), dtype=object)

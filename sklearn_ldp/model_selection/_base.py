@@ -130,8 +130,7 @@ def as_candidates(candidates: Candidates, name: str) -> list:
     if isinstance(candidates, str):  # "all", as the constraints have checked
         return default_candidates()
     if isinstance(candidates, Mapping):
-        expanded = [_grid(key, grid, name) for key, grid in candidates.items()]
-        candidates = [candidate for grid in expanded for candidate in grid]
+        candidates = [one for key, grid in candidates.items() for one in _grid(key, grid, name)]
     candidates = list(candidates)
     if not candidates:
         raise ValueError(f"{name} needs at least one candidate.")
@@ -329,15 +328,13 @@ class BaseSearch(BasePostProcessor):
         if estimates[0].shares_overlap:
             return overlapping_candidates(self.queries)
         noises = [one.noise for one in estimates if one.noise is not None]
+        known = candidates_knowing(self.queries)
+        known = [post for post in known if all(post.knows(self.queries, one) for one in estimates)]
         return [
             post
             for post in candidates
             if not post.needs or all(getattr(noise, post.needs) is not None for noise in noises)
-        ] + [
-            post
-            for post in candidates_knowing(self.queries)
-            if all(post.knows(self.queries, one) for one in estimates)
-        ]
+        ] + known
 
     def _best(
         self, candidates: list, cases: list[Case], estimate: FrequencyEstimate

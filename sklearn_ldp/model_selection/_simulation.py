@@ -550,23 +550,17 @@ def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
             f"simulate_errors is for oracles of one column, got {type(oracles).__name__}: compare "
             "what post-processors make of survey.simulate(counts, n_repeats) by query_errors."
         )
-    if isinstance(oracles, Mapping):
-        named = {str(name): oracle for name, oracle in oracles.items()}
-    else:
-        given = [oracles] if isinstance(oracles, BaseOracle) else list(oracles)
-        named = _by_name(given, "oracles", _oracle_name)
-    for oracle in named.values():
+    is_named = isinstance(oracles, Mapping)
+    given = [oracles] if isinstance(oracles, BaseOracle) else [*oracles]
+    given = list(oracles.values()) if is_named else given
+    for oracle in given:
         if not isinstance(oracle, BaseOracle):
             raise TypeError(f"simulate_errors needs oracles such as OLH(), got {oracle!r}.")
-    return named
-
-
-def _oracle_name(oracle: Any) -> str:
-    """Return the repr of an oracle without the parameters that the study sets."""
-    if not isinstance(oracle, BaseOracle):
-        return repr(oracle)
+    if is_named:
+        return dict(zip(map(str, oracles), given, strict=True))
+    # The repr of an oracle, without the parameters that the study sets.
     of_study = {"epsilon": 1.0, "categories": "auto", "input": "values", "random_state": None}
-    return candidate_name(clone(oracle).set_params(**of_study))
+    return _by_name(given, "oracles", lambda o: candidate_name(clone(o).set_params(**of_study)))
 
 
 def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:

@@ -24,6 +24,15 @@ from .._core.support.random import RandomState, as_generator
 from .._core.support.typing import Frequencies, Values
 
 
+class OneColumn:
+    """A collection whose values are in one column, which is no table."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
+        return tags
+
+
 @inherit_parameters
 class BaseOracle(BaseCollector[FrequencyEstimate]):
     """Base of all frequency oracles.

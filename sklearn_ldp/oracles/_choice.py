@@ -26,17 +26,9 @@ _SMALL_DOMAIN, _SMALL_REPORT = 1 << 12, 64
 
 
 def _every_oracle() -> list[BaseOracle]:
-    return [
-        GRR(),
-        SUE(),
-        OUE(),
-        BLH(),
-        OLH(),
-        HadamardResponse(),
-        HadamardResponse(n_blocks="auto"),
-        ProjectiveGeometryResponse(),
-        SubsetSelection(),
-    ]
+    hadamard = [HadamardResponse(), HadamardResponse(n_blocks="auto")]
+    sets = [ProjectiveGeometryResponse(), SubsetSelection()]
+    return [GRR(), SUE(), OUE(), BLH(), OLH(), *hadamard, *sets]
 
 
 @lru_cache(maxsize=8)

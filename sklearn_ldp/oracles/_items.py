@@ -22,7 +22,7 @@ from .._core.mechanisms.packed import set_packed_bits
 from .._core.noise import Covariance
 from .._core.support.random import RandomState
 from .._core.support.typing import Values
-from ._base import BaseOracle
+from ._base import BaseOracle, OneColumn
 from ._local_hashing import MixingHash, MixingHashChannel
 from ._subset import SubsetChannel
 
@@ -282,7 +282,7 @@ def best_range(max_items: int, epsilon: float) -> int:
     return min(sorted(near), key=variance)
 
 
-class ItemOracle(BaseOracle):
+class ItemOracle(OneColumn, BaseOracle):
     """How many users have each item, where a user may have several: apps, symptoms, languages.
 
     A value is a set of categories: `fit` and `privatize` take lists or sets of them, a boolean or
@@ -466,8 +466,3 @@ class ItemOracle(BaseOracle):
         g = best_range(m, self.epsilon)
         client = SetHash(g, m, group_threshold(self.epsilon, m, g - m))
         return client if domain.is_open else ItemHashChannel(domain.word_digests(), client)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
-        return tags

@@ -19,6 +19,7 @@ from .._core.statements import Means, at_level, check_level, check_of, describe_
 from .._core.support.random import RandomState
 from .._core.support.text import labelled_lines
 from .._core.support.typing import Values
+from ._base import OneColumn
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,7 +143,7 @@ class MeanEstimate(Means, Kept):
 
 
 @inherit_survey_parameters
-class LocalMean(Reported, BaseCollector[MeanEstimate]):
+class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate]):
     """The mean of a number between public bounds.
 
     Each user's number is randomised by a private and unbiased channel, whose variance is on average
@@ -308,8 +309,3 @@ class LocalMean(Reported, BaseCollector[MeanEstimate]):
     def _score(self, estimate: MeanEstimate, held_out: MeanEstimate) -> float:
         # The distance to an unbiased mean is the error plus the variance of that mean.
         return float((held_out.standard_error**2 - (estimate.mean - held_out.mean) ** 2).mean())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
-        return tags

@@ -301,11 +301,7 @@ def bucket_space(epsilon: float) -> tuple[int, int]:
 
 @lru_cache(maxsize=64)
 def best_plan(
-    epsilon: float,
-    strings: StringDomain,
-    n_found: int,
-    expected_n_users: int,
-    hash_range: int | None = None,
+    epsilon: float, strings: StringDomain, n_found: int, n_users: int, hash_range: int | None
 ) -> StringPlan:
     """Return the plan with the largest expected recall."""
     # The recall is that of the strings up to rank `n_found` where frequencies fall as
@@ -317,7 +313,7 @@ def best_plan(
         n_strings = min(n_strings, float(order) ** min(n_digits, 300 / math.log10(order)))
         for steps in _divisions(n_digits, order):
             even = (1.0,) * (len(steps) + 1)
-            plan = StringPlan(epsilon, order, steps, even, n_strings, n_found, expected_n_users)
+            plan = StringPlan(epsilon, order, steps, even, n_strings, n_found, n_users)
             squares = plan.noise_levels**2  # so all parts have the same threshold
             shares = ((1 - _HELD_OUT) * squares / squares.sum()).round(9).tolist()
             plans.append(replace(plan, shares=(*shares, _HELD_OUT)))

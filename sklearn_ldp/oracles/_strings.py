@@ -19,6 +19,7 @@ from .._core.noise import NoiseModel
 from .._core.statements import adjusted_p_values
 from .._core.support.random import RandomState
 from .._core.support.typing import Values
+from ._base import OneColumn
 from ._local_hashing import MixingHash, MixingHashChannel
 from ._string_parts import PrefixDomain, StringPlan, best_plan, digest_of_digits
 
@@ -160,7 +161,7 @@ def found_in(state: Collected) -> Found:
     return Found(texts, estimate(slice(None), detected=detected), estimate(detected))
 
 
-class StringOracle(BaseCollector[FrequencyEstimate]):
+class StringOracle(OneColumn, BaseCollector[FrequencyEstimate]):
     """The most frequent strings that users have, where nobody can list them.
 
     The collection has one round, and clients need no candidates. Each user is asked about a prefix
@@ -369,8 +370,3 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
 
     def _estimate_of(self, state: Collected) -> FrequencyEstimate:
         return self._found_in(state).detected
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
-        return tags

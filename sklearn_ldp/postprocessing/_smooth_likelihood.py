@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -204,14 +204,10 @@ class _Reports:
         return columns.mixing.T @ (changes @ changes.T) @ columns.mixing
 
     def mode(
-        self,
-        columns: _Columns,
-        scales: np.ndarray,
-        coefficients: np.ndarray,
-        information: np.ndarray | None = None,
+        self, columns: _Columns, scales: np.ndarray, start: np.ndarray, information: Any
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, float]:
         """Return where the posterior of normal coefficients is greatest."""
-        # scales: standard deviations of the prior of the coefficients, which are where to start.
+        # scales: standard deviations of the prior of the coefficients; start: their first values.
         # information: that of the start, if it is known; a product with the law for each column.
         # Fisher's scoring with a line search makes the first steps, which decide among several
         # modes. Near one it is slow: there `minimize`, in units of the posterior's standard
@@ -222,7 +218,7 @@ class _Reports:
         # Also the information and the frequencies there, and Laplace's approximation of the
         # logarithm of the evidence.
         basis, mixing = columns.basis, columns.mixing * scales
-        z = coefficients / scales
+        z = start / scales
 
         def frequencies_at(z):
             return _softmax(basis @ (mixing @ z))

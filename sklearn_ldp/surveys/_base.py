@@ -247,8 +247,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         if not reset:
             return
         self.n_features_in_ = n_features
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
         names = column_names(X)
         if names is not None and all(isinstance(name, str) for name in names):
             declared = getattr(self.domains, "columns", self.domains)

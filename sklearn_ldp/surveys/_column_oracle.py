@@ -152,10 +152,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         """The oracle of each column, at its budget."""
         chosen = self._chosen(domain)
         budgets = self._budgets(domain, self._n_asked(domain) if n_asked is None else n_asked)
-        return {
-            key: self._oracle_of(chosen[key], of_column, key, epsilon)
-            for (key, of_column), epsilon in zip(domain.columns.items(), budgets, strict=True)
-        }
+        asked = zip(domain.columns.items(), budgets, strict=True)
+        return {key: self._oracle_of(chosen[key], one, key, own) for (key, one), own in asked}
 
     def _oracles_behind(self, domain: RecordDomain, views: Any) -> dict[Any, BaseOracle]:
         return self._oracles(domain)

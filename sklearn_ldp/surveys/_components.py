@@ -14,10 +14,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
+from typing import Any
 
 import numpy as np
 
 Subset = tuple[int, ...]
+Subsets = Sequence[Subset]
+Arrays = Sequence[np.ndarray]
 
 #: The axes of a component in tables of one shape, its shape, and where it is in each of them.
 OfSubset = tuple[Subset, tuple[int, ...], np.ndarray]
@@ -53,11 +56,7 @@ class Components:
     # -- making them --------------------------------------------------------------------------
     @classmethod
     def of_tables(
-        cls,
-        sizes: Sequence[int],
-        tables: Sequence[Subset],
-        values: Sequence[np.ndarray] | None,
-        variances: Sequence[float],
+        cls, sizes: Sequence[int], tables: Subsets, values: Arrays | None, variances: Any
     ) -> Components:
         """Return the components that fit noisy tables best, in the sense of least squares.
 
@@ -130,11 +129,7 @@ class Components:
 
     @classmethod
     def given(
-        cls,
-        sizes: Sequence[int],
-        subsets: Sequence[Subset],
-        values: Sequence[np.ndarray],
-        precisions: Sequence[float],
+        cls, sizes: Sequence[int], subsets: Subsets, values: Arrays, precisions: Sequence[float]
     ) -> Components:
         """Return components that are known one by one.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -230,10 +230,7 @@ class Consistent(BaseTableProcessor):
 
 
 def agreeing_cells(
-    tables: TableSet,
-    cells: Mapping[Any, np.ndarray],
-    variances: Sequence[float],
-    max_iter: int = 300,
+    tables: TableSet, cells: dict[Any, np.ndarray], variances: list[float], max_iter: int = 300
 ) -> tuple[dict[Any, np.ndarray], int]:
     """Return the nearest cells of some tables that agree, and the single columns in them.
 

@@ -202,11 +202,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         self, domain: RecordDomain, views: Mapping[Any, View]
     ) -> dict[Any, BaseOracle]:
         """The oracle of each table that users are asked about."""
-        tables = {name: view.columns for name, view in views.items() if not view.is_parity}
-        return {
-            name: self._oracle_of(self.oracle, domain.joint(columns), name)
-            for name, columns in tables.items()
-        }
+        joint = {name: domain.joint(v.columns) for name, v in views.items() if not v.is_parity}
+        return {name: self._oracle_of(self.oracle, one, name) for name, one in joint.items()}
 
     def _weights_by_name(self, domain: RecordDomain) -> dict[Any, float]:
         tables = self._tables(domain)

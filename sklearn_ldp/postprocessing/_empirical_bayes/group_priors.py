@@ -320,11 +320,8 @@ def fit_groups(
     # sums, hence the factor by which the error exceeds the least possible one. How much a few
     # groups differ is learnt from few numbers, so they need more evidence, which keeps the
     # price low where they do not differ.
-    nodes = [estimates.at_nodes(p) for p in partitions]
-    experts = [
-        [_fit(estimates, p, sums, *family) for family in _FAMILIES]
-        for p, sums in zip(partitions, nodes, strict=True)
-    ]
+    pairs = [(p, estimates.at_nodes(p)) for p in partitions]
+    experts = [[_fit(estimates, p, sums, *family) for family in _FAMILIES] for p, sums in pairs]
     weights, curve_weight, log_evidence = _weights(estimates, experts, curve)
     aware = np.zeros(len(estimates.means))
     for row, own in zip(experts, weights, strict=True):
@@ -333,16 +330,17 @@ def fit_groups(
     if curve is not None:
         aware += curve_weight * curve.means
     moves = [p.sums(aware) - p.sums(estimates.means) for p in partitions]
-    _, _, variance = estimates.moments(estimates.weights[:, None])
-    common = [
-        _of_known_sum(p, sums @ variance[:, 0] + estimates.variances_of_far(p))
-        for p, sums in zip(partitions, nodes, strict=True)
-    ]
+    variance = estimates.moments(estimates.weights[:, None])[2][:, 0]
     # The families that use other partitions do not know the spread of these sums.
-    different = [
-        _spread(estimates, p, row, own, aware, curve, curve_weight)
-        for p, row, own in zip(partitions, experts, weights, strict=True)
-    ]
+    common, different = [], []
+    for (p, sums), row, own in zip(pairs, experts, weights, strict=True):
+        far = estimates.variances_of_far(p)
+        common.append(_of_known_sum(p, sums @ variance + far))
+        parts = [(_of_known_sum(p, expert.variances + far), expert.means) for expert in row]
+        if curve is not None:
+            parts.append((curve.variances(p), curve.means))
+            own = np.r_[own, curve_weight]
+        different.append(_spread(p, parts, own, aware))
     share = expit(log_evidence)
     if partitions:
         share = expit(log_evidence - FEW_GROUPS / sum(len(p.names) for p in partitions))
@@ -386,20 +384,10 @@ def log_loss_share(probability: float, common: float, different: float, apart: f
 
 
 def _spread(
-    estimates: Estimates,
-    partition: Partition,
-    experts: list[_Expert],
-    weights: np.ndarray,
-    means: np.ndarray,
-    curve: Curve | None,
-    curve_weight: float,
+    partition: Partition, parts: list, weights: np.ndarray, means: np.ndarray
 ) -> np.ndarray:
     """Return variances of the sums over groups, about those of the given posterior means."""
-    far = estimates.variances_of_far(partition)
-    parts = [(_of_known_sum(partition, e.variances + far), e.means) for e in experts]
-    if curve is not None:
-        parts.append((curve.variances(partition), curve.means))
-        weights = np.r_[weights, curve_weight]
+    # parts: variances of the sums and posterior means, of each of the weights.
     centre = partition.sums(means)
     squares = [variances + (partition.sums(own) - centre) ** 2 for variances, own in parts]
     if weights.sum() < 1e-100:  # other partitions have it all
