@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -39,9 +40,6 @@ _METHODS = (
 class BaseDisplay:
     """Base of the displays: where they draw."""
 
-    ax_: Any  # the axes with the picture
-    figure_: Any  # the figure that contains the axes
-
     def _axes(self, ax: Any, figsize: tuple[float, float], **layout: Any) -> Any:
         """Return the axes to draw on, and keep them; None makes a figure of this size in inches."""
         if ax is None:
@@ -52,7 +50,8 @@ class BaseDisplay:
                     f"{type(self).__name__} needs matplotlib: pip install 'sklearn_ldp[plot]'."
                 ) from error
             _, ax = plt.subplots(figsize=figsize, layout="constrained", **layout)
-        self.ax_, self.figure_ = ax, np.ravel(ax)[0].figure
+        self.ax_: Any = ax  # the axes with the picture
+        self.figure_: Any = np.ravel(ax)[0].figure  # the figure that contains the axes
         return ax
 
 
@@ -92,22 +91,16 @@ class EstimateDisplay(BaseDisplay):
                 f"estimates[{next(iter(estimate), None)!r}], or draw each with estimates.plot()."
             )
         if not isinstance(estimate, Estimate):
-            raise TypeError(
-                f"{name}.from_estimate needs a FrequencyEstimate, got {type(estimate).__name__}; "
-                "wrap an array: FrequencyEstimate(values, categories)."
-            )
+            what = f"a FrequencyEstimate, got {type(estimate).__name__}"
+            how = "wrap an array: FrequencyEstimate(values, categories)"
+            raise TypeError(f"{name}.from_estimate needs {what}; {how}.")
         check_level(level)
         n_estimates, d = np.shape(estimate.values)
         if truth is not None and np.shape(truth) != (d,):
-            raise ValueError(
-                f"Argument truth must have shape ({d},), one frequency per category, got "
-                f"{np.shape(truth)}."
-            )
+            raise ValueError(f"Argument truth must have shape ({d},), got {np.shape(truth)}.")
         if n_estimates != 1:
-            raise ValueError(
-                f"{name} draws one estimate, got {n_estimates} rows: select one, estimate[0], or "
-                "draw rows that have names (estimate_by_group) with estimate.plot()."
-            )
+            how = "select one, estimate[0], or draw rows that have names with estimate.plot()"
+            raise ValueError(f"{name} draws one estimate, got {n_estimates} rows: {how}.")
 
 
 def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -115,22 +108,15 @@ def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     # A post-processor of the papers, in either spelling ("NormSub", "Norm-Sub"), looks the same
     # everywhere; other names take the looks that are left, in their order.
     known = {_plain(method): i for i, method in enumerate(_METHODS)}
-    names = list(dict.fromkeys(names))
-    places = {name: known[_plain(name)] for name in names if _plain(name) in known}
-    taken = set(places.values())
-    free = (i for i in range(len(names) + len(_METHODS)) if i not in taken)
-    for name in names:
-        if name not in places:
-            places[name] = next(free)
+    places = {name: known.get(_plain(name)) for name in names}
+    free = (i for i in itertools.count() if i not in places.values())
     # 7, 4 and 17 have no common divisor, so 476 looks come before one is repeated.
-    return {
-        name: {
-            "color": COLORS[places[name] % len(COLORS)],
-            "linestyle": LINES[places[name] % len(LINES)],
-            "marker": MARKERS[places[name] % len(MARKERS)],
-        }
-        for name in names
-    }
+    looks = {}
+    for name, known_place in places.items():
+        i = next(free) if known_place is None else known_place
+        look = {"color": COLORS[i % len(COLORS)], "linestyle": LINES[i % len(LINES)]}
+        looks[name] = {**look, "marker": MARKERS[i % len(MARKERS)]}
+    return looks
 
 
 def _plain(name: str) -> str:
@@ -164,8 +150,6 @@ def name_rows(ax: Any, names: Sequence[Any], grid: str = "x", **kwargs: Any) -> 
 
 def legend_outside(ax: Axes) -> None:
     """Put the legend on the right of the axes, where it covers nothing, its names as they are."""
-    legend = ax.legend(
-        loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, fontsize="small"
-    )
-    for text in legend.get_texts():
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
+    for text in ax.legend(borderaxespad=0.0, fontsize="small", **place).get_texts():
         text.set_parse_math(False)

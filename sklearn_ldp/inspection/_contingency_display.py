@@ -169,7 +169,7 @@ class ContingencyDisplay(BaseDisplay):
 
         raw, frequencies = table.as_raw(), laid_out(table.values[0])
         shown = frequencies if color == "frequency" else from_independence(frequencies)
-        within_noise, noise_level, p_value = None, None, None
+        within_noise = noise_level = p_value = None
         if raw.is_raw and raw.noise is not None:
             p_value = float(independence(raw, of=of).p_value[0])
             if color == "frequency":
@@ -179,18 +179,17 @@ class ContingencyDisplay(BaseDisplay):
                 differences, std, critical = departures(raw, level, of)
                 std, differences = (x.T if is_turned else x for x in (std, differences))
                 within_noise = np.abs(differences) <= critical * std
-                typical = float(np.median(std))
+                noise_level = critical
                 if color == "deviation":
-                    shown, typical = shown / np.maximum(std, np.finfo(float).tiny), 1.0
-                noise_level = critical * typical
+                    shown = shown / np.maximum(std, np.finfo(float).tiny)
+                else:
+                    noise_level *= float(np.median(std))
         elif color == "deviation":
-            raise ValueError(
-                "ContingencyDisplay needs the noise of the raw estimate to count standard "
-                'deviations: pass the tables of a MarginalOracle, or color="difference".'
-            )
+            how = 'pass the tables of a MarginalOracle, or color="difference"'
+            raise ValueError(f"ContingencyDisplay needs the noise of the raw estimate: {how}.")
         return cls(
             frequencies,
-            (categories[1], categories[0]) if is_turned else categories,
+            categories[::-1] if is_turned else categories,
             names=("" if first is None else str(first), "" if second is None else str(second)),
             color=color,
             shown=shown,
@@ -265,10 +264,8 @@ class ContingencyDisplay(BaseDisplay):
         self.hatches_: Any = None
         if self.within_noise is not None and np.any(self.within_noise):
             cells = [Rectangle((j - 0.5, i - 0.5), 1, 1) for i, j in np.argwhere(self.within_noise)]
-            self.hatches_ = PatchCollection(
-                cells, facecolor="none", edgecolor="0.5", linewidth=0, hatch="////"
-            )
-            ax.add_collection(self.hatches_)
+            look: dict[str, Any] = {"facecolor": "none", "edgecolor": "0.5", "hatch": "////"}
+            self.hatches_ = ax.add_collection(PatchCollection(cells, linewidth=0, **look))
         if self.noise_level is not None:
             for end in (-self.noise_level, self.noise_level):
                 self.colorbar_.ax.axhline(end, color="black", linewidth=1, linestyle=(0, (3, 2)))
@@ -278,19 +275,13 @@ class ContingencyDisplay(BaseDisplay):
         self.texts_: list[Any] = []
         if frequencies.size > _MOST_NUMBERS:
             return
+        look = {"ha": "center", "va": "center", "fontsize": "small"}
         for (i, j), frequency in np.ndenumerate(frequencies):
             red, green, blue, _ = self.image_.to_rgba(self.image_.get_array()[i, j])
             is_dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
-            text = ax.text(
-                j,
-                i,
-                f"{frequency:.3f}",
-                ha="center",
-                va="center",
-                fontsize="small",
-                color="white" if is_dark else "black",
-                bbox={"facecolor": (red, green, blue), "edgecolor": "none", "pad": 1.5},
-            )
+            box = {"facecolor": (red, green, blue), "edgecolor": "none", "pad": 1.5}
+            color = "white" if is_dark else "black"
+            text = ax.text(j, i, f"{frequency:.3f}", color=color, bbox=box, **look)
             self.texts_.append(text)
 
 
@@ -299,28 +290,22 @@ def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
     table, is_turned = tables, False
     if isinstance(tables, Mapping):
         if first is None or second is None:
-            raise ValueError(
-                "ContingencyDisplay draws the table of two columns: name them, as in "
-                'ContingencyDisplay.from_estimate(tables, "sex", "age").'
-            )
+            how = 'name them, as in from_estimate(tables, "sex", "age")'
+            raise ValueError(f"ContingencyDisplay draws the table of two columns: {how}.")
         if not hasattr(tables, "pair"):
-            raise ValueError(
-                "ContingencyDisplay needs tables of several columns, such as a MarginalOracle "
-                f"returns, got a set of {', '.join(map(repr, tables))}."
-            )
+            given = ", ".join(map(repr, tables))
+            raise ValueError(f"ContingencyDisplay needs tables of several columns, got {given}.")
         of_columns: Any = tables
         table = of_columns.pair(first, second)
         columns = list(of_columns.domain.columns)
         is_turned = columns.index(first) > columns.index(second)
     if len(table) != 1:
         raise ValueError(
-            f"ContingencyDisplay draws one estimate, got {len(table)}: select one, as in "
-            "estimate[0]."
+            f"ContingencyDisplay draws one estimate, got {len(table)}: select one, estimate[0]."
         )
     if table.shape[1] > _MOST_CELLS:
         raise ValueError(
-            f"ContingencyDisplay draws up to {_MOST_CELLS:,} cells, got {table.shape[1]:,}: ask "
-            "for coarser categories."
+            f"ContingencyDisplay draws up to {_MOST_CELLS:,} cells, got {table.shape[1]:,}."
         )
     return table, is_turned
 

@@ -40,10 +40,6 @@ class DifferenceDisplay(BaseDisplay):
     n_categories : int or None, default=None
         Number of categories in the domain, of which `categories` are all or some; with None the
         axes do not mention it.
-    of : {"population", "users"}, default="population"
-        Whom the differences are between.
-    name : str, default="difference of frequencies"
-        Label of the axis of the differences.
 
     Attributes
     ----------
@@ -76,8 +72,6 @@ class DifferenceDisplay(BaseDisplay):
     interval: Any
     level: float
     n_categories: int | None = None
-    of: str = "population"
-    name: str = "difference of frequencies"
 
     @property
     def is_changed(self) -> np.ndarray:
@@ -93,7 +87,6 @@ class DifferenceDisplay(BaseDisplay):
         k: int | None = 30,
         level: float = 0.95,
         of: str = "population",
-        name: str = "difference of frequencies",
         ax: Any = None,
         **kwargs: Any,
     ) -> DifferenceDisplay:
@@ -110,8 +103,6 @@ class DifferenceDisplay(BaseDisplay):
             Probability that the intervals of all d categories hold at once.
         of : {"population", "users"}, default="population"
             Whom the differences are between.
-        name : str, default="difference of frequencies"
-            Label of the axis of the differences.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a new figure.
         **kwargs : dict
@@ -130,20 +121,16 @@ class DifferenceDisplay(BaseDisplay):
             If there are several differences, or k is not positive.
         """
         if not hasattr(difference, "changed"):
-            raise TypeError(
-                "DifferenceDisplay needs a difference of two estimates (estimate_a - estimate_b), "
-                f"got {type(difference).__name__}."
-            )
+            what = "a difference of two estimates (estimate_a - estimate_b)"
+            raise TypeError(f"DifferenceDisplay needs {what}, got {type(difference).__name__}.")
         if len(difference) != 1:
             raise ValueError(
-                f"DifferenceDisplay shows a single difference, got {len(difference)}: select a "
-                "row of each estimate before you subtract them."
+                f"DifferenceDisplay shows a single difference, got {len(difference)}: select one."
             )
         if k is not None and k < 1:
             raise ValueError(f"Argument k must be None or an integer >= 1, got {k!r}.")
-        low, high = (
-            end[0] for end in difference.confidence_interval(level, simultaneous=True, of=of)
-        )
+        ends = difference.confidence_interval(level, simultaneous=True, of=of)
+        low, high = (end[0] for end in ends)
         values, d = difference.values[0], difference.shape[1]
         shown = np.arange(d)
         if k is not None and k < d:
@@ -155,8 +142,6 @@ class DifferenceDisplay(BaseDisplay):
             interval=(low[shown], high[shown]),
             level=level,
             n_categories=d,
-            of=of,
-            name=name,
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> DifferenceDisplay:
@@ -186,7 +171,8 @@ class DifferenceDisplay(BaseDisplay):
         marks = self.is_changed
         self.changed_: Any = self._draw(ax, place, marks, _CHANGED, "o", "changed", kwargs)
         self.open_: Any = self._draw(ax, place, ~marks, _OPEN, "s", "may be unchanged", kwargs)
-        ax.set_xlabel(f"{self.name}, with intervals\nthat hold at once ({self.level:.0%})")
+        ends = f"intervals\nthat hold at once ({self.level:.0%})"
+        ax.set_xlabel(f"difference of frequencies, with {ends}")
         if d is not None:
             few = "" if n == d else ", the clearest differences"
             ax.set_ylabel((f"all {n:,}" if n == d else f"{n:,} of {d:,}") + f" categories{few}")
@@ -201,9 +187,8 @@ class DifferenceDisplay(BaseDisplay):
         x = np.asarray(self.differences)[mask]
         low, high = (np.asarray(end)[mask] for end in self.interval)
         look = {"color": color, "marker": marker, "linestyle": "none", "markersize": 4}
-        return ax.errorbar(
-            x, place[mask], xerr=[x - low, high - x], label=label, **merged(look, kwargs)
-        )
+        look = merged({**look, "label": label}, kwargs)
+        return ax.errorbar(x, place[mask], xerr=[x - low, high - x], **look)
 
 
 EstimateDifference.drawn_by = DifferenceDisplay.from_difference
@@ -310,25 +295,19 @@ class TrendDisplay(BaseDisplay):
         """
         n_rows, d = estimate.shape
         if n_rows < 2:
-            raise ValueError(
-                "TrendDisplay needs several estimates, got one: estimate.plot() draws a single "
-                "one, and estimate_by_group makes one per week."
-            )
+            raise ValueError("TrendDisplay needs several estimates, got one: use estimate.plot().")
         if categories is None:
             places = np.argsort(-estimate.values.mean(axis=0), kind="stable")[:k]
-            description = f"{len(places):,} of {d:,} categories, the largest estimates"
-            holds = "for all categories"
+            how, which = "the largest estimates", "all"
         else:
             names = np.asarray(categories, dtype=object).tolist()
             places, missing = places_among(names, estimate.categories.tolist())
             if missing:
                 raise ValueError(f"TrendDisplay knows no category {missing[0]!r} of the estimate.")
-            description = f"{len(places):,} of {d:,} categories, as named"
-            holds = "for these categories"
+            how, which = "as named", "these"
         if not 1 <= len(places) <= _MOST_LINES:
             raise ValueError(
-                f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}: draw "
-                "several displays."
+                f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}."
             )
         # The rows are of different users, hence independent; for those of a trend it is Sidak's
         # inequality.
@@ -343,7 +322,8 @@ class TrendDisplay(BaseDisplay):
             {label: estimate.values[:, p] for label, p in zip(labels, places, strict=True)},
             interval={label: (low[:, i], high[:, i]) for i, label in enumerate(labels)},
             level=level,
-            description=f"{description}; bands hold {holds} and rows at once ({level:.0%})",
+            description=f"{len(places):,} of {d:,} categories, {how}; bands hold for {which} "
+            f"categories and rows at once ({level:.0%})",
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> TrendDisplay:
@@ -376,10 +356,8 @@ class TrendDisplay(BaseDisplay):
         for label, values in self.frequencies.items():
             look = merged({**looks[label], "label": label, "markersize": 4}, kwargs)
             (self.lines_[label],) = ax.plot(x, values, **look)
-            low, high = self.interval[label]
-            self.bands_[label] = ax.fill_between(
-                x, low, high, color=look["color"], alpha=0.15, linewidth=0
-            )
+            band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+            self.bands_[label] = ax.fill_between(x, *self.interval[label], **band)
         if is_ordered and len(rows) <= _MOST_TICKS:
             ax.set_xticks(x)
         if not is_ordered:

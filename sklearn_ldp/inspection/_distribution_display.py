@@ -16,6 +16,7 @@ from .._core.statements import quantiles as quantiles_of
 from .._core.support.text import number_texts
 from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged
 
+_MOST_RANGES = 16  # of bins, whose densities have a band
 _MOST_STEPS = 256  # places at which the distribution function has its band
 
 
@@ -102,7 +103,6 @@ class DistributionDisplay(EstimateDisplay):
         estimate: Estimate,
         *,
         quantiles: ArrayLike = (0.25, 0.5, 0.75),
-        n_ranges: int = 16,
         level: float = 0.95,
         truth: ArrayLike | None = None,
         name: str | None = None,
@@ -118,8 +118,6 @@ class DistributionDisplay(EstimateDisplay):
             give the bands; if they are not known, there are none.
         quantiles : array-like of shape (n_quantiles,), default=(0.25, 0.5, 0.75)
             Probabilities of the quantiles to mark; an empty list marks none.
-        n_ranges : int, default=16
-            Number of ranges whose densities have a band; at most as many as there are bins.
         level : float, default=0.95
             Probability that a band holds everywhere, and that all intervals of quantiles hold.
         truth : array-like of shape (d,), default=None
@@ -143,12 +141,10 @@ class DistributionDisplay(EstimateDisplay):
             parameter is not as described.
         """
         cls._check(estimate, truth, level)
-        if not isinstance(n_ranges, int) or n_ranges < 1:
-            raise ValueError(f"Argument n_ranges must be an integer >= 1, got {n_ranges!r}.")
         ends = ends_of(estimate.domain, "DistributionDisplay")
         raw, d = estimate.as_raw(), len(ends) - 1
         density = distribution = marked = None
-        n_ranges = min(n_ranges, d)
+        n_ranges = min(_MOST_RANGES, d)
         edges = np.arange(n_ranges + 1) * d // n_ranges
         widths = _widths(ends)(ends[edges])
         probabilities = np.ravel(np.asarray(quantiles, dtype=float))
@@ -205,9 +201,8 @@ class DistributionDisplay(EstimateDisplay):
             )
         n_others = sum(hasattr(line, "display") for line in axes[0].lines)
         color = COLORS[n_others % len(COLORS)]
-        look = merged(
-            {"color": color, "linestyle": LINES[n_others % len(LINES)], "label": self.name}, kwargs
-        )
+        look = {"color": color, "linestyle": LINES[n_others % len(LINES)], "label": self.name}
+        look = merged(look, kwargs)
         if self.truth is not None:
             self._draw(axes, self.truth, {"color": "black", "linewidth": 1, "label": "truth"})
         self.lines_: list[Any] = self._draw(axes, self.frequencies, look)
@@ -222,11 +217,8 @@ class DistributionDisplay(EstimateDisplay):
             axes[0].set(xscale="log", ylabel="share for a factor of 10")
         if self.ends[-1] >= 1e4:
             axes[1].xaxis.set_major_formatter("{x:,.12g}")
-        axes[1].set(
-            ylabel="share of users up to here",
-            ylim=(-0.02, 1.02),
-            xlim=(self.ends[0], self.ends[-1]),
-        )
+        axes[1].set(ylabel="share of users up to here", ylim=(-0.02, 1.02))
+        axes[1].set_xlim(self.ends[0], self.ends[-1])
         for one in axes:
             one.grid(True, color="0.93", linewidth=0.6)
             one.set_axisbelow(True)
@@ -259,26 +251,13 @@ class DistributionDisplay(EstimateDisplay):
     def _mark_quantiles(self, ax: Any, color: Any, n_others: int) -> Any:
         places, values, low, high = map(np.asarray, self.quantiles or ())
         texts = number_texts(values, 4, self.ends)
+        beside = {"xytext": (7, -11 - 11 * n_others), "textcoords": "offset points"}
         for place, value, text in zip(places, values, texts, strict=True):
-            ax.annotate(
-                text,
-                (value, place),
-                xytext=(7, -11 - 11 * n_others),
-                textcoords="offset points",
-                fontsize="small",
-                color=color,
-            )
-        return ax.errorbar(
-            values,
-            places,
-            xerr=[values - low, high - values],
-            color=color,
-            marker=MARKERS[n_others % len(MARKERS)],
-            markersize=5,
-            linestyle="none",
-            capsize=3,
-            label=None if n_others else "quantiles, their intervals at once",
-        )
+            ax.annotate(text, (value, place), fontsize="small", color=color, **beside)
+        look = {"color": color, "marker": MARKERS[n_others % len(MARKERS)], "markersize": 5}
+        look["label"] = None if n_others else "quantiles, their intervals at once"
+        bars = [values - low, high - values]
+        return ax.errorbar(values, places, xerr=bars, linestyle="none", capsize=3, **look)
 
 
 def _widths(ends: Any) -> Any:

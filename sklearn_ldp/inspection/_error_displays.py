@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
@@ -55,8 +55,6 @@ class ErrorCurveDisplay(BaseDisplay):
         Label of the axis of the errors.
     chosen : dict of str to float or str, or None, default=None
         The points to mark: the x of a point, keyed by the name of its curve; None marks none.
-    chosen_name : str, default="chosen"
-        What the legend calls the marks.
 
     Attributes
     ----------
@@ -97,7 +95,6 @@ class ErrorCurveDisplay(BaseDisplay):
     x_name: str = "epsilon"
     error_name: str = "error"
     chosen: Mapping[str, Any] | None = None
-    chosen_name: str = "chosen"
 
     @classmethod
     def from_results(
@@ -109,7 +106,6 @@ class ErrorCurveDisplay(BaseDisplay):
         error: str = "error",
         spread: str | None = "standard_error",
         chosen: Mapping[str, Any] | None = None,
-        chosen_name: str = "chosen",
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> ErrorCurveDisplay:
@@ -132,8 +128,6 @@ class ErrorCurveDisplay(BaseDisplay):
             Column of the half lengths of the error bars; None draws none.
         chosen : dict of str to float or str, or None, default=None
             The points to mark: values of `x`, keyed by the names of curves; None marks none.
-        chosen_name : str, default="chosen"
-            What the legend calls the marks.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a new figure.
         **kwargs : dict
@@ -167,13 +161,8 @@ class ErrorCurveDisplay(BaseDisplay):
             """The error that names the columns which the picture does not show."""
             columns: Any = getattr(results, "columns", None)
             columns = columns if isinstance(columns, Mapping) else results
-            varied = [
-                key
-                for key in _VARIED
-                if key in columns
-                and key not in used
-                and len(set(_column(results, key)[points])) > 1
-            ]
+            others = [key for key in _VARIED if key in columns and key not in used]
+            varied = [key for key in others if len(set(_column(results, key)[points])) > 1]
             return ValueError(
                 f"ErrorCurveDisplay found several errors at the same x on the curve {name!r}; "
                 f"{' and '.join(varied) or 'nothing'} tells them apart. Name it in by=, or select "
@@ -186,14 +175,9 @@ class ErrorCurveDisplay(BaseDisplay):
         if rows is not None:
             named = np.array(rows, dtype=object)
             curves = {key: one._replace(x=named[one.x.astype(int)]) for key, one in curves.items()}
-        return cls(
-            curves,
-            rows=rows,
-            x_name=x,
-            error_name=_error_name(results, error),
-            chosen=chosen,
-            chosen_name=chosen_name,
-        ).plot(ax, **kwargs)
+        error = _error_name(results, error)
+        display = cls(curves, rows=rows, x_name=x, error_name=error, chosen=chosen)
+        return display.plot(ax, **kwargs)
 
     @classmethod
     def from_grid_search(
@@ -274,10 +258,9 @@ class ErrorCurveDisplay(BaseDisplay):
         try:
             place = np.asarray(values).astype(float)
         except (TypeError, ValueError):
-            raise ValueError(
-                f"ErrorCurveDisplay needs numbers on the x axis, and {parameter!r} holds "
-                f"{values[0]!r}; name a parameter with numbers: from_grid_search(search, x=..)."
-            ) from None
+            what = f"numbers on the x axis, and {parameter!r} holds {values[0]!r}"
+            how = "name a parameter with numbers: from_grid_search(search, x=..)"
+            raise ValueError(f"ErrorCurveDisplay needs {what}; {how}.") from None
 
         def repeated(name: str, points: np.ndarray) -> ValueError:
             return ValueError(
@@ -292,12 +275,9 @@ class ErrorCurveDisplay(BaseDisplay):
         best = getattr(fitted, "best_index_", None)  # none with refit=False and many metrics
         if not np.nanmin(errors, initial=np.inf) > 0:
             kwargs = {"error_scale": "linear", **kwargs}
-        return cls(
-            curves,
-            x_name=parameter.rpartition("__")[2],
-            error_name=error_name,
-            chosen=None if best is None else {names[best]: float(place[best])},
-        ).plot(ax, **kwargs)
+        chosen = None if best is None else {names[best]: float(place[best])}
+        x = parameter.rpartition("__")[2]
+        return cls(curves, x_name=x, error_name=error_name, chosen=chosen).plot(ax, **kwargs)
 
     def plot(
         self,
@@ -350,7 +330,7 @@ class ErrorCurveDisplay(BaseDisplay):
         self.chosen_: Any = None
         if chosen:
             ring: dict[str, Any] = {"marker": "o", "markersize": 14, "markerfacecolor": "none"}
-            ring |= {"color": "0.3", "linestyle": "none", "label": self.chosen_name}
+            ring |= {"color": "0.3", "linestyle": "none", "label": "chosen"}
             (self.chosen_,) = ax.plot(*zip(*chosen, strict=True), **ring)
         # Bars that reach below 0 are clipped; otherwise they would be left out with their point.
         clipped = {"nonpositive": "clip"} if error_scale == "log" else {}
@@ -385,16 +365,15 @@ class ErrorCurveDisplay(BaseDisplay):
 
     def _looks(self) -> dict[str, dict[str, Any]]:
         """How the curves, or the dots, look."""
-        looks = styles(self.curves)
-        if self.rows is None:
-            line = {"markersize": 5, "markerfacecolor": "none", "linewidth": 1.2}
-            bars = {"elinewidth": 0.8, "capsize": 2}
-            return {name: {**line, **bars, **look} for name, look in looks.items()}
-        colors = [look["color"] for look in looks.values()]
-        for i, look in enumerate(looks.values()):
-            again = look["color"] in colors[:i]
-            fill = "none" if again else "full"  # hollow if the colour comes again
-            look |= {"markersize": 7, "fillstyle": fill, "linestyle": "none", "elinewidth": 0.8}
+        looks, colors = styles(self.curves), []
+        for look in looks.values():
+            if self.rows is None:
+                look |= {"markersize": 5, "markerfacecolor": "none", "linewidth": 1.2, "capsize": 2}
+            else:
+                fill = "none" if look["color"] in colors else "full"  # hollow if it comes again
+                look |= {"markersize": 7, "fillstyle": fill, "linestyle": "none"}
+            look["elinewidth"] = 0.8
+            colors.append(look["color"])
         return looks
 
     def _chosen_points(self) -> list[tuple[float, float]]:
@@ -403,13 +382,12 @@ class ErrorCurveDisplay(BaseDisplay):
         for name, x in (self.chosen or {}).items():
             if name not in self.curves or x not in list(self.curves[name].x):
                 raise ValueError(
-                    f"ErrorCurveDisplay has no point of {name!r} at {x!r} to mark as "
-                    f"{self.chosen_name}; its curves are {list(self.curves)}"
+                    f"ErrorCurveDisplay has no point of {name!r} at {x!r} to mark as chosen; its "
+                    f"curves are {list(self.curves)}"
                     + ("." if self.rows is None else f", its rows {list(self.rows)}.")
                 )
-            curve, i = self.curves[name], list(self.curves).index(name)
-            at = list(curve.x).index(x)
-            point = self._places(i)[at], curve.error[at]
+            at, i = list(self.curves[name].x).index(x), list(self.curves).index(name)
+            point = self._places(i)[at], self.curves[name].error[at]
             points.append(point if self.rows is None else point[::-1])
         return points
 
@@ -505,9 +483,9 @@ class SearchDisplay(BaseDisplay):
         if not hasattr(search, "results_"):
             if hasattr(search, "candidates") and hasattr(search, "fit"):
                 check_is_fitted(search, "results_")
+            what = "a fitted SyntheticSearch or HeldOutSearch, or a Pipeline that ends with one"
             raise TypeError(
-                "SearchDisplay.from_estimator needs a fitted SyntheticSearch or "
-                f"HeldOutSearch, or a Pipeline that ends with one, got {type(search).__name__}."
+                f"SearchDisplay.from_estimator needs {what}, got {type(search).__name__}."
             )
         results = search.results_
         names = results["candidate"]
@@ -558,9 +536,8 @@ class SearchDisplay(BaseDisplay):
         self.chosen_: Any = None
         if self.best_index is not None:
             chosen = np.flatnonzero(order == self.best_index)
-            mark: dict[str, Any] = {"marker": "D", "markersize": 9, "color": COLORS[1]}
-            mark |= {"linestyle": "none", "label": "chosen"}
-            (self.chosen_,) = ax.plot(error[order[chosen]], chosen, **mark)
+            mark: dict[str, Any] = {"markersize": 9, "color": COLORS[1], "label": "chosen"}
+            (self.chosen_,) = ax.plot(error[order[chosen]], chosen, "D", **mark)
             ax.legend(loc="best")
         if error_scale is None:
             spans = error.min() > 0 and error.max() > 10 * error.min()
@@ -579,10 +556,8 @@ def _column(results: Table, name: str) -> np.ndarray:
     try:
         return np.asarray(results[name])
     except (KeyError, TypeError, IndexError) as error:
-        raise KeyError(
-            f"ErrorCurveDisplay.from_results needs a table with a column {name!r}, such as "
-            "simulate_errors returns."
-        ) from error
+        what = f"a table with a column {name!r}, such as simulate_errors returns"
+        raise KeyError(f"ErrorCurveDisplay.from_results needs {what}.") from error
 
 
 def _error_name(results: Table, error: str) -> str:
@@ -595,11 +570,7 @@ def _error_name(results: Table, error: str) -> str:
 
 
 def _curves(
-    names: Sequence[str],
-    x: np.ndarray,
-    errors: np.ndarray,
-    bars: np.ndarray | None,
-    several: Callable[[str, np.ndarray], ValueError],
+    names: Sequence[str], x: np.ndarray, errors: np.ndarray, bars: np.ndarray | None, several: Any
 ) -> dict[str, ErrorCurve]:
     """Return the curve of each name, or raise the error of several points at the same x."""
     curves = {}

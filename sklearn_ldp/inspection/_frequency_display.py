@@ -189,16 +189,13 @@ class FrequencyDisplay(EstimateDisplay):
         """
         cls._check(estimate, truth, level)
         _check_options(k, order, by, orientation)
-        categories, values, noun = estimate.categories, estimate.values[0], "categories"
+        categories, values, noun = estimate.labels, estimate.values[0], "categories"
         truth = None if truth is None else np.asarray(truth)
         query = None
         if queries is not None:
-            query = as_query_set(queries).aligned(categories, estimate.domain)
-        if query is None:
-            categories = estimate.labels
-        else:
-            values = estimate.answer(query)[0]
+            query = as_query_set(queries).aligned(estimate.categories, estimate.domain)
             truth = None if truth is None else query.matrix(len(categories)) @ truth
+            values = estimate.answer(query)[0]
             noun = "queries" if query.names is None else "groups"
             categories = np.asarray(range(len(values)) if query.names is None else query.names)
         first = next(iter(_displays_on(ax)), None)
@@ -337,12 +334,10 @@ class FrequencyDisplay(EstimateDisplay):
 
         is_vertical, is_bars = first.orientation == "vertical", first.by == "category"
         look: dict[str, Any] = {
-            "linestyle": "none",
             "color": COLORS[i % len(COLORS)],
             "marker": MARKERS[i % len(MARKERS)],
-            "markersize": 4 if is_bars else 3,
-            "label": self.name,
         }
+        look |= {"linestyle": "none", "markersize": 4 if is_bars else 3, "label": self.name}
         look = merged(look, kwargs)
         self.band_: Any = None
         frequencies, bars = np.asarray(self.frequencies)[order], None
@@ -358,9 +353,8 @@ class FrequencyDisplay(EstimateDisplay):
                 band = {"color": look["color"], "alpha": 0.2, "linewidth": 0}
                 self.band_ = fill(place, low, high, zorder=1, **band)
         points = (place, frequencies) if is_vertical else (frequencies, place)
-        self.errorbar_: Any = ax.errorbar(
-            *points, **{"yerr" if is_vertical else "xerr": bars}, **look
-        )
+        look["yerr" if is_vertical else "xerr"] = bars
+        self.errorbar_: Any = ax.errorbar(*points, **look)
         for bar in self.errorbar_.lines[2]:
             bar.set_linestyle(LINES[i % len(LINES)])
 
@@ -369,10 +363,8 @@ class FrequencyDisplay(EstimateDisplay):
         mine, known = (np.asarray(names).tolist() for names in (self.categories, categories))
         places, missing = places_among(mine, known)
         if missing:
-            raise ValueError(
-                f"FrequencyDisplay cannot draw beside what is on these axes: {missing[0]!r} is "
-                "there and not in this estimate; give other axes."
-            )
+            why = f"{missing[0]!r} is there and not in this estimate; give other axes"
+            raise ValueError(f"FrequencyDisplay cannot draw beside what is on these axes: {why}.")
         return places
 
 
@@ -445,9 +437,8 @@ def _check_options(k: Any, order: str, by: str, orientation: str) -> None:
     if by not in ("category", "rank"):
         raise ValueError(f'Argument by must be "category" or "rank", got {by!r}.')
     if orientation not in ("auto", "vertical", "horizontal"):
-        raise ValueError(
-            f'Argument orientation must be "auto", "vertical" or "horizontal", got {orientation!r}.'
-        )
+        known = '"auto", "vertical" or "horizontal"'
+        raise ValueError(f"Argument orientation must be {known}, got {orientation!r}.")
 
 
 def _cell_name(category: Any) -> str:

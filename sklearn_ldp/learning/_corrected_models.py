@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from numbers import Integral, Real
 from typing import Any, Self
@@ -418,7 +419,6 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
                 f"CorrectedRidge has too few rows for its noise in {self.n_raised_} of "
                 f"{self.n_features_in_} directions, in which its coefficients are biased: the "
                 "intervals may miss them. Join rare categories, or collect more rows.",
-                UserWarning,
                 stacklevel=2,
             )
         half = stats.norm.isf((1 - level) / 2) * np.sqrt(np.diag(self.coef_covariance_))
@@ -511,9 +511,6 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
-    classes_: np.ndarray
-    n_iter_: int
-
     def __init__(
         self,
         C: float = 1.0,
@@ -558,18 +555,16 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: "
-                f"{name} got {len(self.classes_)} classes. Use OneVsRestClassifier."
-            )
+            text = "Only binary classification is supported. The type of the target is multiclass: "
+            raise ValueError(f"{text}{name} got {len(self.classes_)} classes.")
         if len(self.classes_) < 2:
             raise ValueError(f"{name} needs two classes in y, got 1 class: {self.classes_[0]!r}.")
         n_cells = math.prod(len(block) for block in blocks)
         if n_cells > _MAX_CELLS:
-            raise ValueError(
-                f"{name} got private attributes of {n_cells} joint categories, expected at most "
-                f"{_MAX_CELLS}: group their categories, or use CorrectedRidge, which needs none."
+            what = (
+                f"private attributes of {n_cells} joint categories, expected at most {_MAX_CELLS}"
             )
+            raise ValueError(f"{name} got {what}: group categories, or use CorrectedRidge.")
         penalty = plain = np.eye(X.shape[1]) / self.C
         self.n_raised_: int = 0
         for one in (0, 1):
@@ -580,15 +575,14 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
                 self.n_raised_ += n_raised
         loss = CorrectedLogLoss(X, numbers == 1, weight, blocks, penalty, self.fit_intercept)
         # A step along a feature that is measured in its own unit is neither huge nor tiny.
-        scaled = _standardising(X, blocks, weight, self.fit_intercept)
-        limits = self.tol, self.max_iter, name
-        x, self.n_iter_ = _minimised_along(loss, np.zeros(len(scaled)), scaled, *limits)
+        scaled, limits = loss.standardising(), (self.tol, self.max_iter, name)
+        x, self.n_iter_ = loss.least_along(np.zeros(len(scaled)), scaled, *limits)
         share = float(weight @ numbers / weight.sum())
         if (noisy := _noisy(X, blocks)) and 0 < share < 1:
             shrunk = _shrunk(x, loss.covariance(x), noisy, 1 / math.sqrt(share * (1 - share)))
             free = scaled @ _not_shrunk(len(x), noisy)
             loss = CorrectedLogLoss(X, numbers == 1, weight, blocks, plain, self.fit_intercept)
-            x, n_iter = _minimised_along(loss, shrunk, free, *limits)
+            x, n_iter = loss.least_along(shrunk, free, *limits)
             self.n_iter_ += n_iter
         self.coef_, self.intercept_ = x[None, :-1], x[-1:]
         return self
@@ -655,25 +649,23 @@ def _raise(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray) -> tuple
     return (vectors * added) @ vectors.T, int(np.sum(added > scale))
 
 
+@dataclass(eq=False)
 class CorrectedLogLoss:
     """The corrected loss and its gradient, divided by the sum of the weights."""
 
-    def __init__(
-        self,
-        X: np.ndarray,
-        is_second: np.ndarray,
-        weight: np.ndarray,
-        blocks: list[np.ndarray],
-        penalty: np.ndarray,
-        fit_intercept: bool,
-    ) -> None:
-        self.X, self.is_second, self.weight, self.blocks = X, is_second, weight, blocks
-        self.penalty, self.fit_intercept = penalty, fit_intercept
-        n_features = X.shape[1]
-        public = np.setdiff1d(np.arange(n_features), [j for block in blocks for j in block])
-        self.seen = np.r_[public, n_features]  # the intercept comes last
-        self.cells = np.zeros((math.prod(map(len, blocks)), n_features + 1))
-        for row, cell in zip(self.cells, product(*blocks), strict=True):
+    X: np.ndarray
+    is_second: np.ndarray
+    weight: np.ndarray
+    blocks: list[np.ndarray]
+    penalty: np.ndarray
+    fit_intercept: bool
+
+    def __post_init__(self) -> None:
+        n_features = self.X.shape[1]
+        private = [j for block in self.blocks for j in block]
+        self.seen = np.setdiff1d(np.arange(n_features + 1), private)  # the intercept comes last
+        self.cells = np.zeros((math.prod(map(len, self.blocks)), n_features + 1))
+        for row, cell in zip(self.cells, product(*self.blocks), strict=True):
             row[list(cell)] = 1
 
     def _of_rows(self, at: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
@@ -720,6 +712,27 @@ class CorrectedLogLoss:
         inverse = np.linalg.pinv(bread, hermitian=True)
         return inverse @ meat @ inverse
 
+    def standardising(self) -> np.ndarray:
+        """Return the map to the coefficients from those of centred and scaled public features."""
+        units = _units(self.X, self.blocks, self.weight, 0.0)
+        into, public = np.diag(np.append(1 / units, 1.0)), self.seen[:-1]
+        if self.fit_intercept:
+            means = self.weight @ self.X[:, public] / self.weight.sum()
+            into[-1, public] = -means / units[public]
+        return into
+
+    def least_along(
+        self, start: np.ndarray, directions: np.ndarray, *limits: Any
+    ) -> tuple[np.ndarray, int]:
+        """Return where it is least among a start plus any combination of directions (columns)."""
+
+        def along(at: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = self(start + directions @ at)
+            return value, gradient @ directions
+
+        at, n_iter = minimised(along, directions.shape[1], *limits)
+        return start + directions @ at, n_iter
+
 
 # -- what both are made of --------------------------------------------------------------------
 def _units(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, alpha: float) -> np.ndarray:
@@ -730,36 +743,6 @@ def _units(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, alpha: f
     units = np.sqrt(variances + alpha / total)
     units[(units == 0) | np.isin(np.arange(len(units)), [j for block in blocks for j in block])] = 1
     return units
-
-
-def _standardising(
-    X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, fit_intercept: bool
-) -> np.ndarray:
-    """The map to coefficients and intercept from those of centred and scaled public features."""
-    units = _units(X, blocks, weight, 0.0)
-    into = np.diag(np.append(1 / units, 1.0))
-    public = np.setdiff1d(np.arange(len(units)), [j for block in blocks for j in block])
-    if fit_intercept:
-        into[-1, public] = -(weight @ X[:, public] / weight.sum()) / units[public]
-    return into
-
-
-def _minimised_along(
-    loss: Callable[[np.ndarray], tuple[float, np.ndarray]],
-    start: np.ndarray,
-    directions: np.ndarray,
-    tol: float,
-    max_iter: int,
-    name: str,
-) -> tuple[np.ndarray, int]:
-    """Where a loss is least among a start plus any combination of directions (columns)."""
-
-    def along(at: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = loss(start + directions @ at)
-        return value, gradient @ directions
-
-    at, n_iter = minimised(along, directions.shape[1], tol, max_iter, name)
-    return start + directions @ at, n_iter
 
 
 def _shrunk(
@@ -872,7 +855,7 @@ def private_blocks(
             f"{name} needs to know which columns are noisy, or nothing would be corrected: pass "
             "private=transformer.slices_ of the PrivatizedColumns, or private=[] if none is."
         )
-    given = list(private.values()) if isinstance(private, Mapping) else private
+    given = private.values() if isinstance(private, Mapping) else private
     if isinstance(given, (str, slice, range)) or not isinstance(given, Iterable):
         raise ValueError(
             f"{name} expects private= to be a list with the columns of each private attribute, "
@@ -880,14 +863,12 @@ def private_blocks(
         )
     blocks: list[np.ndarray] = []
     taken = np.zeros(n_features, dtype=bool)
-    given = _named_columns(list(given), features, name)
-    for i, one in enumerate(given):
+    for i, one in enumerate(_named_columns(list(given), features, name)):
         block = _positions(one, n_features, f"{name}: private[{i}]")
         if taken[block].any() or len(np.unique(block)) < len(block):
             column = block[np.argmax(taken[block])]
             raise ValueError(
-                f"{name} got the column {column} twice in private=: each column belongs to one "
-                "private attribute."
+                f"{name} got the column {column} twice in private=: name it in one attribute."
             )
         taken[block] = True
         blocks.append(block)
@@ -899,10 +880,8 @@ def _named_columns(given: list[Any], features: Any, name: str) -> list[Any]:
     if not any(isinstance(one, str) or _are_names(one) for one in given):
         return given
     if features is None:
-        raise ValueError(
-            f"{name} got names in private=, but X has no names of columns: pass a data frame, or "
-            "positions, such as PrivatizedColumns.slices_ has them."
-        )
+        what = "names in private=, but X has no names of columns"
+        raise ValueError(f"{name} got {what}: pass PrivatizedColumns.slices_ or a data frame.")
     places = {feature: j for j, feature in enumerate(features)}
     columns = sorted((one for one in given if isinstance(one, str)), key=len, reverse=True)
 
@@ -962,29 +941,21 @@ def _batches(X: np.ndarray) -> Iterator[slice]:
     return gen_batches(len(X), max(_CHUNK_CELLS // X.shape[1], 1))
 
 
+_Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]  # with its gradient
+
+
 @one_thread
 def minimised(
-    function: Callable[[np.ndarray], tuple[float, np.ndarray]],
-    n_coef: int,
-    tol: float,
-    max_iter: int,
-    name: str,
-    *,
-    maxls: int = 20,
+    function: _Loss, n_coef: int, tol: float, max_iter: int, name: str, *, maxls: int = 20
 ) -> tuple[np.ndarray, int]:
     """Return where a function is least, as L-BFGS finds it from zeros.
 
     Shapes: -> (n_coef,).
     """
     options = {"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(float).eps, "maxls": maxls}
-    found = optimize.minimize(
-        function, np.zeros(n_coef), jac=True, method="L-BFGS-B", options=options
-    )
+    start = np.zeros(n_coef)
+    found = optimize.minimize(function, start, jac=True, method="L-BFGS-B", options=options)
     if found.status == 1:
-        warnings.warn(
-            f"{name} did not converge within max_iter={max_iter} iterations. Scale the features, "
-            "lower C, or increase max_iter.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
+        text = f"{name} did not converge within max_iter={max_iter} iterations. Scale the features,"
+        warnings.warn(f"{text} lower C, or increase max_iter.", ConvergenceWarning, stacklevel=3)
     return found.x, int(found.nit)

@@ -14,20 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import expit, rel_entr, softmax
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    clone,
-    is_regressor,
-)
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metadata_routing import (
-    get_routing_for_object,
-)
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -224,9 +217,6 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         "subset_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
 
-    classes_: np.ndarray
-    estimator_: Any
-
     def __init__(
         self,
         estimator: Any = None,
@@ -270,10 +260,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         """
         self._validate_params()
         if self.classes is None and not hasattr(self, "classes_"):
-            raise ValueError(
-                f"{self._name}.privatize needs the classes, which clients must know before any "
-                "label is reported: declare them in classes=."
-            )
+            what = "the classes, which clients must know: declare them in classes="
+            raise ValueError(f"{self._name}.privatize needs {what}.")
         channel, codes = self._encoded(y)
         warn_of_epsilon(self._name, self.epsilon, self.random_state)
         return channel.privatize(codes, self.random_state)
@@ -318,8 +306,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         self._validate_params()
         if is_regressor(self._base()):
             raise ValueError(
-                f"{self._name} trains classifiers, got the regressor {self._base()!r}: take "
-                "LogisticRegression() or another classifier."
+                f"{self._name} trains classifiers, got the regressor {self._base()!r}."
             )
         channel, codes = self._encoded(y, learn=True, is_reported=self.input == "reports")
         routed = self._routed(sample_weight, fit_params)
@@ -327,8 +314,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if error > 1:
             raise ValueError(
                 f"{self._name} needs a larger epsilon than {self.epsilon:g}, or more than "
-                f"{len(codes)} users: the share of a class would have a standard error of "
-                f"{error:.3g}, so that there is no signal to learn from."
+                f"{len(codes)} users: the share of a class has a standard error of {error:.3g}."
             )
         reports = channel.classes[codes]
         if self.input == "values":
@@ -343,9 +329,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
                 f"of {len(channel.classes)} classes, got reports of shape {reports.shape}: give "
                 "clients and servers the same epsilon, classes and subset_size."
             )
-        weights = _check_sample_weight(
-            sample_weight, reports, dtype=float, ensure_non_negative=True
-        )
+        checks = {"dtype": float, "ensure_non_negative": True}
+        weights = _check_sample_weight(sample_weight, reports, **checks)
         base, correction = self._base(), self._correction()
         self._channel_, self._n_reports = channel, float(weights.sum())
         if correction == "probabilities":
@@ -531,8 +516,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         channel = LabelChannel(self.epsilon, classes, self.subset_size)
         if channel.signal <= 0:
             raise ValueError(
-                f"{self._name} needs an epsilon that is large enough for a report to tell anything "
-                f"at a resolution of 2**-64, got {self.epsilon!r}."
+                f"{self._name} needs an epsilon that 64-bit reports can show, got {self.epsilon!r}."
             )
         return channel, channel.encode(labels, self._name)
 
@@ -540,10 +524,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         """Return how this classifier can be corrected, as far as it is known before the fit."""
         problem = _why_not_linear(steps_to_last(self._base())[1])
         if problem and self.correction == "likelihood":
-            raise ValueError(
-                f'{self._name}(correction="likelihood") needs {problem}. '
-                'correction="probabilities" is for any classifier.'
-            )
+            how = 'Take correction="probabilities".'
+            raise ValueError(f'{self._name}(correction="likelihood") needs {problem}. {how}')
         return "probabilities" if problem else self.correction
 
 
@@ -579,11 +561,10 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         codes = np.searchsorted(channel.classes, y)
         if self.correction == "auto":
             fits, shares = self._judged(X, codes, weights)
+            names = ["constant", *(model.C * share for share in _SHARES_OF_C)][: len(fits)]
         else:
             fits = [self._least(_likelihood(channel, codes), X, weights, model.C)]
-            shares = np.ones(1)
-        names = ["constant", *(model.C * share for share in _SHARES_OF_C)]
-        names = names[: len(fits)] if self.correction == "auto" else [model.C]
+            shares, names = np.ones(1), [model.C]
         self.weights_ = dict(zip(names, shares.tolist(), strict=True))
         model.classes_ = channel.classes
         coefs, intercepts, n_iters = zip(*fits, strict=True)
@@ -753,19 +734,12 @@ def _likelihood(channel: LabelChannel, codes: np.ndarray) -> Objective:
 
 
 def minimise(
-    objective: Objective,
-    X: Any,
-    weights: np.ndarray,
-    n_classes: int,
-    model: LogisticRegression,
-    tol: float,
-    coef: ArrayLike = 0.0,
-    intercept: ArrayLike = 0.0,
+    objective: Objective, X: Any, weights: Any, n_classes: int, model: Any, tol: float, *start: Any
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Minimise ``C sum_i loss_i + |coef|^2 / 2`` over linear scores, as LogisticRegression does.
 
-    Shapes: X (n, n_features), weights (n,), coef (n_scores, n_features), intercept
-    (n_scores,) -> (n_scores, n_features).
+    Shapes: X (n, n_features), weights (n,), start (n_scores, n_features) and (n_scores,) of
+    coefficients and intercepts, or none -> (n_scores, n_features).
     Returns: coefficients, intercepts (zeros if there are none), and the number of iterations.
     """
     n_features, n_scores = X.shape[1], 1 if n_classes == 2 else n_classes
@@ -773,8 +747,12 @@ def minimise(
     penalty = 1 / (model.C * total)
     share = (weights / total)[:, None]
     n_coef = n_scores * n_features
+    n_free = n_coef + (n_scores if model.fit_intercept else 0)
+    coef, intercept = start or (np.zeros(n_coef), np.zeros(n_scores))
+    begin, name = np.append(coef, intercept)[:n_free], type(model).__name__
 
-    def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(step: np.ndarray) -> tuple[float, np.ndarray]:
+        flat = begin + step
         coef = flat[:n_coef].reshape(n_scores, n_features)
         loss, slope = objective(X @ coef.T + (flat[n_coef:] if model.fit_intercept else 0.0))
         slope = slope * share
@@ -783,12 +761,7 @@ def minimise(
         of_intercept = slope.sum(axis=0) if model.fit_intercept else []
         return value, np.concatenate([gradient.ravel(), of_intercept])
 
-    n_free = n_coef + (n_scores if model.fit_intercept else 0)
-    starts = np.broadcast_to(coef, (n_scores, n_features)), np.broadcast_to(intercept, n_scores)
-    start, name = np.append(*starts)[:n_free], type(model).__name__
-    step, n_iter = minimised(
-        lambda step: value_and_gradient(start + step), n_free, tol, model.max_iter, name, maxls=50
-    )
-    x = start + step
+    step, n_iter = minimised(value_and_gradient, n_free, tol, model.max_iter, name, maxls=50)
+    x = begin + step
     found = x[n_coef:] if model.fit_intercept else np.zeros(n_scores)
     return x[:n_coef].reshape(n_scores, n_features), found, n_iter

@@ -54,10 +54,9 @@ class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator)
     def _take_features(self, fitted: Any) -> None:
         """Record the features that the fitted estimator knows."""
         for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
-            elif hasattr(self, name):
-                delattr(self, name)
 
     def _warn_of_constant(self, n_reports: int) -> None:
         """Warn once, for all clones of a search, that nothing was learnt."""

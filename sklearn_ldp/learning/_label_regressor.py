@@ -128,10 +128,6 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         "worst_case": [Interval(Real, 1, None, closed="left")],
     }
 
-    estimator_: Any
-    constant_: float
-    weight_: float
-
     def __init__(
         self,
         estimator: Any = None,
@@ -247,8 +243,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         self._validate_params()
         if is_classifier(self._base()):
             raise ValueError(
-                f"{self._name} trains regressors, got the classifier {self._base()!r}: take "
-                "LabelDPClassifier for classes."
+                f"{self._name} trains regressors, got the classifier {self._base()!r}."
             )
         labels = self._labels(y) if self.input == "values" else None
         bounds = self.bounds
@@ -264,19 +259,16 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         self.bounds_: tuple[float, float] = protocol.domain.bounds
         z = self._decoded(protocol, self._codes(protocol, y))
         weights = _check_sample_weight(sample_weight, z, dtype=float, ensure_non_negative=True)
-        base = self._base()
-        fitted = clone(base).fit(X, z, **routed)
-        self.constant_ = self._constant(z, weights)
-        self.weight_ = self._supported(base, X, z, weights, routed)
-        self.estimator_ = fitted
+        fitted = clone(self._base()).fit(X, z, **routed)
+        self.constant_: float = self._constant(z, weights)
+        self.weight_: float = self._supported(X, z, weights, routed)
+        self.estimator_: Any = fitted
         self._take_features(fitted)
         if self.weight_ == 0:
             self._warn_of_constant(len(z))
         return self
 
-    def _supported(
-        self, base: Any, X: Any, z: np.ndarray, weights: np.ndarray, routed: dict
-    ) -> float:
+    def _supported(self, X: Any, z: np.ndarray, weights: np.ndarray, routed: dict) -> float:
         """Return the weight of the regressor that held-out reports support."""
         if len(z) < 2 * _N_FOLDS:
             return 0.0
@@ -286,7 +278,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             if not weights[some].any():
                 return 0.0
             means[others] = np.average(z[some], weights=weights[some])
-        found = cross_val_predict(base, X, z, cv=folds, params=routed)
+        found = cross_val_predict(self._base(), X, z, cv=folds, params=routed)
         gains = np.clip(found, *self.bounds_) - np.clip(means, *self.bounds_)
         for _, others in folds:  # that of a fold's level is noise of the mean, and no feature's
             gains[others] -= gains[others].mean()
@@ -416,8 +408,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         array = np.asarray(y)
         if array.ndim == 2 and array.shape[1] > 1:
             raise ValueError(
-                f"{self._name} takes one number per user, got y of shape {array.shape}: several "
-                "numbers of a user share one epsilon, so train one regressor each, with a part."
+                f"{self._name} takes one number per user, got y of shape {array.shape}: train one "
+                "regressor for each, with a part of epsilon."
             )
         labels = column_or_1d(array, warn=True)
         assert_all_finite(labels, input_name="y")

@@ -194,11 +194,8 @@ def label_dp_score(
     if np.ndim(score):
         score, error = _mean_ratio(score, replicates, noise)
     if np.isnan(score):
-        warnings.warn(
-            f"{who} is nan: the number of users that it divides by is within two standard errors "
-            "of 0. It needs more reports, or a larger epsilon.",
-            stacklevel=2,
-        )
+        why = "the number of users that it divides by is within two standard errors of 0. It needs"
+        warnings.warn(f"{who} is nan: {why} more reports, or a larger epsilon.", stacklevel=2)
     return (score, error) if return_error else score
 
 
@@ -235,10 +232,7 @@ def _mean_ratio(sums: np.ndarray, replicates: np.ndarray, noise: float) -> tuple
 
 
 def make_label_dp_scorer(
-    metric: str = "neg_log_loss",
-    *,
-    epsilon: float | None = None,
-    classes: ArrayLike | None = None,
+    metric: str = "neg_log_loss", *, epsilon: float | None = None, classes: ArrayLike | None = None
 ) -> LabelDPScorer:
     """Return a scorer that scores classifiers on randomised labels, for searches.
 
@@ -297,9 +291,7 @@ class LabelDPScorer(BaseScorer):
 
     def __init__(self, metric: str, epsilon: float | None, classes: Any) -> None:
         super().__init__()
-        self.metric = metric
-        self.epsilon = epsilon
-        self.classes = classes
+        self.metric, self.epsilon, self.classes = metric, epsilon, classes
 
     def __call__(
         self, estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
@@ -307,10 +299,8 @@ class LabelDPScorer(BaseScorer):
         model, epsilon, reports = _label_classifier(estimator), self.epsilon, y
         if epsilon is None:
             if model is None:
-                raise ValueError(
-                    f"{self!r} needs to know how the labels were randomised: give it epsilon=, or "
-                    f"score a LabelDPClassifier, got {type(estimator).__name__}."
-                )
+                how = f"give it epsilon=, or a LabelDPClassifier, got {type(estimator).__name__}"
+                raise ValueError(f"{self!r} needs to know how the labels were randomised: {how}.")
             epsilon = model.epsilon
             if model.input == "values":
                 try:
@@ -321,14 +311,10 @@ class LabelDPScorer(BaseScorer):
                         what += f"users, not of all: {error} Declare classes=."
                         self._warn_once(what, UserWarning)
                     raise
-        return label_dp_score(
-            self.metric,
-            reports,
-            _predictions(_metric(self.metric), estimator, X),
-            epsilon=epsilon,
-            classes=estimator.classes_ if self.classes is None else self.classes,
-            sample_weight=sample_weight,
-        )
+        predictions = _predictions(_metric(self.metric), estimator, X)
+        classes = estimator.classes_ if self.classes is None else self.classes
+        options = {"epsilon": epsilon, "classes": classes, "sample_weight": sample_weight}
+        return label_dp_score(self.metric, reports, predictions, **options)
 
     @property
     def __name__(self) -> str:
@@ -342,10 +328,8 @@ class LabelDPScorer(BaseScorer):
 
 def _metric(name: str) -> _LabelMetric:
     if name not in _METRICS:
-        raise ValueError(
-            f"There is no score {name!r} on randomised labels; there are "
-            f"{', '.join(map(repr, _METRICS))}."
-        )
+        known = ", ".join(map(repr, _METRICS))
+        raise ValueError(f"There is no score {name!r} on randomised labels; there are {known}.")
     return _METRICS[name]
 
 

@@ -161,10 +161,6 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         "n_jobs": [None, Integral],
     }
 
-    classes_: np.ndarray
-    n_features_in_: int
-    tables_: TableSet
-
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -256,15 +252,10 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
     def _survey(self, features: RecordDomain, classes: Any) -> MarginalOracle:
         """The oracle of features and label, without users."""
         if _LABEL in features.columns:
-            raise ValueError(
-                f"{self._name} needs another name for the feature {_LABEL!r}, which is what it "
-                "calls the labels."
-            )
+            what = f"the feature {_LABEL!r}, as it calls the labels so"
+            raise ValueError(f"{self._name} needs another name for {what}.")
         if classes is None:
-            raise ValueError(
-                f"{self._name} does not know its classes yet: declare them in classes=, since "
-                "clients and servers must share them before any report is made."
-            )
+            raise ValueError(f"{self._name} does not know its classes: declare them in classes=.")
         label = Domain.of(checked_classes(classes, self._name), self._name)
         return MarginalOracle(
             self.epsilon,
@@ -307,10 +298,8 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         if not isinstance(tables, TableSet):
-            raise TypeError(
-                f"{self._name}.fit_tables needs the tables that a MarginalOracle estimates, such "
-                f"as oracle.estimate_, got {type(tables).__name__}."
-            )
+            what = "the tables that a MarginalOracle estimates, such as oracle.estimate_"
+            raise TypeError(f"{self._name}.fit_tables needs {what}, got {type(tables).__name__}.")
         domains = dict(tables.domain.columns)
         classes = domains.pop(target, None)
         domains = {key: one for key, one in domains.items() if (key, target) in tables}
@@ -321,31 +310,25 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
                 f"were asked, and there is none in {tables.names}."
             )
         if not all(table.is_raw and table.noise is not None for table in found.values()):
+            how = "pass them as a MarginalOracle estimates them"
             raise ValueError(
-                f"{self._name} shrinks its evidence by the noise of raw tables: pass them as a "
-                "MarginalOracle estimates them, without post-processing."
+                f"{self._name} shrinks its evidence by the noise of raw tables: {how}."
             )
-        of_cells = [
-            _variances(table.values.reshape(-1, classes.size), table.noise)
-            for table in found.values()
-        ]
+        shape = (-1, classes.size)
+        of_cells = [_variances(one.values.reshape(shape), one.noise) for one in found.values()]
         variances = [float(one.mean()) for one in of_cells]
         error = float(np.sqrt(min(variances)))
         if error > _HOPELESS:
             raise ValueError(
                 f"{self._name} needs a larger epsilon than that of these reports, or more users: "
-                f"each frequency has a standard error of {error:.3g} or more, so that there is no "
-                "signal to learn from."
+                f"each frequency has a standard error of {error:.3g} or more."
             )
         # All tables have the classes in common: least squares makes them agree on these.
-        agreed, _ = consistent_tables(
-            [*(domains[key].size for key in found), classes.size],
-            [(j, len(found)) for j in range(len(found))],
-            [table.values[0] for table in found.values()],
-            variances,
-            non_negative=False,
-        )
-        cells = [table.reshape(-1, classes.size) for table in agreed]
+        sizes = [*(domains[key].size for key in found), classes.size]
+        pairs = [(j, len(found)) for j in range(len(found))]
+        values = [table.values[0] for table in found.values()]
+        agreed, _ = consistent_tables(sizes, pairs, values, variances, non_negative=False)
+        cells = [table.reshape(shape) for table in agreed]
         noise: Any = next(iter(found.values())).noise
         self.n_samples_seen_: int = int(np.max(noise.n_users))
         stds = [np.sqrt(one) for one in of_cells]
@@ -362,8 +345,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         self.slope_: float = slope(lifts, shares, self.correlation) * confirmed(np.array(gains))
         self.tables_, self._features = tables, RecordDomain(domains)
         self.classes_, self.n_features_in_ = np.asarray(classes.categories), len(domains)
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
         return self
 
     # -- predictions --------------------------------------------------------------------------
@@ -441,9 +423,9 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
 def _learned(column: Any, name: str) -> Domain:
     """Return a domain that is learnt from raw values: levels, categories, or bins of a number."""
     values = np.asarray(column)
-    is_number = values.dtype.kind == "f" or (
-        values.dtype.kind in "iu" and len(np.unique(values)) > _N_BINS
-    )
+    is_number = values.dtype.kind in "iuf"
+    if values.dtype.kind in "iu":
+        is_number = len(np.unique(values)) > _N_BINS
     if not is_number or declared_levels(column) is not None:
         return Domain.learned(column, name)
     assert_all_finite(values, input_name="X", estimator_name=name)

@@ -40,27 +40,23 @@ _KEY = os.urandom(32)
 class _AllColumns(ColumnOracle):
     """The collector whose reports these are, under the name that users know."""
 
-    @property
-    def _name(self) -> str:
-        return "PrivatizedColumns"
+    _name = "PrivatizedColumns"
 
 
 class ReadsColumns(Documented, WatchesRefits):
     """Base of the learners that read columns of users' categories."""
 
     random_state: RandomState
-    feature_names_in_: np.ndarray
 
     #: Whether values are categories, which checks of older versions turn into fractions.
     _reads_categories = True
 
     def _keep_names(self, X: Values, features: Iterable[Any]) -> None:
         """Keep the names of the features, if the columns of X have names that are all strings."""
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
         names = column_names(X)
         if names is not None and all(isinstance(name, str) for name in names):
-            self.feature_names_in_ = np.array(list(features), dtype=object)
+            self.feature_names_in_: np.ndarray = np.array(list(features), dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -156,8 +152,6 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
 
-    domains: Any
-    oracle: Any
     _released: bytes | None = None
 
     #: Checks of scikit-learn's that it cannot pass, and why.
@@ -165,9 +159,6 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         "check_methods_sample_order_invariance": "each place of a seeded run has coins of its own",
         "check_methods_subset_invariance": "each place of a seeded run has coins of its own",
     }
-
-    slices_: dict[Any, range]
-    oracles_: dict[Any, Any]
 
     def __init__(
         self,
@@ -351,8 +342,8 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         domain = self._domain()
         codes = domain.encode(X, type(self).__name__)
         result = np.zeros((len(codes), domain.size))
-        for j, columns in enumerate(_slices(domain).values()):
-            result[np.arange(len(codes)), columns.start + codes[:, j].astype(np.intp)] = 1
+        starts = [columns.start for columns in _slices(domain).values()]
+        np.put_along_axis(result, codes.astype(np.intp) + starts, 1, axis=1)
         return result
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
@@ -385,14 +376,9 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         return RecordDomain.declared(self.domains, type(self).__name__)
 
     def _collector(self, domain: RecordDomain) -> _AllColumns:
-        return _AllColumns(
-            self.epsilon,
-            domains=domain,
-            oracle=self.oracle,
-            strategy="split-budget",
-            n_shards=1,
-            random_state=self.random_state,
-        )
+        options: dict[str, Any] = {"oracle": self.oracle, "random_state": self.random_state}
+        options |= {"strategy": "split-budget", "n_shards": 1}
+        return _AllColumns(self.epsilon, domains=domain, **options)
 
     def _protocol(self, collection_round: str = "") -> Protocol:
         self._validate_params()
@@ -402,10 +388,8 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         """Return a protocol whose reports support categories, or raise TypeError."""
         several: Any = protocol.mechanism
         if not all(isinstance(one, Channel) for one in several.mechanisms):
-            raise TypeError(
-                f"{type(self).__name__} needs reports that support categories, with known p and q; "
-                f"those of {self.oracle!r} do not."
-            )
+            what = "reports that support categories, with known p and q"
+            raise TypeError(f"PrivatizedColumns needs {what}; those of {self.oracle!r} do not.")
         return protocol
 
     def _fit(self, X: Any, *, releases: bool = False) -> np.ndarray:
@@ -425,9 +409,9 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
             warn_of_epsilon(name, self.epsilon, self.random_state)
             self._warn_of_refit(self.random_state)
         self._fitted_protocol, self._released = protocol, None
-        self.slices_ = _slices(domain)
+        self.slices_: dict[Any, range] = _slices(domain)
         planned = collector.__collector__().planned()
-        self.oracles_ = {name: one.oracle for name, one in planned.items()}
+        self.oracles_: dict[Any, Any] = {name: one.oracle for name, one in planned.items()}
         self.n_features_in_: Any = rows.shape[1]
         self._keep_names(X, domain.columns if self.input == "values" else column_names(X) or [])
         return rows
@@ -442,12 +426,11 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         """Randomise codes, if these are codes, and return the indicators."""
         protocol: Any = self._fitted_protocol
         mechanism = protocol.mechanism
-        reports = rows
         if self.input == "values":
-            reports = privatize(mechanism, rows, 0, CoinStreams(self.random_state))
+            rows = privatize(mechanism, rows, 0, CoinStreams(self.random_state))
         result = np.empty((len(rows), protocol.domain.size))
         for j, columns in enumerate(self.slices_.values()):
-            channel, answers = mechanism.mechanisms[j], mechanism.reports_on(reports, j)
+            channel, answers = mechanism.mechanisms[j], mechanism.reports_on(rows, j)
             p, q = float(channel.p), float(channel.q)
             codes = np.arange(len(columns))
             for chunk in gen_batches(len(rows), max(_CHUNK_CELLS // len(columns), 1)):
@@ -459,10 +442,8 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
 def _slices(domain: RecordDomain) -> dict[Any, range]:
     """The columns of the indicators of each column."""
     ends = np.cumsum([0, *domain.sizes]).tolist()
-    return {
-        key: range(start, stop)
-        for key, (start, stop) in zip(domain.columns, pairwise(ends), strict=True)
-    }
+    ranges = (range(start, stop) for start, stop in pairwise(ends))
+    return dict(zip(domain.columns, ranges, strict=True))
 
 
 def _digest(codes: np.ndarray) -> bytes:

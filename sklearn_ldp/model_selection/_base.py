@@ -130,8 +130,7 @@ def as_candidates(candidates: Candidates, name: str) -> list:
     if isinstance(candidates, str):  # "all", as the constraints have checked
         return default_candidates()
     if isinstance(candidates, Mapping):
-        expanded = [_grid(key, grid, name) for key, grid in candidates.items()]
-        candidates = [candidate for grid in expanded for candidate in grid]
+        candidates = [one for key, grid in candidates.items() for one in _grid(key, grid, name)]
     candidates = list(candidates)
     if not candidates:
         raise ValueError(f"{name} needs at least one candidate.")
@@ -139,11 +138,9 @@ def as_candidates(candidates: Candidates, name: str) -> list:
         steps = _steps(candidate)
         odd = [step for step in steps if not isinstance(step, BasePostProcessor)]
         if odd or not steps:
-            raise TypeError(
-                f"{name} chooses among post-processors (or Pipelines of them), got "
-                f"{odd[0] if odd else candidate!r} as a candidate; give instances such as "
-                "NormSub(), or Base(), which changes nothing."
-            )
+            given = f"{odd[0] if odd else candidate!r} as a candidate"
+            what = "post-processors (or Pipelines of them), such as NormSub()"
+            raise TypeError(f"{name} chooses among {what}, got {given}.")
     return list(candidates)
 
 
@@ -178,10 +175,8 @@ def _grid(key: Any, grid: Any, name: str) -> list:
 
     known = exported_classes(postprocessing, BasePostProcessor)
     if key not in known:
-        raise ValueError(
-            f"{name} does not know the post-processor {key!r} of the candidates' grids; it knows "
-            f"{', '.join(known)}."
-        )
+        what = f"the post-processor {key!r} of the candidates' grids"
+        raise ValueError(f"{name} does not know {what}; it knows {', '.join(known)}.")
     # set_params refuses an unknown parameter and names the ones that the class has.
     return [known[key]().set_params(**parameters) for parameters in ParameterGrid(grid)]
 
@@ -288,11 +283,6 @@ class BaseSearch(BasePostProcessor):
     queries: Any
     n_jobs: int | None
     verbose: int
-    results_: dict[str, np.ndarray]
-    best_index_: int
-    best_params_: dict[str, Any]
-    best_score_: float
-    best_estimator_: Any
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -324,8 +314,8 @@ class BaseSearch(BasePostProcessor):
         candidates = as_candidates(self.candidates, type(self).__name__)
         if estimate.shape[1] < 2:
             raise ValueError(
-                f"{type(self).__name__} got an estimate of 1 feature(s), that is one category, so "
-                "there is nothing to choose: give an estimate of at least two categories."
+                f"{type(self).__name__} needs at least two categories, got an estimate of 1 "
+                "feature(s), with nothing to choose."
             )
         with each_warning_once():
             cases = self._cases(estimate)
@@ -338,15 +328,13 @@ class BaseSearch(BasePostProcessor):
         if estimates[0].shares_overlap:
             return overlapping_candidates(self.queries)
         noises = [one.noise for one in estimates if one.noise is not None]
+        known = candidates_knowing(self.queries)
+        known = [post for post in known if all(post.knows(self.queries, one) for one in estimates)]
         return [
             post
             for post in candidates
             if not post.needs or all(getattr(noise, post.needs) is not None for noise in noises)
-        ] + [
-            post
-            for post in candidates_knowing(self.queries)
-            if all(post.knows(self.queries, one) for one in estimates)
-        ]
+        ] + known
 
     def _best(
         self, candidates: list, cases: list[Case], estimate: FrequencyEstimate
@@ -354,7 +342,8 @@ class BaseSearch(BasePostProcessor):
         """Compare the candidates, and return what the best one makes of the estimate."""
         judgements = self._judgements(candidates, cases, estimate)
         errors = np.array([judgement.errors for judgement in judgements])
-        self.results_ = results_of(candidates, self._splits(errors, len(estimate)))
+        splits = self._splits(errors, len(estimate))
+        self.results_: dict[str, np.ndarray] = results_of(candidates, splits)
         self._keep(candidates, self._choice(candidates, judgements, estimate))
         return self.best_estimator_.fit_transform(self._completed(estimate))
 
@@ -364,10 +353,10 @@ class BaseSearch(BasePostProcessor):
 
     def _keep(self, candidates: list, best: int) -> None:
         """Keep which candidate is the best, when `results_` is known."""
-        self.best_index_ = best
-        self.best_params_ = self.results_["params"][best]
-        self.best_score_ = float(self.results_["mean_test_score"][best])
-        self.best_estimator_ = clone(candidates[best])
+        self.best_index_: int = best
+        self.best_params_: dict[str, Any] = self.results_["params"][best]
+        self.best_score_: float = float(self.results_["mean_test_score"][best])
+        self.best_estimator_: Any = clone(candidates[best])
 
     @abstractmethod
     def _choice(
@@ -383,11 +372,8 @@ class BaseSearch(BasePostProcessor):
 
     def _reference(self, candidates: list, queries: Any, estimate: FrequencyEstimate) -> int | None:
         """Return which candidate the others have to be surely better than, if there is one."""
-        found = [
-            i
-            for i, post in enumerate(candidates)
-            if isinstance(post, BasePostProcessor) and post.is_reference(queries)
-        ]
+        alone = [(i, post) for i, post in enumerate(candidates) if not isinstance(post, Pipeline)]
+        found = [i for i, post in alone if post.is_reference(queries)]
         knowing = [i for i in found if candidates[i].knows(queries, estimate)]
         return next(iter(knowing[-1:] or found), None)
 
@@ -468,10 +454,9 @@ class SearchResults(dict[str, np.ndarray]):
         errors = self["std_test_score"] / np.sqrt(max(n_splits - 1, 1))
         order = np.argsort(self["rank_test_score"], kind="stable")
         heads = ["candidate", "score", "+-", "rank", *(["weight"] * ("weight" in self))]
-        rows = []
+        columns, rows = (self["mean_test_score"], errors, self["rank_test_score"]), []
         for i in order[:_MOST_SHOWN]:
-            numbers = (self["mean_test_score"][i], errors[i], self["rank_test_score"][i])
-            row = [self["candidate"][i], *(f"{x:.3g}" for x in numbers)]
+            row = [self["candidate"][i], *(f"{column[i]:.3g}" for column in columns)]
             rows.append([*row, f"{self['weight'][i]:.2f}"] if "weight" in self else row)
         more = f"\n{len(order) - len(rows)} more" * (len(order) > len(rows))
         return format_table(heads, rows) + more

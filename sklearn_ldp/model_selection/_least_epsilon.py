@@ -99,7 +99,8 @@ class least_epsilon:  # noqa: N801 - it is called as a function is, and can be p
 
     def __post_init__(self) -> None:
         given = {n: getattr(self, n) for n in _LIMITS if getattr(self, n) is not None}
-        if len(given) > 1 or not all(map(_is_limit, given.values())):
+        fits = [isinstance(one, Real) and 0 <= float(one) < np.inf for one in given.values()]
+        if len(given) > 1 or not all(fits):
             names = ", ".join(_LIMITS)
             raise ValueError(f"least_epsilon takes one of {names}, finite and >= 0, got {given}.")
 
@@ -138,10 +139,6 @@ class least_epsilon:  # noqa: N801 - it is called as a function is, and can be p
             raise ValueError(f"least_epsilon needs 2 folds, or a max_error, got {n_folds} fold.")
         n_errors = 1.0 if self.standard_errors is None else self.standard_errors
         return least + n_errors * float(errors[best])
-
-
-def _is_limit(value: Any) -> bool:
-    return isinstance(value, Real) and 0 <= float(value) < np.inf
 
 
 def _named(argument: str, given: str | None, found: list[str], known: list[str]) -> str:

@@ -200,8 +200,7 @@ class SyntheticSearch(BaseSearch):
         if oracle is None or n_samples is None:
             raise ValueError(
                 f"{type(self).__name__} must know which oracle made the estimate, and from how "
-                "many users, to simulate it again; a plain array does not tell. Pass the "
-                "FrequencyEstimate that the oracle returns, or give oracle= and n_samples=."
+                "many users: pass the oracle's own estimate, or give oracle= and n_samples=."
             )
         self._refuse_changed(estimate)
         query_set, d = as_query_set(self.queries), estimate.shape[1]

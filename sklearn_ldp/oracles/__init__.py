@@ -3,13 +3,7 @@
 from .._core.lifecycle import estimate_by_group
 from .._core.support.privacy import PrivacyWarning
 from ._base import BaseOracle
-from ._choice import (
-    OracleProfile,
-    best_oracle,
-    compare_oracles,
-    minimax_bound,
-    profile_oracle,
-)
+from ._choice import OracleProfile, best_oracle, compare_oracles, minimax_bound, profile_oracle
 from ._direct import GRR
 from ._hadamard import HadamardResponse
 from ._items import ItemOracle

@@ -24,6 +24,15 @@ from .._core.support.random import RandomState, as_generator
 from .._core.support.typing import Frequencies, Values
 
 
+class OneColumn:
+    """A collection whose values are in one column, which is no table."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
+        return tags
+
+
 @inherit_parameters
 class BaseOracle(BaseCollector[FrequencyEstimate]):
     """Base of all frequency oracles.
@@ -52,17 +61,21 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         n_jobs: int | None = None,
     ) -> None:
         self.epsilon = epsilon
-        self.categories = categories
+        self.categories: Any = categories
         self.input = input
         self.n_shards = n_shards
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    categories: Any
-
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         inherit_parameters(cls)
+
+    def _store(self, epsilon: float, categories: Any, *collection: Any) -> None:
+        """Store what all oracles have, in the order of the parameters."""
+        names = ("input", "n_shards", "random_state", "n_jobs")
+        shared = dict(zip(names, collection, strict=True))
+        BaseOracle.__init__(self, epsilon, categories=categories, **shared)
 
     def channel(self, categories: Categories | None = None) -> Any:
         """Return the mechanism of this oracle, which planning, audits and searches ask.
@@ -121,10 +134,8 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         domain = Domain.of(size[0] if size else 0, self._name) if is_any else self._domain()
         users = check_counts(in_order(given, domain.categories, what), what)
         if len(users) != domain.size:
-            raise ValueError(
-                f"{self._name}.simulate expects one count for each of its {domain.size} "
-                f"categories, got {len(users)}."
-            )
+            expected = f"one count for each of its {domain.size} categories"
+            raise ValueError(f"{self._name}.simulate expects {expected}, got {len(users)}.")
         if not isinstance(n_repeats, Integral) or n_repeats < 1:
             raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
         channel: Any = self._protocol_over(domain).mechanism
@@ -211,10 +222,9 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if isinstance(self.categories, str) and self.categories not in ("auto", "open"):
-            raise ValueError(
-                f"The 'categories' parameter of {self._name} must be \"auto\", an int or a list of "
-                f"categories. Got {self.categories!r} instead."
-            )
+            what = f"The 'categories' parameter of {self._name}"
+            expected = '"auto", an int or a list of categories'
+            raise ValueError(f"{what} must be {expected}. Got {self.categories!r} instead.")
 
     def _domain_of(self, declared: Any) -> Domain:
         return Domain.of(declared, self._name)

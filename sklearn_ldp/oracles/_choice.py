@@ -26,17 +26,9 @@ _SMALL_DOMAIN, _SMALL_REPORT = 1 << 12, 64
 
 
 def _every_oracle() -> list[BaseOracle]:
-    return [
-        GRR(),
-        SUE(),
-        OUE(),
-        BLH(),
-        OLH(),
-        HadamardResponse(),
-        HadamardResponse(n_blocks="auto"),
-        ProjectiveGeometryResponse(),
-        SubsetSelection(),
-    ]
+    hadamard = [HadamardResponse(), HadamardResponse(n_blocks="auto")]
+    sets = [ProjectiveGeometryResponse(), SubsetSelection()]
+    return [GRR(), SUE(), OUE(), BLH(), OLH(), *hadamard, *sets]
 
 
 @lru_cache(maxsize=8)
@@ -144,12 +136,9 @@ def profile_oracle(
     (3781.5, 13, 0.005)
     """
     channel = oracle.channel(n_categories)
-    return OracleProfile(
-        channel.total_variance(frequencies),
-        minimax_bound(oracle.epsilon, channel.n_categories),
-        channel.report_bits,
-        channel.decode_operations(n_samples),
-    )
+    total = channel.total_variance(frequencies)
+    bound = minimax_bound(oracle.epsilon, channel.n_categories)
+    return OracleProfile(total, bound, channel.report_bits, channel.decode_operations(n_samples))
 
 
 def best_oracle(
@@ -229,11 +218,8 @@ def best_oracle(
         channels = [one.channel(domain) for one in candidates]
     bits = [channel.report_bits for channel in channels]
     operations = [channel.decode_operations(n_samples) for channel in channels]
-    affordable = [
-        i
-        for i in range(len(channels))
-        if bits[i] <= max_report_bits and operations[i] <= max_decode_operations
-    ]
+    small = [i for i, n_bits in enumerate(bits) if n_bits <= max_report_bits]
+    affordable = [i for i in small if operations[i] <= max_decode_operations]
     if not affordable:
         raise ValueError(
             f"best_oracle found no oracle of at most {max_report_bits} bits per report and "
@@ -276,10 +262,7 @@ def compare_oracles(
     candidates = _every_oracle() if candidates is None else candidates
     planned = [BaseEstimator.set_params(clone(c), epsilon=epsilon) for c in candidates]
     profiles = [profile_oracle(one, n_categories) for one in planned]
-    return {
-        "oracle": np.array([repr(candidate) for candidate in candidates]),
-        **{
-            name: np.array([getattr(profile, name) for profile in profiles])
-            for name in ("total_variance", "excess", "report_bits", "decode_operations")
-        },
-    }
+    columns = {"oracle": np.array([repr(candidate) for candidate in candidates])}
+    for name in ("total_variance", "excess", "report_bits", "decode_operations"):
+        columns[name] = np.array([getattr(profile, name) for profile in profiles])
+    return columns

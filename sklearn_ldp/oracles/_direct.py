@@ -65,6 +65,8 @@ class DirectChannel(NumberReports, Channel):
     """Keep a code with probability ``threshold / 2**64``, otherwise report a uniform other one."""
 
     has_two_likelihoods = True
+    joint_support = JointSupport(0.0, 0.0)
+    largest_support = 1
 
     def __init__(self, n_categories: int, threshold: int):
         keep = Fraction(threshold, TWO_64)
@@ -87,14 +89,6 @@ class DirectChannel(NumberReports, Channel):
     @property
     def report_law(self):
         return ReportLaw(float(self.p), float(self.q), np.asarray, np.asarray, takes_rows=True)
-
-    @property
-    def joint_support(self):
-        return JointSupport(0.0, 0.0)
-
-    @property
-    def largest_support(self):
-        return 1
 
     @property
     def support_sizes(self):

@@ -92,14 +92,7 @@ class HadamardResponse(BaseOracle):
         n_jobs: int | None = None,
         n_blocks: int | str = 1,
     ) -> None:
-        super().__init__(
-            epsilon,
-            categories=categories,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, categories, input, n_shards, random_state, n_jobs)
         self.n_blocks = n_blocks
 
     @property
@@ -113,10 +106,8 @@ class HadamardResponse(BaseOracle):
             limit = min(exp_lower_bound(self.epsilon), 2 * n_categories)
             n_blocks = 1 << (int(limit).bit_length() - 1)
         if n_blocks & (n_blocks - 1):
-            raise ValueError(
-                "The 'n_blocks' parameter of HadamardResponse must be \"auto\" or a power of two. "
-                f"Got {n_blocks!r} instead."
-            )
+            what = "The 'n_blocks' parameter of HadamardResponse"
+            raise ValueError(f'{what} must be "auto" or a power of two. Got {n_blocks!r} instead.')
         if n_blocks == 1:
             return HadamardChannel(n_categories, self.epsilon)
         return BlockHadamardChannel(n_categories, self.epsilon, int(n_blocks))
@@ -221,9 +212,8 @@ class BlockHadamardChannel(HadamardChannel):
         super().__init__(n_categories, epsilon)
         self.p, self.q = self.inside - self.against, Fraction(0)
 
-    @property
-    def own_support(self):
-        return self.inside
+    own_support = property(lambda self: self.inside)
+    least_other_support = property(lambda self: self.against)  # of a category in another block
 
     def _outside(self, codes, index):
         against = self._member(codes, np.minimum(index, self.n_inside - 1), 1)
@@ -235,10 +225,6 @@ class BlockHadamardChannel(HadamardChannel):
 
     def _supports_of(self, signed, tallies):
         return signed
-
-    @property
-    def least_other_support(self):
-        return self.against  # that of a category in another block
 
     @property
     def blocks(self) -> np.ndarray:

@@ -22,7 +22,7 @@ from .._core.mechanisms.packed import set_packed_bits
 from .._core.noise import Covariance
 from .._core.support.random import RandomState
 from .._core.support.typing import Values
-from ._base import BaseOracle
+from ._base import BaseOracle, OneColumn
 from ._local_hashing import MixingHash, MixingHashChannel
 from ._subset import SubsetChannel
 
@@ -90,8 +90,7 @@ class SetMechanism:
 def _refuse_pairs(frequencies: np.ndarray) -> Any:
     raise ValueError(
         "The variance of a sum over items depends on how many users have several of them, which "
-        "reports do not tell. Ask for single items, or declare groups of items as the categories "
-        "of another oracle: a user then has the groups that her items are in."
+        "reports do not tell. Ask for single items, or declare groups as categories of an oracle."
     )
 
 
@@ -130,11 +129,8 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel):
 
     @property
     def client_parameters(self):
-        own = {
-            "kind": "items",
-            "max_items": self.max_items,
-            "bounds": [str(end) for end in self.bounds[:-1]],
-        }
+        bounds = [str(end) for end in self.bounds[:-1]]
+        own = {"kind": "items", "max_items": self.max_items, "bounds": bounds}
         return {**super().client_parameters, **own}
 
     def report_entropy(self, order=1):
@@ -142,9 +138,7 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel):
         inside = Fraction(self.threshold, TWO_64)
         return choice_entropy(inside, n_all - n_missing, n_missing, order)
 
-    @property
-    def tally_size(self):
-        return self.n_places
+    tally_size = property(lambda self: self.n_places)
 
     def tally(self, reports):
         return super().count_support(reports)
@@ -288,7 +282,7 @@ def best_range(max_items: int, epsilon: float) -> int:
     return min(sorted(near), key=variance)
 
 
-class ItemOracle(BaseOracle):
+class ItemOracle(OneColumn, BaseOracle):
     """How many users have each item, where a user may have several: apps, symptoms, languages.
 
     A value is a set of categories: `fit` and `privatize` take lists or sets of them, a boolean or
@@ -380,23 +374,12 @@ class ItemOracle(BaseOracle):
         max_items: int = 5,
         method: str = "auto",
     ) -> None:
-        super().__init__(
-            epsilon,
-            categories=categories,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, categories, input, n_shards, random_state, n_jobs)
         self.max_items = max_items
         self.method = method
 
     def plan(
-        self,
-        sizes: ArrayLike,
-        n_samples: int,
-        *,
-        frequency: float | None = None,
+        self, sizes: ArrayLike, n_samples: int, *, frequency: float | None = None
     ) -> dict[str, np.ndarray]:
         """Compare values of `max_items`, for a public law of how many items users have.
 
@@ -443,9 +426,8 @@ class ItemOracle(BaseOracle):
         f = mean / domain.size if frequency is None else frequency
         if not (np.all(np.isfinite(law)) and np.all(law >= 0) and mean > 0 and 0 <= f <= 1):
             raise ValueError(
-                f"{self._name}.plan expects sizes to be how frequent users of 0, 1, 2, .. items "
-                f"are, at least some of them with an item, and a frequency from 0 to 1, got "
-                f"{sizes!r} and {f!r}."
+                f"{self._name}.plan expects how frequent users of 0, 1, 2, .. items are, some with "
+                f"an item, and a frequency from 0 to 1, got {sizes!r} and {f!r}."
             )
         tried = np.arange(1, min(len(law) - 1, _MOST_ITEMS) + 1)
         planned = clone(self).set_params(input="values")
@@ -478,16 +460,9 @@ class ItemOracle(BaseOracle):
 
     def _make_mechanism(self, domain: Any) -> Any:
         m = int(self.max_items)
-        is_subset = self.method == "subset" or (
-            self.method == "auto" and not domain.is_open and domain.size <= _MOST_SUBSET
-        )
-        if is_subset:
+        is_small = not domain.is_open and domain.size <= _MOST_SUBSET
+        if self.method == "subset" or (self.method == "auto" and is_small):
             return ItemSubsetChannel(domain.size, m, self.epsilon)
         g = best_range(m, self.epsilon)
         client = SetHash(g, m, group_threshold(self.epsilon, m, g - m))
         return client if domain.is_open else ItemHashChannel(domain.word_digests(), client)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
-        return tags

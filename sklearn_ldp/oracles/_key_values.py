@@ -45,12 +45,8 @@ class SignedSubsetChannel(ItemSubsetChannel):
         return np.where(chosen > 0, 1 + 2 * keys + is_high, 0)
 
     def noise(self, n_samples):
-        law = CategoryLaw(
-            2 * (self.null_variance + self.alpha),
-            self.slope + 2 * self.beta,
-            half_count=self.half_count,
-            shares_overlap=True,
-        )
+        null, slope = 2 * (self.null_variance + self.alpha), self.slope + 2 * self.beta
+        law = CategoryLaw(null, slope, half_count=self.half_count, shares_overlap=True)
         return Noise.of(law, n_samples)
 
     def signed(self, tallies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -137,17 +133,9 @@ class KeyValueOracle(ItemOracle):
         bounds: Any = (0, 1),
         max_items: int = 5,
     ) -> None:
-        super().__init__(
-            epsilon,
-            categories=categories,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            max_items=max_items,
-            method="subset",
-        )
+        self._store(epsilon, categories, input, n_shards, random_state, n_jobs)
         self.bounds = bounds
+        self.max_items = max_items
 
     @property
     def means_(self) -> np.ndarray:
@@ -184,10 +172,7 @@ class KeyValueOracle(ItemOracle):
         x, y, z = f**2 - squared * c, high * f - squared * b, high**2 - squared * a
         with np.errstate(divide="ignore", invalid="ignore"):
             root = np.sqrt(np.maximum(y**2 - x * z, 0))
-            ends = [
-                np.where(x > 0, end, sign)
-                for end, sign in (((y - root) / x, 0.0), ((y + root) / x, 1.0))
-            ]
+            ends = np.where(x > 0, (y - root) / x, 0.0), np.where(x > 0, (y + root) / x, 1.0)
         return tuple(least + (most - least) * np.clip(end, 0, 1) for end in ends)
 
     def _quadratic(self) -> Any:

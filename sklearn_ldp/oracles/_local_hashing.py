@@ -132,14 +132,7 @@ class OLH(BaseOracle):
         hash_range: int | str = "auto",
         hash_family: str = "linear",
     ) -> None:
-        super().__init__(
-            epsilon,
-            categories=categories,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, categories, input, n_shards, random_state, n_jobs)
         self.hash_range = hash_range
         self.hash_family = hash_family
 
@@ -293,11 +286,9 @@ class LinearHashChannel(HashReports, Channel):
         limit = max(_SMALL_TABLE, _CELLS_PER_CATEGORY * n_categories)
         # The highest digits of the category are tried out report by report: as few of them as
         # leave a table of moderate size. If a single digit is left, it is solved for.
-        self.n_tried = next(
-            j
-            for j in range(self.n_digits)
-            if j == self.n_digits - 1 or self._n_prefixes(j) * self._n_cells(j) <= limit
-        )
+        last = self.n_digits - 1
+        fits = (j for j in range(last) if self._n_prefixes(j) * self._n_cells(j) <= limit)
+        self.n_tried = next(fits, last)
         self.n_left = self.n_digits - self.n_tried
 
     def _n_prefixes(self, n_tried):
@@ -332,10 +323,7 @@ class LinearHashChannel(HashReports, Channel):
 
     @property
     def report_fields(self):
-        return (
-            ReportField("function", self.n_functions),
-            ReportField("value", self.field.order),
-        )
+        return (ReportField("function", self.n_functions), ReportField("value", self.field.order))
 
     @property
     def client_parameters(self):
@@ -396,10 +384,8 @@ class LinearHashChannel(HashReports, Channel):
         left = linear_functions(g, n_left)
         vectors, values = self._functions.vectors[reports[:, 0]], reports[:, 1]
         if self.n_tried:
-            place = np.array([prefix * g**n_left])
-            start = self._functions.values(
-                reports[:, 0], self._functions.pieces(place), np.array([0])
-            )
+            pieces = self._functions.pieces(np.array([prefix * g**n_left]))
+            start = self._functions.values(reports[:, 0], pieces, np.array([0]))
             values = self.field.subtract(values, start.astype(np.int64))
         functions, values = left.normalised(vectors % g**n_left, values)
         cells = np.bincount(functions * g + values, minlength=left.n_functions * g)
@@ -431,14 +417,8 @@ class LinearHashChannel(HashReports, Channel):
         """Return the law of all reports, in the order of their numbers."""
         p, g = self.threshold / TWO_64, self.field.order
         shares = np.repeat(self.public_part.shares, g)
-        return ReportLaw(
-            shares * p,
-            shares * ((1 - p) / (g - 1)),
-            self._spread,
-            self._gather,
-            self._kinds,
-            takes_rows=True,
-        )
+        own, other = shares * p, shares * ((1 - p) / (g - 1))
+        return ReportLaw(own, other, self._spread, self._gather, self._kinds, takes_rows=True)
 
     def _kinds(self, reports):
         return reports[:, 0] * self.field.order + reports[:, 1]
@@ -460,14 +440,10 @@ class LinearHashChannel(HashReports, Channel):
         # All multiples of a function share a number; only the function 0 shares it with no other.
         shares = np.full(self.n_functions, (self.field.order - 1) / self.n_vectors)
         shares[0] = 1 / self.n_vectors
+        drawn = self.n_vectors, self._functions.of_uniform_vectors, self.with_functions
+        collisions = self._collisions if self.n_vectors <= _MAX_LAW else None
         return PublicPart(
-            lambda reports: reports[:, 0],
-            self.n_functions,
-            shares,
-            self.n_vectors,
-            self._functions.of_uniform_vectors,
-            self.with_functions,
-            self._collisions if self.n_vectors <= _MAX_LAW else None,
+            lambda reports: reports[:, 0], self.n_functions, shares, *drawn, collisions
         )
 
     def _collisions(self, counts):
@@ -506,8 +482,11 @@ class LinearHashChannel(HashReports, Channel):
 
     def _draw_tally(self, counts, rng):
         """Draw the tally of a collection from its exact law, in at most O(n)."""
-        if self.n_tried:  # there is no table of the reports
-            return self._tally_of_protocol(counts, rng)
+        if self.n_tried:  # there is no table of the reports, which are drawn one by one
+            coins, tally = SeededCoins(rng), np.zeros(self.tally_size, dtype=np.int64)
+            for codes in _batches(counts, _BLOCK):
+                tally += self.tally(self.privatize(codes, coins))
+            return tally
         g, n_cells = self.field.order, self._n_cells(0)
         of_zero = 1 / self.n_vectors
         hashed = rng.binomial(counts, float(self.share))
@@ -539,13 +518,6 @@ class LinearHashChannel(HashReports, Channel):
             cells = functions * g + self.hash(functions, codes[:, None])
             # NumPy makes floats of the weights, which are exact in this range.
             table += np.bincount(cells.ravel(), drawn.ravel(), len(table)).astype(np.int64)
-
-    def _tally_of_protocol(self, counts, rng):
-        """Draw the tally of a collection report by report."""
-        coins, tally = SeededCoins(rng), np.zeros(self.tally_size, dtype=np.int64)
-        for codes in _batches(counts, _BLOCK):
-            tally += self.tally(self.privatize(codes, coins))
-        return tally
 
 
 def n_digits_for(n_categories: int, order: int) -> int:
@@ -637,10 +609,8 @@ class MixingHash(HashReports):
 
     @property
     def tally_size(self):
-        raise ValueError(
-            "Reports over an open domain are added up for the categories that a server lists: "
-            "declare them in categories=."
-        )
+        what = "Reports over an open domain are added up for the categories that a server lists"
+        raise ValueError(f"{what}: declare them in categories=.")
 
     def tally(self, reports):
         return np.empty(self.tally_size)
@@ -664,17 +634,9 @@ class MixingHashChannel(IndependentChannel):
     def _identity(self):
         return *super()._identity(), self.digests.tobytes()
 
-    @property
-    def configuration(self):
-        return self.client.configuration
-
-    @property
-    def report_fields(self):
-        return self.client.report_fields
-
-    @property
-    def client_parameters(self):
-        return self.client.client_parameters
+    configuration = property(lambda self: self.client.configuration)
+    report_fields = property(lambda self: self.client.report_fields)
+    client_parameters = property(lambda self: self.client.client_parameters)
 
     def report_entropy(self, order=1):
         return self.client.report_entropy(order)

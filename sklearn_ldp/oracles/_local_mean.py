@@ -24,6 +24,7 @@ from .._core.statements import Means, at_level, check_level, check_of, describe_
 from .._core.support.random import RandomState
 from .._core.support.text import labelled_lines
 from .._core.support.typing import Values
+from ._base import OneColumn
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,13 +143,12 @@ class MeanEstimate(Means, Kept):
         pairs = zip(self.mean.tolist(), self.standard_error.tolist(), strict=True)
         lines = labelled_lines(names, [f"{mean:.4g} +- {error:.2g}" for mean, error in pairs])
         groups = "" if self.row_names is None else f" of {len(self)} groups"
-        return "\n  ".join(
-            [f"MeanEstimate{groups}, {int(self.n_samples.sum()):,} users", *lines[:20]]
-        )
+        head = f"MeanEstimate{groups}, {int(self.n_samples.sum()):,} users"
+        return "\n  ".join([head, *lines[:20]])
 
 
 @inherit_survey_parameters
-class LocalMean(Reported, BaseCollector[MeanEstimate]):
+class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate]):
     """The mean of a number between public bounds.
 
     Each user's number is randomised by a private and unbiased channel, whose variance is on average
@@ -308,22 +308,12 @@ class LocalMean(Reported, BaseCollector[MeanEstimate]):
         # The variance of one report of a random user is at least that, and at most 1 more.
         spread = (tallies @ values**2 - n * means**2) / np.maximum(n - 1, 1)
         spread = np.where(n > 1, np.clip(spread, known, known + 1), worst + 1)
-        scale = (high - low) / 2
-        return MeanEstimate(
-            (low + high) / 2 + scale * means,
-            scale * np.sqrt(known / n),
-            scale * np.sqrt(spread / n),
-            np.ravel(sizes),
-            domain.bounds,
-            None if state.groups is None else state.groups.names,
-            clone(self),
-        )
+        middle, scale = (low + high) / 2, (high - low) / 2
+        errors = scale * np.sqrt(known / n), scale * np.sqrt(spread / n)
+        sizes, names = np.ravel(sizes), None if state.groups is None else state.groups.names
+        mean = middle + scale * means
+        return MeanEstimate(mean, *errors, sizes, domain.bounds, names, clone(self))
 
     def _score(self, estimate: MeanEstimate, held_out: MeanEstimate) -> float:
         # The distance to an unbiased mean is the error plus the variance of that mean.
         return float((held_out.standard_error**2 - (estimate.mean - held_out.mean) ** 2).mean())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
-        return tags

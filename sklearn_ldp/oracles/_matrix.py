@@ -99,24 +99,15 @@ class MatrixOracle(BaseOracle):
         queries: Queries | None = None,
         strategy: str | ArrayLike = "optimized",
     ) -> None:
-        super().__init__(
-            epsilon,
-            categories=categories,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, categories, input, n_shards, random_state, n_jobs)
         self.queries = queries
         self.strategy = strategy
 
     def _make_mechanism(self, domain):
         d, most = domain.size, _MOST_OPTIMIZED if self._way == "optimized" else _MOST_INPUTS
         if d > most:
-            raise ValueError(
-                f"MatrixOracle makes channels for at most {most} categories, got {d:,}: use "
-                "coarser categories, or SubsetSelection or HadamardResponse."
-            )
+            what = f"channels for at most {most} categories, got {d:,}"
+            raise ValueError(f"MatrixOracle makes {what}: use SubsetSelection or HadamardResponse.")
         return kept_channel(self._key(domain), lambda: self._integers(domain))
 
     @property
@@ -139,10 +130,8 @@ class MatrixOracle(BaseOracle):
         rows = rows - np.asarray(rows.mean(axis=1)).reshape(-1, 1)
         gram = np.asarray(rows.T @ rows)
         if not np.trace(gram) > 1e-12 * max(np.abs(rows).max(initial=0), 1e-300) ** 2:
-            raise ValueError(
-                "The 'queries' parameter of MatrixOracle must ask for something, got queries of "
-                "rank 0, whose answers are known without any report."
-            )
+            what = "The 'queries' parameter of MatrixOracle"
+            raise ValueError(f"{what} must ask for something, got queries of rank 0.")
         return gram
 
     def _integers(self, domain: Any) -> np.ndarray:
@@ -170,10 +159,8 @@ class MatrixOracle(BaseOracle):
             why = "its outputs do not tell all categories apart"
         except ValueError as error:
             why = str(error)
-        raise ValueError(
-            f"The array 'strategy' of MatrixOracle must be a channel at epsilon={self.epsilon:g}: "
-            f"{why}."
-        )
+        what = f"a channel at epsilon={self.epsilon:g}"
+        raise ValueError(f"The array 'strategy' of MatrixOracle must be {what}: {why}.")
 
 
 def _is_like(gram: np.ndarray, queries: np.ndarray) -> bool:

@@ -96,14 +96,7 @@ class ProjectiveGeometryResponse(BaseOracle):
         n_jobs: int | None = None,
         field_order: int | str = "auto",
     ) -> None:
-        super().__init__(
-            epsilon,
-            categories=categories,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, categories, input, n_shards, random_state, n_jobs)
         self.field_order = field_order
 
     @property
@@ -146,9 +139,8 @@ def _about_variance(n_categories: int, epsilon: float, order: int) -> float:
     weight, outside = inside * math.exp(min(epsilon, 500.0)), points - inside
     p = weight / (weight + outside)
     q = p * common / inside + (inside - common) / (weight + outside)
-    return (
-        (n_categories * q * (1 - q) + (p - q) * (1 - p - q)) / (p - q) ** 2 if p > q else math.nan
-    )
+    total = n_categories * q * (1 - q) + (p - q) * (1 - p - q)
+    return total / (p - q) ** 2 if p > q else math.nan
 
 
 @lru_cache(maxsize=8)
@@ -289,7 +281,7 @@ class ProjectiveChannel(IndexChannel):
     def _functions(self):
         return linear_functions(self.field.order, self.n_digits)
 
-    # Floats are summed by transforms, of many rows at once; counts, exactly, by `_orthogonal_sums`.
+    # Floats are summed by transforms, of many rows at once; counts, exactly, by `decode`.
     def _spread(self, weights):
         """Return, for each point, the sum of the weights of the categories orthogonal to it."""
         return self._functions.zero_sums(weights)
@@ -299,16 +291,13 @@ class ProjectiveChannel(IndexChannel):
         return self._functions.zero_sums(weights)[: self.n_categories]
 
     def decode(self, tallies):
-        return self._orthogonal_sums(tallies, self.n_categories)
-
-    def _orthogonal_sums(self, tallies, n_points):
-        """Return, for each of the first points, the sum over the points orthogonal to it."""
+        # For each of the first points, the sum over the points orthogonal to it.
         # Points that lead with digit m are (1, x), x being the m digits below, and support v
         # where <x, v below m> + v_m = 0: like reports of local hashing with the value 0, see
         # `contract`.
         g = self.field.order
-        vectors = self._vectors(np.arange(n_points))[0]
-        support = np.zeros((len(tallies), n_points), dtype=tallies.dtype)
+        vectors = self._vectors(np.arange(self.n_categories))[0]
+        support = np.zeros((len(tallies), self.n_categories), dtype=tallies.dtype)
         for row, tally in zip(support, tallies, strict=True):
             for m in range(self.n_digits):
                 power = g**m

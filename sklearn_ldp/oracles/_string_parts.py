@@ -104,14 +104,9 @@ class PrefixHash(HashReports):
     def public_part(self):
         shares = np.full(self.n_linear, (self.field.order - 1) / self.n_extensions)
         shares[0] = 1 / self.n_extensions
-        return PublicPart(
-            lambda reports: reports[:, 0],
-            self.n_functions,
-            np.tile(shares / self.n_copies, self.n_copies),
-            self.n_copies * self.n_extensions,
-            self._of_draws,
-            self.with_functions,
-        )
+        shares = np.tile(shares / self.n_copies, self.n_copies)
+        drawn = self.n_copies * self.n_extensions, self._of_draws, self.with_functions
+        return PublicPart(lambda reports: reports[:, 0], self.n_functions, shares, *drawn)
 
     # -- on the server ------------------------------------------------------------------------
     def tally(self, reports):
@@ -122,9 +117,7 @@ class PrefixHash(HashReports):
     def tally_size(self):
         return self.n_functions * self.field.order
 
-    @property
-    def tally_sum(self):
-        return 1
+    tally_sum = 1
 
     @property
     def n_categories(self):
@@ -308,11 +301,7 @@ def bucket_space(epsilon: float) -> tuple[int, int]:
 
 @lru_cache(maxsize=64)
 def best_plan(
-    epsilon: float,
-    strings: StringDomain,
-    n_found: int,
-    expected_n_users: int,
-    hash_range: int | None = None,
+    epsilon: float, strings: StringDomain, n_found: int, n_users: int, hash_range: int | None
 ) -> StringPlan:
     """Return the plan with the largest expected recall."""
     # The recall is that of the strings up to rank `n_found` where frequencies fall as
@@ -324,16 +313,14 @@ def best_plan(
         n_strings = min(n_strings, float(order) ** min(n_digits, 300 / math.log10(order)))
         for steps in _divisions(n_digits, order):
             even = (1.0,) * (len(steps) + 1)
-            plan = StringPlan(epsilon, order, steps, even, n_strings, n_found, expected_n_users)
+            plan = StringPlan(epsilon, order, steps, even, n_strings, n_found, n_users)
             squares = plan.noise_levels**2  # so all parts have the same threshold
             shares = ((1 - _HELD_OUT) * squares / squares.sum()).round(9).tolist()
             plans.append(replace(plan, shares=(*shares, _HELD_OUT)))
     if not plans:
-        raise ValueError(
-            f"StringOracle needs more than {_MOST_PARTS} parts for strings of up to "
-            f"{strings.max_length} of {strings.size - 1} letters, too many for any number of "
-            "users: take a smaller max_length, or a code."
-        )
+        what = f"strings of up to {strings.max_length} of {strings.size - 1} letters"
+        number = f"more than {_MOST_PARTS} parts"
+        raise ValueError(f"StringOracle needs {number} for {what}: take a smaller max_length.")
     return max(plans, key=lambda plan: plan.found_probability(frequencies).mean().round(9))
 
 

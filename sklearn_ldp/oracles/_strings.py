@@ -19,6 +19,7 @@ from .._core.noise import NoiseModel
 from .._core.statements import adjusted_p_values
 from .._core.support.random import RandomState
 from .._core.support.typing import Values
+from ._base import OneColumn
 from ._local_hashing import MixingHash, MixingHashChannel
 from ._string_parts import PrefixDomain, StringPlan, best_plan, digest_of_digits
 
@@ -160,7 +161,7 @@ def found_in(state: Collected) -> Found:
     return Found(texts, estimate(slice(None), detected=detected), estimate(detected))
 
 
-class StringOracle(BaseCollector[FrequencyEstimate]):
+class StringOracle(OneColumn, BaseCollector[FrequencyEstimate]):
     """The most frequent strings that users have, where nobody can list them.
 
     The collection has one round, and clients need no candidates. Each user is asked about a prefix
@@ -339,10 +340,7 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
             strings = StringDomain(declared, self.max_length, name=self._name)
         order = None if self.hash_range == "auto" else int(self.hash_range)
         if order is None and strings.max_digits is not None:
-            raise ValueError(
-                f"{self._name} needs hash_range= with max_digits=, as these are digits of a field "
-                "of so many elements."
-            )
+            raise ValueError(f"{self._name} needs hash_range= with max_digits=.")
         users, epsilon = int(self.expected_n_users), float(self.epsilon)
         plan = best_plan(epsilon, strings, int(self.n_found), users, order)
         return PrefixDomain(strings, plan, self.missing == "report")
@@ -366,15 +364,9 @@ class StringOracle(BaseCollector[FrequencyEstimate]):
                 f"{self._name} looked for {n_found} strings and leaves out {n_missed} that are not "
                 f"detected among {n_users:,} users: nobody has most of them. A string that is "
                 f"found needs {needs}. All are in found_, which marks the detected ones.",
-                UserWarning,
                 stacklevel=4,
             )
         return found
 
     def _estimate_of(self, state: Collected) -> FrequencyEstimate:
         return self._found_in(state).detected
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
-        return tags

@@ -19,11 +19,7 @@ from .._core.mechanisms.coins import (
     exp_lower_bound,
     group_threshold,
 )
-from .._core.mechanisms.laws import (
-    JointSupport,
-    choice_entropy,
-    fixed_size,
-)
+from .._core.mechanisms.laws import JointSupport, choice_entropy, fixed_size
 from .._core.mechanisms.mechanism import ReportField, are_below, bits_for, counted_by_group, expect
 from .._core.mechanisms.packed import (
     check_packed_bits,
@@ -118,14 +114,7 @@ class SubsetSelection(BaseOracle):
         n_jobs: int | None = None,
         subset_size: int | str = "auto",
     ) -> None:
-        super().__init__(
-            epsilon,
-            categories=categories,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, categories, input, n_shards, random_state, n_jobs)
         self.subset_size = subset_size
 
     @property
@@ -138,10 +127,9 @@ class SubsetSelection(BaseOracle):
         if isinstance(size, str):
             return best_subset_channel(n_categories, self.epsilon)
         if not 1 <= size < n_categories:
-            raise ValueError(
-                "The 'subset_size' parameter of SubsetSelection must be below the number of "
-                f"categories, {n_categories}. Got {size!r} instead."
-            )
+            limit = f"the number of categories, {n_categories}"
+            what = "The 'subset_size' parameter of SubsetSelection"
+            raise ValueError(f"{what} must be below {limit}. Got {size!r} instead.")
         return SubsetChannel(n_categories, int(size), self.epsilon)
 
 
@@ -218,9 +206,8 @@ class SubsetChannel(Channel):
         d, w = self.n_places, self.size
         return choice_entropy(self.p, math.comb(d - 1, w - 1), math.comb(d - 1, w), order)
 
-    @property
-    def tally_sum(self):
-        return self.size
+    tally_sum = property(lambda self: self.size)
+    largest_support = property(lambda self: self.size)
 
     def decode_operations(self, n_samples):
         return n_samples * self.size
@@ -237,10 +224,6 @@ class SubsetChannel(Channel):
         of_true_code = p * (w - 1) / (d - 1)
         pairs = p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)
         return JointSupport(of_true_code, pairs / max((d - 1) * (d - 2), 1))
-
-    @property
-    def largest_support(self):
-        return self.size
 
     @property
     def support_sizes(self):
@@ -272,17 +255,15 @@ class SubsetChannel(Channel):
         return np.min_scalar_type(self.n_places - 1)
 
     def draw(self, codes, coins):
-        return self._for_sums(self._drawn(codes, coins))
+        packed = self._drawn(codes, coins)
+        # Mark packed sets that are no reports, as these are lists.
+        return packed if self.is_packed else packed.view(self._unlisted)
 
     def _reports(self, packed):
         """Write sets as reports."""
         if self.is_packed:
             return packed
         return self._listed(np.unpackbits(packed, axis=1, count=self.n_places))
-
-    def _for_sums(self, packed):
-        """Mark packed sets that are no reports, as these are lists."""
-        return packed if self.is_packed else packed.view(self._unlisted)
 
     @cached_property
     def _unlisted(self):

@@ -26,14 +26,7 @@ from ._normalization import (
     norm_hyb,
     norm_mul,
 )
-from ._smooth import (
-    MonotoneCDF,
-    Smooth,
-    monotone_cdf,
-    smooth,
-    smooth_average,
-    smooth_risk,
-)
+from ._smooth import MonotoneCDF, Smooth, monotone_cdf, smooth, smooth_average, smooth_risk
 from ._smooth_likelihood import SmoothFit, SmoothMLE, smooth_mle
 from ._trend import LocalLevel, Trend, local_level
 

@@ -42,11 +42,7 @@ NOISE_PARAGRAPHS = {
 
 _MODEL = "noise=NoiseModel(p, q, n_samples)"
 _NEEDS = {
-    "std": (
-        "the noise level",
-        "noise= (the standard deviation of the estimate of a category that nobody has, or a "
-        "NoiseModel)",
-    ),
+    "std": ("the noise level", "noise= (that of a category that nobody has, or a NoiseModel)"),
     "n_samples": ("the noise level and the number of users", _MODEL),
     "null_variance": ("the noise level and its growth with the frequency", _MODEL),
 }
@@ -112,7 +108,6 @@ class BasePostProcessor(
     sums_to_one: Any = True
 
     estimate_: FrequencyEstimate  # or an EstimateSet, if the input is one
-    estimators_: dict[Any, Any]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # What many have in common stands once, and in their docstrings as %(fitted)s or %(noise)s.
@@ -195,7 +190,9 @@ class BasePostProcessor(
         ValueError
             If the noise is needed and not known.
         """
-        self._forget()
+        # What an earlier fit has learnt may have been of another kind of input.
+        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
+            delattr(self, name)
         if isinstance(X, EstimateSet):
             self._validate_params()
             whole: Any = self._fit_set(X)
@@ -209,8 +206,9 @@ class BasePostProcessor(
         """Post-process each part by a copy that is fitted to it."""
         nonempty = {name: part for name, part in estimates.items() if len(part)}
         copies = self._copies(estimates.names)
-        self.estimators_ = {name: _named(name, copies[name].fit, x) for name, x in nonempty.items()}
-        processed = {name: fitted.estimate_ for name, fitted in self.estimators_.items()}
+        fitted = {name: _named(name, copies[name].fit, part) for name, part in nonempty.items()}
+        self.estimators_: dict[Any, Any] = fitted
+        processed = {name: one.estimate_ for name, one in fitted.items()}
         return estimates.with_parts({**estimates, **processed})
 
     @overload
@@ -328,54 +326,40 @@ class BasePostProcessor(
             return mean_of_parts(held_out_score(fitted, X), {})
         truth = self._check(X, reset=False).values
         if len(truth) not in (1, len(fitted)):
-            raise ValueError(
-                f"{type(self).__name__}.score expects one row of frequencies, or one for each of "
-                f"the {len(fitted)} rows that were fitted, got {len(truth)}."
-            )
+            expected = f"one for each of the {len(fitted)} rows that were fitted, got {len(truth)}"
+            raise ValueError(f"{type(self).__name__}.score expects one row, or {expected}.")
         return -float(np.mean((fitted.values - truth) ** 2))
 
     def _errors(self, truth: Any) -> Any:
         """Return the errors of the fitted estimate, by part if it is a set."""
         return query_errors(truth, self.estimate_)
 
-    def _forget(self) -> None:
-        """Remove what an earlier fit has learnt, which may have been of another kind of input."""
-        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
-            delattr(self, name)
-
     def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
         """Post-process each part: by the copy that was fitted to it, or by this one itself."""
         fitted: dict[Any, Any] = getattr(self, "estimators_", {})
         unknown = [n for n, part in estimates.items() if len(part) and fitted and n not in fitted]
         if unknown:
-            raise ValueError(
-                f"{type(self).__name__} was fitted to the parts {', '.join(map(repr, fitted))}, "
-                f"got one that is called {unknown[0]!r}."
-            )
-        by_name = fitted or self._copies(estimates.names)
-        return estimates.with_parts(
-            {
-                name: _named(name, by_name[name].transform, part) if len(part) else part
-                for name, part in estimates.items()
-            }
-        )
+            known = ", ".join(map(repr, fitted))
+            what = f"{type(self).__name__} was fitted to the parts {known}"
+            raise ValueError(f"{what}, got one that is called {unknown[0]!r}.")
+        by_name, made = fitted or self._copies(estimates.names), dict(estimates)
+        for name, part in estimates.items():
+            if len(part):
+                made[name] = _named(name, by_name[name].transform, part)
+        return estimates.with_parts(made)
 
     def _copies(self, names: list[Any]) -> dict[Any, Self]:
         """An unfitted copy for each part of a set, by name."""
         # Parameters that may be mappings by the names of parts have the value of the part
         # in its copy, or the default where a mapping leaves the part out.
-        mappings = {
-            parameter: value
-            for parameter in self._of_each_part
-            if isinstance(value := getattr(self, parameter, None), Mapping)
-        }
+        values = {name: getattr(self, name, None) for name in self._of_each_part}
+        mappings = {name: one for name, one in values.items() if isinstance(one, Mapping)}
         for parameter, by_part in mappings.items():
             unknown = [key for key in by_part if key not in names]
             if unknown:
                 raise ValueError(
                     f"{type(self).__name__} takes {parameter} of each part of a set of estimates, "
-                    f"by name, got the key {unknown[0]!r}; the parts are "
-                    f"{', '.join(map(repr, names))}. Pass {parameter}={{{names[0]!r}: ...}}."
+                    f"got the key {unknown[0]!r}; the parts are {', '.join(map(repr, names))}."
                 )
         defaults = type(self)().get_params(deep=False) if mappings else {}
         copies = {}
@@ -513,7 +497,14 @@ def resolve_noise(
     """
     shown = repr(noise)
     if noise is None:
-        noise = _noise_of(estimate, name)
+        noise = estimate.noise
+        if noise is not None and not estimate.is_raw:
+            raise ValueError(
+                f"{name} needs a raw estimate, got one after "
+                f"{' and '.join(estimate.postprocessors)}, whose errors are no longer those that "
+                f"its noise describes. Put {name} first, pass the raw estimate "
+                "(oracle.estimate_), or give noise= for the estimate as it is now."
+            )
         shown = repr(noise)
     elif not isinstance(noise, Noise):
         noise = Noise.of_level(float(noise))
@@ -531,18 +522,6 @@ def resolve_noise(
             f"({len(estimate)}), got {levels} from noise={shown}."
         )
     return noise
-
-
-def _noise_of(estimate: FrequencyEstimate, name: str) -> Noise | None:
-    """The noise that the estimate carries, which is that of a raw estimate only."""
-    if estimate.noise is not None and not estimate.is_raw:
-        raise ValueError(
-            f"{name} needs a raw estimate, got one after {' and '.join(estimate.postprocessors)}, "
-            "whose errors are no longer those that its noise describes. Put "
-            f"{name} first, pass the raw estimate (oracle.estimate_), or give noise= for the "
-            "estimate as it is now."
-        )
-    return estimate.noise
 
 
 def per_row(value: ArrayLike, n_rows: int) -> np.ndarray:

@@ -77,8 +77,6 @@ def significance_threshold(std: _Level, n_categories: int, alpha: float) -> _Lev
 class BaseThreshold(BasePostProcessor):
     """Base of the post-processors that keep the estimates above a threshold, by `_cut`."""
 
-    threshold_: np.ndarray
-
     #: A function of estimates and thresholds.
     _cut: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -89,11 +87,7 @@ class BaseThreshold(BasePostProcessor):
     }
 
     def __init__(
-        self,
-        alpha: float = 2.0,
-        *,
-        n_kept: int | None = None,
-        noise: float | Noise | None = None,
+        self, alpha: float = 2.0, *, n_kept: int | None = None, noise: float | Noise | None = None
     ) -> None:
         self.alpha = alpha
         self.n_kept = n_kept
@@ -101,7 +95,7 @@ class BaseThreshold(BasePostProcessor):
 
     def _process(self, estimate):
         threshold = self._threshold(estimate)
-        self.threshold_ = threshold[:, 0]
+        self.threshold_: np.ndarray = threshold[:, 0]
         values = self._cut(estimate.values, threshold)
         return estimate.with_values(values, by=type(self).__name__)
 

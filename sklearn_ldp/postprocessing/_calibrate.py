@@ -175,9 +175,8 @@ def _fit_moments(family, counts, noise, n_samples, name):
     mean, spread = _target(family, counts, noise, n_samples, name)
     theta, solved = fit_moments(family, mean, spread, n_samples)
     if not solved:
-        nearest = (
-            "the one with these moments on the whole line" if family.located else "the nearest"
-        )
+        on_line = "the one with these moments on the whole line"
+        nearest = on_line if family.located else "the nearest"
         _warn(
             f"{name} found no member of the prior's family whose counts on 0 .. n have mean "
             f"{mean:.4g}{f' and standard deviation {spread:.4g}' * (len(theta) > 1)}, as the "
@@ -324,10 +323,6 @@ class Calibrate(BaseCalibrate):
     array([0.166, 0.168, 0.167, 0.166, 0.167, 0.168])
     """
 
-    params_: dict[str, np.ndarray]
-    prior: Any
-    prior_: list[Any]
-
     _parameter_constraints: dict = {
         "prior": [StrOptions(set(FAMILIES)), HasMethods(["cdf", "support"])],
         "fit_method": [_FITS],
@@ -349,8 +344,10 @@ class Calibrate(BaseCalibrate):
         family = as_family(self.prior)
         known: list[float] | None = None if family.names else []
         values, thetas, sizes = self._posterior_of_rows(estimate, family, known)
-        self.params_ = dict(zip(family.names, thetas.T, strict=True)) if family.names else {}
-        self.prior_ = [family.freeze(theta, n) for theta, n in zip(thetas, sizes, strict=True)]
+        by_name = dict(zip(family.names, thetas.T, strict=True)) if family.names else {}
+        self.params_: dict[str, np.ndarray] = by_name
+        rows = zip(thetas, sizes, strict=True)
+        self.prior_: list[Any] = [family.freeze(theta, n) for theta, n in rows]
         return estimate.with_values(values, by="Calibrate")
 
 
@@ -417,8 +414,6 @@ class Power(BaseCalibrate):
     array([0.748, 0.243, 0.036, 0.011])
     """
 
-    exponent_: np.ndarray
-
     _parameter_constraints: dict = {
         "fit_method": [_FITS],
         "exponent": [None, Interval(Real, 0, None, closed="left")],
@@ -439,7 +434,7 @@ class Power(BaseCalibrate):
     def _process(self, estimate):
         known = None if self.exponent is None else [float(self.exponent)]
         values, theta, _ = self._posterior_of_rows(estimate, FAMILIES["power-law"], known)
-        self.exponent_ = theta[:, 0]
+        self.exponent_: np.ndarray = theta[:, 0]
         return estimate.with_values(values, by="Power")
 
 

@@ -31,10 +31,8 @@ class PowerLaw:
         return stats.zipfian(theta[0], int(n_samples))
 
     def prior(self, theta, n_samples):
-        exponent = theta[0]
-        return CountPrior(
-            lambda k: -exponent * np.log(k), 1, int(n_samples), steepness=float(exponent)
-        )
+        exponent = float(theta[0])
+        return CountPrior(lambda k: -exponent * np.log(k), 1, int(n_samples), steepness=exponent)
 
     def log_total(self, theta, n_samples):
         """Return the log of the sum of all masses, by Euler and Maclaurin from 1,000 on."""
@@ -101,14 +99,11 @@ class Known:
         return prior_of_distribution(self.distribution, n_samples)
 
 
+_PLACED = ("loc", "scale")
 FAMILIES: dict[str, Any] = {
     "power-law": PowerLaw(),
-    "gaussian": Family(
-        stats.norm, ("loc", "scale"), lambda k, loc, scale: -0.5 * ((k - loc) / scale) ** 2
-    ),
-    "laplace": Family(
-        stats.laplace, ("loc", "scale"), lambda k, loc, scale: -np.abs(k - loc) / scale
-    ),
+    "gaussian": Family(stats.norm, _PLACED, lambda k, loc, scale: -0.5 * ((k - loc) / scale) ** 2),
+    "laplace": Family(stats.laplace, _PLACED, lambda k, loc, scale: -np.abs(k - loc) / scale),
     "poisson": Family(stats.poisson, ("mu",), lambda k, mu: k * np.log(mu) - gammaln(k + 1)),
 }
 

@@ -121,8 +121,7 @@ def tally_of(estimate: FrequencyEstimate, name: str, remedy: str) -> tuple[np.nd
     raise ValueError(
         f"{name} needs the raw estimate of an oracle that has kept the number of reports of each "
         "kind (GRR, MatrixOracle, HadamardResponse, ProjectiveGeometryResponse, or OLH and BLH on "
-        f"few categories; n_shards > 1){got}: pass oracle.estimate_ itself, or "
-        f"{remedy}."
+        f"few categories; n_shards > 1){got}: pass oracle.estimate_ itself, or {remedy}."
     )
 
 
@@ -374,11 +373,7 @@ class ExactMLE(BasePostProcessor):
         results, gaps, steps = zip(*found, strict=True)
         gap, n_iter = max(gaps), max(steps)
         if gap > self.tol:
-            warnings.warn(
-                f"ExactMLE has not converged after max_iter={self.max_iter} steps: the "
-                f"log-likelihood may be {gap:.1e} per report below its maximum, more than "
-                f"tol={self.tol:g}.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            text = f"ExactMLE has not converged after max_iter={self.max_iter} steps: the "
+            text += f"log-likelihood may be {gap:.1e} per report below its maximum, more than "
+            warnings.warn(f"{text}tol={self.tol:g}.", ConvergenceWarning, stacklevel=2)
         return np.array(results), gap, n_iter

@@ -119,9 +119,8 @@ def norm_hyb(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     others = ~kept | kept.all(axis=-1, keepdims=True)
     rest, _ = project(F, np.maximum(1.0 - kept_sum, 0.0), others)
     lowest_kept = np.where(kept, F, np.inf).min(axis=-1, keepdims=True)
-    is_hybrid = ~kept.all(axis=-1, keepdims=True) & (
-        np.where(kept, 0.0, rest).max(axis=-1, keepdims=True) <= lowest_kept
-    )
+    highest_other = np.where(kept, 0.0, rest).max(axis=-1, keepdims=True)
+    is_hybrid = ~kept.all(axis=-1, keepdims=True) & (highest_other <= lowest_kept)
     return np.where(is_hybrid, np.where(kept, F, rest), norm_sub(F))
 
 
@@ -157,11 +156,9 @@ class Norm(BasePostProcessor):
     array([ 0.875,  0.625, -0.5  ])
     """
 
-    shift_: np.ndarray
-
     def _process(self, estimate):
         shift = norm_shift(estimate.values)
-        self.shift_ = shift[:, 0]
+        self.shift_: np.ndarray = shift[:, 0]
         return estimate.with_values(estimate.values + shift, by="Norm")
 
 
@@ -196,11 +193,9 @@ class NormMul(BasePostProcessor):
     array([0.6, 0.4, 0. ])
     """
 
-    factor_: np.ndarray
-
     def _process(self, estimate):
         values, factor = _scaled(base_pos(estimate.values))
-        self.factor_ = factor[:, 0]
+        self.factor_: np.ndarray = factor[:, 0]
         return estimate.with_values(values, by="NormMul")
 
 
@@ -236,11 +231,9 @@ class NormSub(BasePostProcessor):
     array([0.625, 0.375, 0.   ])
     """
 
-    shift_: np.ndarray
-
     def _process(self, estimate):
         values, shift = project(estimate.values)
-        self.shift_ = shift[:, 0]
+        self.shift_: np.ndarray = shift[:, 0]
         return estimate.with_values(values, by=type(self).__name__)
 
 
@@ -292,8 +285,6 @@ class NormCut(BasePostProcessor):
     array([0.444, 0.333, 0.222, 0.   ])
     """
 
-    threshold_: np.ndarray
-
     _parameter_constraints: dict = {"rescale": ["boolean"]}
 
     def __init__(self, *, rescale: bool = False) -> None:
@@ -301,7 +292,7 @@ class NormCut(BasePostProcessor):
 
     def _process(self, estimate):
         values, threshold = _cut(estimate.values, self.rescale)
-        self.threshold_ = threshold[:, 0]
+        self.threshold_: np.ndarray = threshold[:, 0]
         return estimate.with_values(values, by="NormCut")
 
 

@@ -134,7 +134,9 @@ def smooth_average(
     options = {"circular": circular, "simplex": simplex}
     average, least = smooth_risk(F, variance, 0.0, **options)
     best, total = np.zeros(len(F)), np.ones((len(F), 1))
-    for bandwidth in _bandwidths(F.shape[1]):
+    # 1/2, 1, 2, 4 .. n_categories; none if there is no third difference.
+    last = np.log2(F.shape[1]) + 1e-9 if F.shape[1] >= 4 else -1
+    for bandwidth in 2.0 ** np.arange(-1, last):
         values, risk = smooth_risk(F, variance, bandwidth, **options)
         # Weights are relative to the least risk so far, and only their sum is remembered.
         lower = np.minimum(least, risk)
@@ -199,7 +201,14 @@ class _OpenSmoother:
         self.correction = root * self.gain * edge
         for wave in (slice(2, None, 2), slice(1, None, 2)):
             self.correction[wave] /= np.sqrt((self.gain[wave] * edge[wave] ** 2).sum())
-        self.diagonal = self._diagonal(d)
+        # Squares of cosines: a constant, and cosines of twice the frequency, folded back at d.
+        doubled = np.zeros(d)
+        k = np.arange(1, (d + 1) // 2)
+        doubled[2 * k] = self.gain[k] - self.gain[d - k]
+        squares = (self.gain.sum() + np.sqrt(d / 2) * idct(doubled, norm="ortho")) / d
+        # Even waves are symmetric and odd ones antisymmetric: the flip tells them apart.
+        edges = idct(self.correction, norm="ortho") ** 2
+        self.diagonal = squares + (edges + edges[::-1]) / 2
 
     def apply(self, x):
         waves = dct(x, norm="ortho", axis=-1)
@@ -208,16 +217,6 @@ class _OpenSmoother:
             edge = self.correction[wave]
             result[..., wave] += edge * (waves[..., wave] * edge).sum(axis=-1, keepdims=True)
         return idct(result, norm="ortho", axis=-1)
-
-    def _diagonal(self, d):
-        # Squares of cosines: a constant, and cosines of twice the frequency, folded back at d.
-        doubled = np.zeros(d)
-        k = np.arange(1, (d + 1) // 2)
-        doubled[2 * k] = self.gain[k] - self.gain[d - k]
-        squares = (self.gain.sum() + np.sqrt(d / 2) * idct(doubled, norm="ortho")) / d
-        # Even waves are symmetric and odd ones antisymmetric: the flip tells them apart.
-        edges = idct(self.correction, norm="ortho") ** 2
-        return squares + (edges + edges[::-1]) / 2
 
 
 class _PaddedSmoother:
@@ -367,13 +366,6 @@ class Smooth(BasePostProcessor):
         # Not clipped at 0: as it is linear in the frequencies, the plug-in is unbiased.
         variance = np.maximum(noise.variance(F), 0.0)
         return smooth_average(F, std, variance, circular=self.circular, simplex=self.simplex)
-
-
-def _bandwidths(n_categories):
-    """1/2, 1, 2, 4 .. n_categories; none if there is no third difference."""
-    if n_categories < 4:
-        return []
-    return 2.0 ** np.arange(-1, np.log2(n_categories) + 1e-9)
 
 
 # -- distribution functions -----------------------------------------------------------------------

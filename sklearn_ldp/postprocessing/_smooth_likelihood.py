@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -165,9 +165,8 @@ def _fitted(
     for penalty, *size in settings:
         bar.step(f"{what}, penalty {penalty:g}")
         scales = np.repeat([_TREND, penalty**-0.5, *size], columns.sizes)
-        coefficients, information, frequencies, evidence = reports.mode(
-            columns, scales, coefficients, information
-        )
+        found = reports.mode(columns, scales, coefficients, information)
+        coefficients, information, frequencies, evidence = found
         models.append(_Model(penalty, frequencies, evidence))
         if not size and evidence < max(m.evidence for m in models) - _HOPELESS:
             break
@@ -205,14 +204,10 @@ class _Reports:
         return columns.mixing.T @ (changes @ changes.T) @ columns.mixing
 
     def mode(
-        self,
-        columns: _Columns,
-        scales: np.ndarray,
-        coefficients: np.ndarray,
-        information: np.ndarray | None = None,
+        self, columns: _Columns, scales: np.ndarray, start: np.ndarray, information: Any
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, float]:
         """Return where the posterior of normal coefficients is greatest."""
-        # scales: standard deviations of the prior of the coefficients, which are where to start.
+        # scales: standard deviations of the prior of the coefficients; start: their first values.
         # information: that of the start, if it is known; a product with the law for each column.
         # Fisher's scoring with a line search makes the first steps, which decide among several
         # modes. Near one it is slow: there `minimize`, in units of the posterior's standard
@@ -223,7 +218,7 @@ class _Reports:
         # Also the information and the frequencies there, and Laplace's approximation of the
         # logarithm of the evidence.
         basis, mixing = columns.basis, columns.mixing * scales
-        z = coefficients / scales
+        z = start / scales
 
         def frequencies_at(z):
             return _softmax(basis @ (mixing @ z))
@@ -377,9 +372,6 @@ class SmoothMLE(BasePostProcessor):
     [160, 180)  0.66
     """
 
-    penalty_: float | np.ndarray
-    curve_weight_: float | np.ndarray
-
     _parameter_constraints: dict = {"verbose": ["verbose"]}
 
     def __init__(self, *, verbose: int = 0) -> None:
@@ -392,8 +384,9 @@ class SmoothMLE(BasePostProcessor):
         tallies, law = tally_of(estimate, "SmoothMLE", "use MonotoneCDF, which takes any estimate")
         d, verbose = estimate.shape[1], self.verbose
         fits = [smooth_mle(tally, law, d, verbose=verbose) for tally in tallies]
-        self.penalty_ = np.squeeze([fit.penalty for fit in fits])[()]
-        self.curve_weight_ = np.squeeze([fit.curve_weight for fit in fits])[()]
+        self.penalty_: float | np.ndarray = np.squeeze([fit.penalty for fit in fits])[()]
+        shares = np.squeeze([fit.curve_weight for fit in fits])[()]
+        self.curve_weight_: float | np.ndarray = shares
         return estimate.with_values([fit.frequencies for fit in fits], by="SmoothMLE")
 
     def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:

@@ -27,15 +27,14 @@ def true_frequencies(estimate: Any, y: Any, sample_weight: ArrayLike | None, nam
     asked = list(dict.fromkeys(column for of_part in of_parts.values() for column in of_part))
     known = column_names(y) or asked
     if len(known) != len(columns) or not set(asked) <= set(known):
-        raise ValueError(
-            f"{name} expects y with the columns {', '.join(map(repr, asked))}, got "
-            f"{', '.join(map(repr, known)) if column_names(y) else f'{len(columns)} columns'}."
-        )
-    by_name = dict(zip(known, columns, strict=True))
-    return {
-        part: _counted(estimate[part], [by_name[column] for column in of_part], weights, name)
-        for part, of_part in of_parts.items()
-    }
+        expected, given = (", ".join(map(repr, names)) for names in (asked, known))
+        given = given if column_names(y) else f"{len(columns)} columns"
+        raise ValueError(f"{name} expects y with the columns {expected}, got {given}.")
+    by_name, found = dict(zip(known, columns, strict=True)), {}
+    for part, of_part in of_parts.items():
+        own = [by_name[column] for column in of_part]
+        found[part] = _counted(estimate[part], own, weights, name)
+    return found
 
 
 def warn_of_lost_weights(judged: Any, y: Any, name: str) -> None:
@@ -49,7 +48,6 @@ def warn_of_lost_weights(judged: Any, y: Any, name: str) -> None:
             f"but the estimate to judge by is of {max(users):g} users. A Pipeline hands weights on "
             "under the name sample_weight alone: pass them as that, or to a scorer, such as "
             "make_frequency_scorer() of sklearn_ldp.metrics with its set_score_request.",
-            UserWarning,
             stacklevel=3,
         )
 
@@ -57,10 +55,9 @@ def warn_of_lost_weights(judged: Any, y: Any, name: str) -> None:
 def _counted(estimate: Any, columns: list[np.ndarray], weights: Any, name: str) -> np.ndarray:
     """Return the frequencies of values over the categories of one estimate."""
     if estimate.shares_overlap:
-        raise ValueError(
-            f"{name} compares y with shares of users, got an estimate of shares that overlap: use "
-            "scoring=make_frequency_scorer() of sklearn_ldp.metrics."
-        )
+        what = "shares of users, got an estimate of shares that overlap"
+        how = "use scoring=make_frequency_scorer() of sklearn_ldp.metrics"
+        raise ValueError(f"{name} compares y with {what}: {how}.")
     codes = estimate.domain.encode_columns(columns, name)
     counts = np.bincount(codes, weights, minlength=estimate.domain.size)
     return counts / counts.sum()

@@ -3,12 +3,7 @@
 from ._assigned import assigned_parts, check_assigned
 from ._audit import AuditResult, audit_epsilon
 from ._poisoning import poisoning_gain
-from ._report_tests import (
-    ReportTest,
-    hash_function_test,
-    joint_support_test,
-    support_size_test,
-)
+from ._report_tests import ReportTest, hash_function_test, joint_support_test, support_size_test
 
 __all__ = [
     "AuditResult",

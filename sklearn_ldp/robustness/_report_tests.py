@@ -142,10 +142,8 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
             f"{protocol.name} do not. Of a survey name one of its columns: column=..."
         )
     if protocol.domain.shares_overlap:
-        raise TypeError(
-            f"support_size_test knows no law for {protocol.name}: how many categories a report "
-            "supports depends on how many items its user has."
-        )
+        why = "a report's size depends on how many items its user has"
+        raise TypeError(f"support_size_test knows no law for {protocol.name}: {why}.")
     sizes, law, d = channel.support_sizes, channel.law_of_reports, channel.n_categories
     chunks = _checked_chunks(reports, protocol)
     if sizes is not None and np.count_nonzero(sizes) == 1:
@@ -420,7 +418,7 @@ def joint_support_test(
                 n += len(chunk)
             return largest_pair(both, n, channel, joint)
     raise TypeError(
-        f"joint_support_test is for mechanisms whose reports have a known joint law for two "
+        "joint_support_test is for mechanisms whose reports have a known joint law for two "
         f"categories; those of {protocol.name} have none. Use support_size_test; of a survey, "
         "name one of its columns: column=..."
     )
@@ -441,8 +439,9 @@ def _of_functions(chunks: Iterable[np.ndarray], part: PublicPart) -> ReportTest:
 def _paired(among: Column | None, protocol: Protocol) -> np.ndarray:
     """Return the codes of the categories to pair."""
     domain = protocol.domain
-    codes = np.arange(domain.size) if among is None else domain.encode(among, "joint_support_test")
-    codes = np.unique(codes)
+    codes = np.arange(domain.size)
+    if among is not None:
+        codes = np.unique(domain.encode(among, "joint_support_test"))
     if len(codes) > _MAX_PAIRED:
         raise ValueError(
             f"joint_support_test counts the pairs of at most {_MAX_PAIRED} categories, got "
@@ -502,15 +501,12 @@ def _of_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any
     if column is None:
         return reports, protocol
     if not isinstance(oracle, BaseColumnSurvey):
-        raise TypeError(
-            f"Argument column is for surveys such as ColumnOracle, got {oracle!r}: leave it out."
-        )
+        raise TypeError(f"Argument column is for surveys such as ColumnOracle, got {oracle!r}.")
     survey: Any = protocol.mechanism
     questions = oracle.questions()
     if column not in questions:
-        raise ValueError(
-            f"{protocol.name} has no column {column!r}; it has {', '.join(map(repr, questions))}."
-        )
+        known = ", ".join(map(repr, questions))
+        raise ValueError(f"{protocol.name} has no column {column!r}; it has {known}.")
     if survey.n_drawn != 1:
         raise ValueError(
             f"Argument column needs reports about one column each, but users of {protocol.name} "

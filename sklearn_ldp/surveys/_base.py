@@ -99,19 +99,13 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         "domains": "no_validation",  # RecordDomain checks it, and says what is wrong
     }
     _domain_parameter = "domains"
-    domains: Any
-    feature_names_in_: np.ndarray
 
     #: Checks of scikit-learn's that it cannot pass, and why.
     _reads_categories = True
-    _expected_failed_checks = {
-        **{
-            name: reason
-            for name, reason in BaseCollector._expected_failed_checks.items()
-            if name not in ("check_fit1d", "check_fit_idempotent")
-        },
-        "check_transformer_preserve_dtypes": "a set of estimates is a mapping, not an array",
+    _expected_failed_checks = BaseCollector._expected_failed_checks | {
+        "check_transformer_preserve_dtypes": "a set of estimates is a mapping, not an array"
     }
+    del _expected_failed_checks["check_fit1d"], _expected_failed_checks["check_fit_idempotent"]
 
     def __init__(
         self,
@@ -129,6 +123,12 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         self.n_shards = n_shards
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def _store(self, epsilon: float, domains: Any, *collection: Any) -> None:
+        """Store what all surveys have, in the order of the parameters."""
+        names = ("input", "n_shards", "random_state", "n_jobs")
+        shared = dict(zip(names, collection, strict=True))
+        BaseColumnSurvey.__init__(self, epsilon, domains=domains, **shared)
 
     def _domain_of(self, declared: Any) -> RecordDomain:
         return RecordDomain.declared(declared, self._name)
@@ -207,10 +207,8 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         totals = np.array([channel.total_variance() for channel in channels])
         totals = np.maximum(totals, _LEAST_VARIANCE)
         if not np.all(np.isfinite(totals)):
-            raise ValueError(
-                f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
-                f"carry information at a resolution of 2**-64. Got {self.epsilon!r}."
-            )
+            what = "must be large enough for a report to carry information"
+            raise ValueError(f"The 'epsilon' of {self._name} {what}. Got {self.epsilon!r}.")
         return totals
 
     # -- the estimates ------------------------------------------------------------------------
@@ -241,43 +239,32 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         if state.counts.n_shards > 1:
             tallies = map(np.ascontiguousarray, survey.tallies_on(state.counts.tallies, j))
             shards = Shards(survey.mechanisms[j], Counts(*tallies), state.counts.n_samples)
-        return FrequencyEstimate(
-            values,
-            domain,
-            noise.of_sample(n_users),
-            oracle,
-            shards,
-            row_names=names,
-            caveats=state.caveats,
-        )
+        facts: dict[str, Any] = {"row_names": names, "caveats": state.caveats}
+        return FrequencyEstimate(values, domain, noise.of_sample(n_users), oracle, shards, **facts)
 
     def _check_features(self, X: Any, n_features: int, *, reset: bool) -> None:
         # The domain compares the names: columns of a data frame may be in any order.
         if not reset:
             return
         self.n_features_in_ = n_features
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
         names = column_names(X)
         if names is not None and all(isinstance(name, str) for name in names):
             declared = getattr(self.domains, "columns", self.domains)
             ordered = names if self._is_auto() else list(declared.keys())
-            self.feature_names_in_ = np.array(ordered, dtype=object)
+            self.feature_names_in_: np.ndarray = np.array(ordered, dtype=object)
 
     # -- without users ------------------------------------------------------------------------
     def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
         domain, survey = protocol.domain, protocol.mechanism
         views, weights = self._views(domain, survey), self._weights_by_name(domain)
         oracles = self._oracles_behind(domain, views)
-        return {
-            name: PlannedEstimate(
-                _domain_of_view(domain, view),
-                oracles.get(name),
-                survey.noise_of(j, 1.0),
-                float(weights.get(name, 1.0)),
-            )
-            for j, (name, view) in enumerate(views.items())
-        }
+        planned = {}
+        for j, (name, view) in enumerate(views.items()):
+            of_view, noise = _domain_of_view(domain, view), survey.noise_of(j, 1.0)
+            weight = float(weights.get(name, 1.0))
+            planned[name] = PlannedEstimate(of_view, oracles.get(name), noise, weight)
+        return planned
 
     def simulate(self, counts: Mapping[Any, Frequencies], n_repeats: int = 1) -> EstimateSet:
         """Draw whole collections from known counts of each column, without users, for studies.
@@ -314,10 +301,9 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         empty = [name for name, estimate in drawn.items() if not len(estimate)]
         if empty:
             n_users = int(users[empty[0]].sum())
-            raise ValueError(
-                f"{self._name}.simulate has no users for the column {empty[0]!r} in one of the "
-                f"{n_repeats} collections: {n_users} users are too few."
-            )
+            where = f"for the column {empty[0]!r} in one of the {n_repeats} collections"
+            text = f"{self._name}.simulate has no users {where}"
+            raise ValueError(f"{text}: {n_users} users are too few.")
         return EstimateSet(drawn)
 
     def _simulated(
@@ -334,9 +320,8 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         n_users = int(next(iter(users.values())).sum())
         n_asked = survey.draw_sizes(n_users, int(n_repeats), rng)
         estimates = {}
-        for (name, of_question), channel, sizes in zip(
-            users.items(), survey.mechanisms, n_asked.T, strict=True
-        ):
+        asked = zip(users.items(), survey.mechanisms, n_asked.T, strict=True)
+        for (name, of_question), channel, sizes in asked:
             categories = _domain_of_view(domain, views[name])
             if not sizes.all():
                 estimates[name] = FrequencyEstimate(np.empty((0, len(categories))), categories)
@@ -344,31 +329,27 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
             drawn = (rng.multivariate_hypergeometric(of_question, size) for size in sizes)
             support = np.concatenate([channel.simulate(one, 1, rng) for one in drawn])
             values, noise = channel.estimate_decoded(support, sizes)
-            estimates[name] = FrequencyEstimate(
-                values, categories, noise.of_sample(n_users), oracles.get(name)
-            )
+            noise = noise.of_sample(n_users)
+            estimates[name] = FrequencyEstimate(values, categories, noise, oracles.get(name))
         return estimates
 
     def _checked_counts(self, domains: Mapping[Any, Domain], counts: Any) -> dict[Any, np.ndarray]:
         if not isinstance(counts, Mapping) or set(counts) != set(domains):
+            columns = ", ".join(map(repr, domains))
             raise ValueError(
-                f"{self._name}.simulate expects counts for each of its columns "
-                f"{', '.join(map(repr, domains))}, by name."
+                f"{self._name}.simulate expects counts for each of its columns {columns}."
             )
         checked = {}
         for name, domain in domains.items():
             what = f"{self._name}.simulate: counts of {name!r}"
             checked[name] = check_counts(in_order(counts[name], domain.categories, what), what)
             if len(checked[name]) != domain.size:
-                raise ValueError(
-                    f"{what} must have one number for each of its {domain.size} categories, got "
-                    f"{len(checked[name])}."
-                )
-        sums = {name: int(counts_of_column.sum()) for name, counts_of_column in checked.items()}
+                expected = f"one number for each of its {domain.size} categories"
+                raise ValueError(f"{what} must have {expected}, got {len(checked[name])}.")
+        sums = {name: int(of_column.sum()) for name, of_column in checked.items()}
         if len(set(sums.values())) > 1:
-            raise ValueError(
-                f"{self._name}.simulate expects as many users in each column, got {sums}."
-            )
+            what = f"{self._name}.simulate"
+            raise ValueError(f"{what} expects as many users in each column, got {sums}.")
         return checked
 
     def true_frequencies(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -117,12 +116,8 @@ class ClassMixture:
         sizes = rng.multinomial(n_rows, self.shares / self.shares.sum())
         rows = np.empty((n_rows, len(self.columns)), dtype=np.int64)
         for j, frequencies in enumerate(self.columns):
-            drawn = [
-                np.repeat(np.arange(len(frequencies)), rng.multinomial(size, of_class))
-                for size, of_class in zip(
-                    sizes, (frequencies / frequencies.sum(axis=0)).T, strict=True
-                )
-            ]
+            counts = rng.multinomial(sizes, (frequencies / frequencies.sum(axis=0)).T)
+            drawn = (np.repeat(np.arange(len(frequencies)), of_class) for of_class in counts)
             # Within a class the columns are independent: each is put in an order of its own.
             rows[:, j] = np.concatenate([rng.permutation(of_class) for of_class in drawn])
         return rng.permutation(rows)
@@ -251,17 +246,11 @@ class ClassFit:
         gradient[:, -1:] += shares * (by_share - mean)
         return float(loss), gradient
 
-    @cached_property
-    def _ends(self) -> list[int]:
-        return [*self._starts.tolist()[1:], len(self._of_value)]
-
     @property
     def mixture(self) -> ClassMixture:
         """The mean of the mixtures."""
         of_classes, shares = self._mixtures(self._parameters)
-        joined = np.concatenate(list(of_classes), axis=1)
-        spans = zip(self._starts.tolist(), self._ends, strict=True)
-        columns = [joined[start:end] for start, end in spans]
+        columns = np.split(np.concatenate(list(of_classes), axis=1), self._starts[1:])
         return ClassMixture(shares.ravel() / self._n_starts, columns)
 
 
@@ -285,11 +274,9 @@ def mixture_of_tables(
     margins: dict[Subset, np.ndarray] = {}
     for of_table, values in tables.items():
         cells = np.reshape(values, [sizes[j] for j in of_table])
-        for axes in (
-            *combinations(range(len(of_table)), 1),
-            *combinations(range(len(of_table)), 2),
-        ):
-            others = tuple(axis for axis in range(len(of_table)) if axis not in axes)
+        places = range(len(of_table))
+        for axes in (*combinations(places, 1), *combinations(places, 2)):
+            others = tuple(axis for axis in places if axis not in axes)
             margins[tuple(of_table[axis] for axis in axes)] = cells.sum(axis=others).ravel()
     pairs = {columns: margin for columns, margin in margins.items() if len(columns) == 2}
     bases = [positive(margins.get((j,), np.ones(size) / size)) for j, size in enumerate(sizes)]

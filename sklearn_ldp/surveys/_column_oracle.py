@@ -135,14 +135,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
-        super().__init__(
-            epsilon,
-            domains=domains,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, domains, input, n_shards, random_state, n_jobs)
         self.oracle = oracle
         self.weights = weights
         self.n_sampled = n_sampled
@@ -159,10 +152,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         """The oracle of each column, at its budget."""
         chosen = self._chosen(domain)
         budgets = self._budgets(domain, self._n_asked(domain) if n_asked is None else n_asked)
-        return {
-            key: self._oracle_of(chosen[key], of_column, key, epsilon)
-            for (key, of_column), epsilon in zip(domain.columns.items(), budgets, strict=True)
-        }
+        asked = zip(domain.columns.items(), budgets, strict=True)
+        return {key: self._oracle_of(chosen[key], one, key, own) for (key, one), own in asked}
 
     def _oracles_behind(self, domain: RecordDomain, views: Any) -> dict[Any, BaseOracle]:
         return self._oracles(domain)
@@ -180,10 +171,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
             return dict.fromkeys(domain.columns, given)
         unknown = [key for key in given if key not in domain.columns]
         if unknown:
-            raise ValueError(
-                f"{self._name} got {what} for {unknown[0]!r}, which is not one of its columns: "
-                f"{', '.join(map(repr, domain.columns))}."
-            )
+            which = f"which is not one of its columns: {', '.join(map(repr, domain.columns))}"
+            raise ValueError(f"{self._name} got {what} for {unknown[0]!r}, {which}.")
         return {key: given.get(key, default) for key in domain.columns}
 
     def _n_asked(self, domain: RecordDomain) -> int:
@@ -198,10 +187,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
             return n_columns
         if not isinstance(self.n_sampled, str):
             if self.n_sampled > n_columns:
-                raise ValueError(
-                    f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns; it "
-                    'must be at most the number of columns, or "auto".'
-                )
+                what = f"n_sampled={self.n_sampled} for {n_columns} columns"
+                raise ValueError(f"{self._name} got {what}; it must be at most that number.")
             return int(self.n_sampled)
         sizes = np.array(domain.sizes)
         variances = self._variances_at(domain)
@@ -243,10 +230,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         except (TypeError, ValueError):
             array = np.empty(0)
         if array.shape != (len(domain.columns),) or not np.all((array > 0) & np.isfinite(array)):
-            raise ValueError(
-                f"{self._name} needs a finite weight > 0 for each of its {len(domain.columns)} "
-                f"columns, got {self.weights!r}."
-            )
+            what = f"a finite weight > 0 for each of its {len(domain.columns)} columns"
+            raise ValueError(f"{self._name} needs {what}, got {self.weights!r}.")
         return array
 
     # -- what is known after fit --------------------------------------------------------------
@@ -349,26 +334,21 @@ def split_budget(
     def of_units(j: int, units: int) -> float:
         return error(j, Fraction(units, n_units)) if units else math.inf
 
+    def changes(by: int) -> list[float]:
+        """The change of each error by a unit more or less; without limit if it was infinite."""
+        pairs = [(of_units(j, units + by), of_units(j, units)) for j, units in enumerate(given)]
+        return [-math.inf if math.isinf(before) else after - before for after, before in pairs]
+
     given = [1] * n_columns
     for _ in range(n_units - n_columns):
-        losses = [
-            _change(of_units(j, given[j] + 1), of_units(j, given[j])) for j in range(n_columns)
-        ]
-        given[int(np.argmin(losses))] += 1
+        given[int(np.argmin(changes(1)))] += 1
     for _ in range(_HALVINGS):
         n_units, given = 2 * n_units, [2 * units for units in given]
         while True:
-            now = [of_units(j, given[j]) for j in range(n_columns)]
-            more = [_change(of_units(j, given[j] + 1), now[j]) for j in range(n_columns)]
-            less = [_change(of_units(j, given[j] - 1), now[j]) for j in range(n_columns)]
+            more, less = changes(1), changes(-1)
             to, since = int(np.argmin(more)), int(np.argmin(less))
             if more[to] + less[since] >= -1e-12 * abs(more[to]):
                 break
             given[to] += 1
             given[since] -= 1
     return [budget_share(epsilon, Fraction(units, n_units)) for units in given]
-
-
-def _change(after: float, before: float) -> float:
-    """The change of the error by a unit more or less; without limit where it has none before."""
-    return -math.inf if math.isinf(before) else after - before

@@ -14,10 +14,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
+from typing import Any
 
 import numpy as np
 
 Subset = tuple[int, ...]
+Subsets = Sequence[Subset]
+Arrays = Sequence[np.ndarray]
 
 #: The axes of a component in tables of one shape, its shape, and where it is in each of them.
 OfSubset = tuple[Subset, tuple[int, ...], np.ndarray]
@@ -53,11 +56,7 @@ class Components:
     # -- making them --------------------------------------------------------------------------
     @classmethod
     def of_tables(
-        cls,
-        sizes: Sequence[int],
-        tables: Sequence[Subset],
-        values: Sequence[np.ndarray] | None,
-        variances: Sequence[float],
+        cls, sizes: Sequence[int], tables: Subsets, values: Arrays | None, variances: Any
     ) -> Components:
         """Return the components that fit noisy tables best, in the sense of least squares.
 
@@ -84,10 +83,7 @@ class Components:
         values: the cells of each table in C order.
         """
         other = copy.copy(self)
-        other._sums = {
-            shape: np.zeros((len(precisions), *shape))
-            for shape, precisions in self._precisions.items()
-        }
+        other._sums = {shape: np.zeros((len(p), *shape)) for shape, p in self._precisions.items()}
         for block, of_subsets in self._tables:
             stacked = np.stack([np.reshape(values[i], block.shape) for i in block.places])
             for axes, shape, where in of_subsets:
@@ -103,15 +99,6 @@ class Components:
     def _shape(self, columns: Subset) -> tuple[int, ...]:
         return tuple(self.sizes[j] for j in columns)
 
-    def _blocks(self, tables: Sequence[Subset]) -> list[Block]:
-        by_shape: dict[tuple[int, ...], list[int]] = {}
-        for i, columns in enumerate(tables):
-            by_shape.setdefault(self._shape(columns), []).append(i)
-        return [
-            Block(shape, np.array([tables[i] for i in places], dtype=np.intp), np.array(places))
-            for shape, places in by_shape.items()
-        ]
-
     def _allocate(self, wanted: Iterable[Subset]) -> None:
         numbers: dict[tuple[int, ...], int] = {}
         for subset in wanted:
@@ -123,7 +110,15 @@ class Components:
 
     def _prepared(self, tables: Sequence[Subset]) -> list[tuple[Block, list[OfSubset]]]:
         """The tables by shape, each with its components."""
-        return [(block, list(self._of_subsets(block))) for block in self._blocks(tables)]
+        by_shape: dict[tuple[int, ...], list[int]] = {}
+        for i, columns in enumerate(tables):
+            by_shape.setdefault(self._shape(columns), []).append(i)
+        prepared = []
+        for shape, places in by_shape.items():
+            of_shape = np.array([tables[i] for i in places], dtype=np.intp)
+            block = Block(shape, of_shape, np.array(places))
+            prepared.append((block, list(self._of_subsets(block))))
+        return prepared
 
     def _of_subsets(self, block: Block) -> Iterator[OfSubset]:
         """Yield the axes of each component of a block's tables, its shape, and where they are."""
@@ -134,11 +129,7 @@ class Components:
 
     @classmethod
     def given(
-        cls,
-        sizes: Sequence[int],
-        subsets: Sequence[Subset],
-        values: Sequence[np.ndarray],
-        precisions: Sequence[float],
+        cls, sizes: Sequence[int], subsets: Subsets, values: Arrays, precisions: Sequence[float]
     ) -> Components:
         """Return components that are known one by one.
 
@@ -147,12 +138,10 @@ class Components:
         """
         components = cls(sizes)
         components._allocate(subsets)
-        components._sums = {
-            shape: np.zeros((len(found), *shape)) for shape, found in components._precisions.items()
-        }
+        precisions_of = components._precisions
+        components._sums = {shape: np.zeros((len(p), *shape)) for shape, p in precisions_of.items()}
         for subset, value, precision in zip(subsets, values, precisions, strict=True):
-            shape = components._shape(subset)
-            where = components._index[subset]
+            shape, where = components._shape(subset), components._index[subset]
             components._sums[shape][where] = np.reshape(value, shape)
             components._precisions[shape][where] = precision
         return components

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -50,11 +50,10 @@ class BaseTableProcessor(BasePostProcessor):
     def _check(self, X: FrequencyEstimate | ArrayLike, *, reset: bool) -> FrequencyEstimate:
         if isinstance(X, FrequencyEstimate):
             return super()._check(X, reset=reset)
-        name = type(self).__name__
+        name, given = type(self).__name__, type(X).__name__
         raise ValueError(
-            f"{name} needs the tables that a MarginalOracle returns, got {type(X).__name__}: "
-            "this oracle makes them of people's rows, "
-            f"make_pipeline(MarginalOracle(...), {name}())."
+            f"{name} needs the tables that a MarginalOracle returns, got {given}: this oracle "
+            f"makes them of people's rows, make_pipeline(MarginalOracle(...), {name}())."
         )
 
     def _checked(self, estimates: EstimateSet) -> TableSet:
@@ -131,7 +130,9 @@ def non_negative_tables(
         tables = components.fitted(pulled).own_tables()
         inside = _on_simplex([table + u for table, u in zip(tables, prices, strict=True)])
         prices = [u + t - z for u, t, z in zip(prices, tables, inside, strict=True)]
-    share = max(_uniform_share(table) for table in tables)
+    # The least share of the uniform distribution that leaves no cell negative.
+    pairs = [(max(-float(table.min()), 0.0), 1 / len(table)) for table in tables]
+    share = max(below / (below + even) for below, even in pairs)
     return [(1 - share) * table + share / len(table) for table in tables], n_iter
 
 
@@ -144,12 +145,6 @@ def _on_simplex(tables: list[np.ndarray]) -> list[np.ndarray]:
     places = np.argsort(np.concatenate(list(by_size.values())))
     flat = [row for of_size in rows for row in of_size]
     return [flat[i] for i in places]
-
-
-def _uniform_share(table: np.ndarray) -> float:
-    """The least share of the uniform distribution that leaves no cell negative."""
-    below = max(-float(table.min()), 0.0)
-    return below / (below + 1 / len(table))
 
 
 class Consistent(BaseTableProcessor):
@@ -228,18 +223,14 @@ class Consistent(BaseTableProcessor):
         cells = {name: linear.row(name) for name in tables if len(linear[name])}
         variances = [cell_variance(tables if len(tables[name]) else linear, name) for name in cells]
         cells, self.n_iter_ = agreeing_cells(linear, cells, variances, self.max_iter)
-        made = {
-            name: linear[name].with_values([np.maximum(own, 0)], by="Consistent")
-            for name, own in cells.items()
-        }
-        return linear.with_parts({**linear, **made})
+        made = dict(linear)
+        for name, own in cells.items():
+            made[name] = linear[name].with_values([np.maximum(own, 0)], by="Consistent")
+        return linear.with_parts(made)
 
 
 def agreeing_cells(
-    tables: TableSet,
-    cells: Mapping[Any, np.ndarray],
-    variances: Sequence[float],
-    max_iter: int = 300,
+    tables: TableSet, cells: dict[Any, np.ndarray], variances: list[float], max_iter: int = 300
 ) -> tuple[dict[Any, np.ndarray], int]:
     """Return the nearest cells of some tables that agree, and the single columns in them.
 
@@ -249,11 +240,8 @@ def agreeing_cells(
     components = Components.of_tables(tables.sizes, columns, list(cells.values()), variances)
     made, n_iter = non_negative_tables(components, max_iter)
     components = components.fitted(made)
-    singles = {
-        name: own
-        for name, own in tables.columns_of.items()
-        if len(own) == 1 and own in components and name not in cells
-    }
+    others = {name: own for name, own in tables.columns_of.items() if name not in cells}
+    singles = {name: own for name, own in others.items() if len(own) == 1 and own in components}
     of_singles = components.tables(list(singles.values()))
     found = [*zip(cells, made, strict=True), *zip(singles, of_singles, strict=True)]
     return dict(found), n_iter
@@ -263,10 +251,8 @@ def cell_variance(tables: TableSet, name: Any) -> float:
     """Return about the variance of a cell of a table, from its noise level."""
     noise = tables[name].noise
     if noise is None:
-        raise ValueError(
-            f"The noise of the table {name!r} is not known, so it has no weight beside the others: "
-            "pass the tables as a MarginalOracle returns them."
-        )
+        remedy = "pass the tables as a MarginalOracle returns them"
+        raise ValueError(f"The noise of the table {name!r} is not known: {remedy}.")
     return float(np.square(noise.std))
 
 

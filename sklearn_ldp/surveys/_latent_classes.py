@@ -139,10 +139,10 @@ class LatentClasses(BaseTableProcessor):
 
     def _process_tables(self, tables: TableSet) -> TableSet:
         if not all(table.is_raw for table in tables.values()):
+            by = next(p for p in tables.values() if not p.is_raw).postprocessors
             raise ValueError(
-                "LatentClasses needs raw tables, got tables after "
-                f"{' and '.join(next(p for p in tables.values() if not p.is_raw).postprocessors)}: "
-                "put it directly behind the MarginalOracle."
+                f"LatentClasses needs raw tables, got tables after {' and '.join(by)}: put it "
+                "directly behind the MarginalOracle."
             )
         components = best_components(tables.sizes, tables.views)
         linear = linear_tables(tables, components)
@@ -152,30 +152,21 @@ class LatentClasses(BaseTableProcessor):
         self.mixture_: Any = fit.mixture.shrunk(self.dependence_)
         self.noise_index_: float = _noise_index(observed, tables.sizes)
         cells = {name: self.mixture_.table(columns) for name, columns in linear.columns_of.items()}
-        if self._takes_residual():
+        takes_residual = self.residual
+        if isinstance(takes_residual, str):
+            takes_residual = self.noise_index_ <= _LITTLE_NOISE
+        if takes_residual:
             cells = _with_residuals(linear, cells, observed, self.mixture_)
-        processed = {
-            name: table.with_values([cells[name]], by="LatentClasses")
-            for name, table in linear.items()
-        }
-        return TableSet(processed, tables.domain, tables.views, self.mixture_)
-
-    def _takes_residual(self) -> bool:
-        if isinstance(self.residual, str):
-            return self.noise_index_ <= _LITTLE_NOISE
-        return bool(self.residual)
+        named = linear.items()
+        made = {name: one.with_values([cells[name]], by="LatentClasses") for name, one in named}
+        return TableSet(made, tables.domain, tables.views, self.mixture_)
 
     def _fitted(
         self, tables: TableSet, components: Components, observed: list[_Observed]
     ) -> tuple[ClassFit, list[Any]]:
         """The model, fitted with equal variances in each table, then with those that it implies."""
-        fit = ClassFit(
-            _columns(tables, components),
-            int(self.n_classes),
-            int(self.n_mixtures),
-            float(self.prior_precision),
-            as_generator(self.random_state),
-        )
+        sizes = int(self.n_classes), int(self.n_mixtures), float(self.prior_precision)
+        fit = ClassFit(_columns(tables, components), *sizes, as_generator(self.random_state))
         fit.fit(_side_by_side(tables.sizes, observed, [one.variance for one in observed]))
         variances = [one.variances(fit.mixture) for one in observed]
         return fit.fit(_side_by_side(tables.sizes, observed, variances)), variances
@@ -208,31 +199,23 @@ def _side_by_side(
 
 
 def _dependence(
-    fit: ClassFit,
-    sizes: tuple[int, ...],
-    observed: Sequence[_Observed],
-    variances: Sequence[Any],
+    fit: ClassFit, sizes: tuple[int, ...], observed: Sequence[_Observed], variances: Sequence[Any]
 ) -> float:
     """How much of the dependence that a model found the tables confirm, in [0, 1]."""
     # The error of the model's tables is estimated without bias from what they leave of the
     # observed ones, and from how far they follow when these move a little (C. Stein,
     # "Estimation of the mean of a multivariate normal distribution", Annals of Statistics 1981,
     # :doi:`10.1214/aos/1176345632`). Between independence and the model it is a parabola.
-    pairs = {
-        i: np.sqrt(np.broadcast_to(variance, one.values.shape))
-        for i, (one, variance) in enumerate(zip(observed, variances, strict=True))
-        if len(one.columns) == 2
-    }
+    places = [i for i, one in enumerate(observed) if len(one.columns) == 2]
+    pairs = {i: np.sqrt(np.broadcast_to(variances[i], observed[i].values.shape)) for i in places}
     if not pairs:
         return 0.0
 
     def beyond(mixture: ClassMixture) -> np.ndarray:
         """The dependence in the model's pairs, in units of the noise."""
-        models = mixture, mixture.shrunk(0.0)
-        tables = ([one.table(observed[i].columns) for one in models] for i in pairs)
-        return np.concatenate(
-            [(a - b) / s for (a, b), s in zip(tables, pairs.values(), strict=True)]
-        )
+        without, columns = mixture.shrunk(0.0), {i: observed[i].columns for i in pairs}
+        left = {i: mixture.table(own) - without.table(own) for i, own in columns.items()}
+        return np.concatenate([left[i] / s for i, s in pairs.items()])
 
     mixture, found = fit.mixture, beyond(fit.mixture)
     left = [(observed[i].values - mixture.table(observed[i].columns)) / s for i, s in pairs.items()]
@@ -253,35 +236,23 @@ def _observed(tables: TableSet, components: Components) -> list[_Observed]:
     """The tables that a model is fitted to: what users said, or pairs that follow from it."""
     sizes, views = tables.sizes, tables.views
     if all(len(view.columns) <= 2 and not view.is_parity for view in views):
-        return [
-            _Observed(
-                view.columns,
-                view.values,
-                view.total_variance / len(view.values) / float(view.noise.n_samples),
-                view,
-            )
-            for view in views
-        ]
-    pairs = [
-        pair
-        for pair in combinations(range(len(sizes)), 2)
-        if np.isfinite(components.squared_error(pair))
-    ]
+        totals = [(view, view.total_variance / len(view.values)) for view in views]
+        variances = [(view, total / float(view.noise.n_samples)) for view, total in totals]
+        return [_Observed(view.columns, view.values, one, view) for view, one in variances]
+    pairs = [*combinations(range(len(sizes)), 2)]
+    pairs = [pair for pair in pairs if np.isfinite(components.squared_error(pair))]
     singles: list[Subset] = [(j,) for j in range(len(sizes)) if (j,) in components]
     known: list[Subset] = [*pairs] if pairs else singles
     made = components.tables(known)
-    observed = [
-        _Observed(columns, values, 1 / components.precision(columns), None)
-        for columns, values in zip(known, made, strict=True)
-    ]
+    rows = zip(known, made, strict=True)
+    observed = [_Observed(c, values, 1 / components.precision(c), None) for c, values in rows]
     # All pairs of a column say the same of it, with another precision than they have of the pair:
     # what is too much in their sum is taken away again.
     for j, size in enumerate(sizes if pairs else ()):
         of_pairs = [pair for pair in pairs if j in pair]
-        counted = [
-            size / math.prod(sizes[i] for i in p) * components.precision(p) for p in of_pairs
-        ]
-        if of_pairs and (excess := components.precision((j,)) - sum(counted)):
+        shares = [size / math.prod(sizes[i] for i in pair) for pair in of_pairs]
+        counted = sum(s * components.precision(p) for s, p in zip(shares, of_pairs, strict=True))
+        if of_pairs and (excess := components.precision((j,)) - counted):
             observed.append(_Observed((j,), components.tables([(j,)])[0], 1 / excess, None))
     return observed
 

@@ -179,14 +179,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
-        super().__init__(
-            epsilon,
-            domains=domains,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, domains, input, n_shards, random_state, n_jobs)
         self.order = order
         self.method = method
         self.oracle = oracle
@@ -202,19 +195,15 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
             views = [View.parity(columns) for columns in plan.views]
         else:
             views = [View.joint(c, [sizes[j] for j in c]) for c in plan.views]
-        return Several.drawn(
-            [channels(view.n_values) for view in views], plan.probabilities, views=views
-        )
+        of_views = [channels(view.n_values) for view in views]
+        return Several.drawn(of_views, plan.probabilities, views=views)
 
     def _oracles_behind(
         self, domain: RecordDomain, views: Mapping[Any, View]
     ) -> dict[Any, BaseOracle]:
         """The oracle of each table that users are asked about."""
-        tables = {name: view.columns for name, view in views.items() if not view.is_parity}
-        return {
-            name: self._oracle_of(self.oracle, domain.joint(columns), name)
-            for name, columns in tables.items()
-        }
+        joint = {name: domain.joint(v.columns) for name, v in views.items() if not v.is_parity}
+        return {name: self._oracle_of(self.oracle, one, name) for name, one in joint.items()}
 
     def _weights_by_name(self, domain: RecordDomain) -> dict[Any, float]:
         tables = self._tables(domain)
@@ -242,7 +231,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         else:
             plan = best_plans(request)[0]
         if plan.views == tables and min(map(len, tables)) > 1 and plan.method == "split":
-            with_columns = request.split(column_share=self._column_share(request))
+            share = self.column_share
+            if isinstance(share, str):
+                share = column_share(request.noise_index(n_users))
+            with_columns = request.split(column_share=float(share))
             # Of itself it takes no users from tables that would have nobody then.
             is_safe = with_columns.n_untold <= max(plan.n_untold, MAX_RISK)
             if is_safe or self.column_share != "auto":
@@ -263,17 +255,11 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         tables, n_users = self._tables(domain), self.expected_n_users
         return best_plans(TableRequest(domain.sizes, tables, total_variance, None, n_users))
 
-    def _column_share(self, request: TableRequest) -> float:
-        if not isinstance(self.column_share, str):
-            return float(self.column_share)
-        return column_share(request.noise_index(self.expected_n_users))
-
     def _weights(self, domain: RecordDomain, tables: Sequence[Subset]) -> list[float]:
         """The weight of each table asked for."""
         names = list(domain.columns)
-        given = {
-            self._named_table(names, one): weight for one, weight in (self.weights or {}).items()
-        }
+        weights = (self.weights or {}).items()
+        given = {self._named_table(names, one): weight for one, weight in weights}
         # A set of columns that is no table asked for stands for all tables that have them.
         for columns in sorted({*given} - {*tables}):
             if within := [table for table in tables if set(columns) <= set(table)]:
@@ -293,10 +279,9 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         names = list(domain.columns)
         if isinstance(self.order, Integral):
             if int(self.order) > len(names):
-                raise ValueError(
-                    f"{self._name} is asked for tables of {self.order} columns, but X has only "
-                    f"{len(names)} feature(s): {', '.join(map(repr, names))}."
-                )
+                known = f"X has only {len(names)} feature(s): {', '.join(map(repr, names))}"
+                what = f"is asked for tables of {self.order} columns, but {known}"
+                raise ValueError(f"{self._name} {what}.")
             tables = list(combinations(range(len(names)), int(self.order)))
         else:
             asked: Any = self.order
@@ -313,10 +298,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         unknown = [name for name in listed if name not in names]
         if unknown or len(set(listed)) < len(listed) or not listed:
             what = f"there is no column {unknown[0]!r}" if unknown else "each column counts once"
-            raise ValueError(
-                f"{self._name} cannot make the table {columns!r}: {what}; the columns are "
-                f"{', '.join(map(repr, names))}."
-            )
+            what += f"; the columns are {', '.join(map(repr, names))}"
+            raise ValueError(f"{self._name} cannot make the table {columns!r}: {what}.")
         return tuple(sorted(names.index(name) for name in listed))
 
     def _check_cells(self, domain: RecordDomain, table: Subset, remedy: str) -> None:
@@ -324,10 +307,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         if n_cells > _MAX_CELLS:
             names = [str(name) for j, name in enumerate(domain.columns) if j in table]
             listed = ", ".join(names[:6]) + (", .." if len(names) > 6 else "")
-            raise ValueError(
-                f"{self._name} refuses a table of {n_cells:.3g} cells ({listed}), more than "
-                f"{_MAX_CELLS:,}: use {remedy}."
-            )
+            what = f"a table of {n_cells:.3g} cells ({listed}), more than {_MAX_CELLS:,}"
+            raise ValueError(f"{self._name} refuses {what}: use {remedy}.")
 
     # -- the estimate -------------------------------------------------------------------------
     def _estimated(self, domain: RecordDomain, survey: Several) -> dict[Any, View]:
@@ -393,10 +374,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
             If a record is not in the domains, or a count is no non-negative integer.
         """
         if n_repeats != 1:
-            raise ValueError(
-                f"{self._name}.simulate draws one collection, got n_repeats={n_repeats!r}: call it "
-                "in a loop, with a generator as random_state."
-            )
+            what = f"n_repeats={n_repeats!r}: call it in a loop"
+            raise ValueError(f"{self._name}.simulate draws one collection, got {what}.")
         domain: Any = self._domain()
         survey: Any = self._protocol_over(domain).mechanism
         given = {key: counts[key] for key in counts.keys()}  # noqa: SIM118, of a Series, too
@@ -407,10 +386,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         views = self._views(domain, survey)
         seen = counts_in_views(views, codes, users)
         drawn = self._simulated(domain, survey, {k: v.astype(np.int64) for k, v in seen.items()}, 1)
-        said = _table_views(
-            survey,
-            [(j, one.values[0], one.noise) for j, one in enumerate(drawn.values()) if len(one)],
-        )
+        rows = [(j, one) for j, one in enumerate(drawn.values()) if len(one)]
+        said = _table_views(survey, [(j, one.values[0], one.noise) for j, one in rows])
         if _asks_for(survey, self._tables(domain)):
             return TableSet(drawn, domain, said)
         return self._combined(domain, survey, said, int(users.sum()))
@@ -436,13 +413,11 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
     @property
     def method_(self) -> str:
         """How users were asked."""
-        mechanism = self._fitted("method_").mechanism
-        if _parity(mechanism):
+        state: Any = self._fitted("method_")
+        if _parity(state.mechanism):
             return "fourier"
-        domain: Any = self._fitted("method_").protocol.domain
-        n_columns = len(domain.columns)
-        is_joint = len(mechanism.mechanisms) == 1 and len(mechanism.views[0].columns) == n_columns
-        return "joint" if is_joint else "split"
+        views, n_columns = state.mechanism.views, len(state.protocol.domain.columns)
+        return "joint" if len(views) == 1 and len(views[0].columns) == n_columns else "split"
 
     @property
     def views_(self) -> list[tuple[Any, ...]]:
@@ -500,10 +475,8 @@ def compare_methods(
     >>> str(ways["method"][0]), int(ways["order"][0]), int(ways["squared_error"][0])
     ('split', 5, 10)
     """
-    like = MarginalOracle(
-        epsilon, domains=domains, order=order, oracle=oracle, expected_n_users=expected_n_users
-    )
-    plans = like._compared()
+    options = {"order": order, "oracle": oracle, "expected_n_users": expected_n_users}
+    plans = MarginalOracle(epsilon, domains=domains, **options)._compared()
     return {
         "method": np.array([plan.method for plan in plans]),
         "order": np.array([max(map(len, plan.views)) for plan in plans]),
@@ -523,15 +496,13 @@ def _channels(epsilon: float, oracle: Any, total_variances: Any) -> tuple[Any, T
 
     @cache
     def total_variance(size: int) -> float:
-        least = [channel(size)] if isinstance(oracle, BaseOracle) else _most_accurate(epsilon, size)
-        return float(np.min(total_variances(least)))
+        if isinstance(oracle, BaseOracle):
+            return float(np.min(total_variances([channel(size)])))
+        # One of them has the least total variance of all.
+        best = (kind(epsilon).channel(size) for kind in (GRR, SubsetSelection))
+        return float(np.min(total_variances(best)))
 
     return channel, total_variance
-
-
-def _most_accurate(epsilon: float, size: int) -> list[Any]:
-    """The channels of which one has the least total variance of all, for plans of many sizes."""
-    return [oracle(epsilon).channel(size) for oracle in (GRR, SubsetSelection)]
 
 
 def _table_views(survey: Any, estimates: Sequence[tuple[int, Any, Any]]) -> list[TableView]:

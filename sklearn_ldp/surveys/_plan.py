@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 
@@ -77,19 +77,17 @@ class TableRequest:
         views = list(dict.fromkeys(self.tables))
         if order is not None:
             views = list(combinations(range(len(self.sizes)), order))
-        free = [math.prod(self.sizes[j] - 1 for j in view) for view in views]
         # A large table needs more users, but its components are seen in other tables, too: so half
         # of the users are split evenly.
-        roots = np.sqrt([self._noise(v) * number for v, number in zip(views, free, strict=True)])
+        roots = np.sqrt([self._noise(view) * self._n_free(view) for view in views])
         probabilities = 0.5 / len(views) + 0.5 * roots / roots.sum()
         wanted = np.sqrt(self._weights_within(views))
         probabilities *= wanted / (probabilities @ wanted)
         if column_share:
             columns = [(j,) for j in sorted({j for table in self.tables for j in table})]
             of_columns = np.sqrt([self.total_variance(self.sizes[j]) for (j,) in columns])
-            probabilities = np.concatenate(
-                [column_share * of_columns / of_columns.sum(), (1 - column_share) * probabilities]
-            )
+            of_columns = column_share * of_columns / of_columns.sum()
+            probabilities = np.append(of_columns, (1 - column_share) * probabilities)
             views = columns + views
         return self._plan("split", views, probabilities)
 
@@ -146,9 +144,11 @@ class TableRequest:
         """
         roots = 0.0
         for table, weight in zip(self.tables, self._shares.tolist(), strict=True):
-            free = math.prod(self.sizes[j] - 1 for j in table)
-            roots += math.sqrt(weight * self._noise(table) * free)
+            roots += math.sqrt(weight * self._noise(table) * self._n_free(table))
         return roots**2 / n_samples
+
+    def _n_free(self, columns: Subset) -> int:
+        return math.prod(self.sizes[j] - 1 for j in columns)
 
     def _plan(self, method: str, views: list[Subset], probabilities: np.ndarray) -> TablePlan:
         """A plan with the error of the best linear combination of its tables."""
@@ -180,13 +180,10 @@ class TableRequest:
         for i, table in enumerate(self.tables):
             places.setdefault(table, []).append(i)
         orders = sorted({len(table) for table in self.tables})
-        pairs = [
-            (j, i)
-            for j, view in enumerate(views)
-            for order in orders
-            for subset in combinations(view, order)
-            for i in places.get(subset, ())
-        ]
+        pairs = []
+        for j, view in enumerate(views):
+            within = chain.from_iterable(combinations(view, order) for order in orders)
+            pairs += [(j, i) for subset in within for i in places.get(subset, ())]
         of_view, of_table = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
         return of_view, of_table
 

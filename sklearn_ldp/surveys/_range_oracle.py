@@ -13,7 +13,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.domains import Categories, Domain
 from .._core.mechanisms.channel import LinearMechanism
-from .._core.mechanisms.mechanism import Mechanism
 from .._core.mechanisms.several import Several, shares_over_2_64
 from .._core.noise import MULTINOMIAL, Covariances, Noise
 from .._core.queries import prefixes
@@ -113,35 +112,22 @@ class RangeOracle(BaseOracle):
         strategy: str = "tree",
         expected_n_users: int | None = None,
     ) -> None:
-        super().__init__(
-            epsilon,
-            categories=categories,
-            input=input,
-            n_shards=n_shards,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        self._store(epsilon, categories, input, n_shards, random_state, n_jobs)
         self.strategy = strategy
         self.expected_n_users = expected_n_users
 
     def _make_mechanism(self, domain: Domain) -> Any:
         if self.strategy == "auto" and self.expected_n_users is None:
-            raise ValueError(
-                'RangeOracle(strategy="auto") needs expected_n_users, since clients and servers '
-                "must agree before any data."
-            )
-        is_small = self.strategy == "auto" and domain.size <= _MOST_OF_MATRIX
-        if self.strategy == "square-wave" or (
-            is_small and (self.expected_n_users or 0) < _FEW_USERS
-        ):
+            raise ValueError('RangeOracle(strategy="auto") needs expected_n_users.')
+        is_wave = self.strategy == "square-wave"
+        if self.strategy == "auto" and domain.size <= _MOST_OF_MATRIX:
+            is_wave = (self.expected_n_users or 0) < _FEW_USERS
+        if is_wave:
             return MatrixOracle(self.epsilon, strategy="square-wave")._make_mechanism(domain)
         if domain.size <= _MOST_OF_MATRIX:
             return MatrixOracle(self.epsilon, queries=prefixes())._make_mechanism(domain)
         if domain.size > _MOST_BINS:
-            raise ValueError(
-                f"RangeOracle takes at most {_MOST_BINS:,} bins, got {domain.size:,}: use wider "
-                "bins."
-            )
+            raise ValueError(f"RangeOracle takes at most {_MOST_BINS:,} bins, got {domain.size:,}.")
         return _tree(self.epsilon, domain.size)
 
 
@@ -173,11 +159,7 @@ class TreeChannel(Several, LinearMechanism):
     mechanisms: tuple[Any, ...]  # what reports on each level, the coarsest first
 
     def __init__(
-        self,
-        mechanisms: Sequence[Mechanism],
-        shares: Sequence[int],
-        n_categories: int,
-        widths: Sequence[int],
+        self, mechanisms: Sequence[Any], shares: Sequence[int], n_categories: int, widths: list[int]
     ) -> None:
         super().__init__(mechanisms, shares)
         self.n_categories = n_categories
@@ -249,8 +231,7 @@ class TreeChannel(Several, LinearMechanism):
                 where = " of a group" if len(asked) > 1 else ""
                 raise ValueError(
                     f"Nobody{where} was asked about level {j + 1} of the {len(self.mechanisms)} of "
-                    f"the tree, so there is no estimate of {self.n_categories:,} bins: collect "
-                    "from more users, or use at most 256 bins."
+                    "the tree: collect from more users, or use at most 256 bins."
                 )
             levels.append(channel.estimate_decoded(support, asked)[0])
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
@@ -298,10 +279,8 @@ class TreeChannel(Several, LinearMechanism):
     def covariance(self, frequencies: np.ndarray) -> Covariances:
         # An answer is a sum over the levels, of which each is asked other users. The users are
         # fixed: what the frequencies of a random part of them differ by is an error, too.
-        levels = [
-            (1 / pi, channel.noise(1).of_population().at(f))
-            for channel, pi, f in self._levels(frequencies)
-        ]
+        asked = self._levels(frequencies)
+        levels = [(1 / pi, channel.noise(1).of_population().at(f)) for channel, pi, f in asked]
         parts = [(1.0, Covariances(levels, self)), (-1.0, MULTINOMIAL.covariance(frequencies))]
         return Covariances(parts, single=lambda: self.variances(frequencies))
 

@@ -250,10 +250,7 @@ class ResponseDesign:
         ResponseDesign
             Warner, JASA 60, 1965: (share of yes + p - 1) / (2 p - 1).
         """
-        text = (
-            'Draw a card, and do not show it. Is the sentence on it true: "I did" or "I did not"?'
-        )
-        return cls._of_yes(1 - p, p, f"warner(p={p:g})", text)
+        return cls._of_yes(1 - p, p, f"warner(p={p:g})", _WARNER)
 
     @classmethod
     def forced(cls, p_truth: float, p_yes: float | Sequence[float]) -> Self:
@@ -397,6 +394,7 @@ class ResponseDesign:
         return cls(matrix, "custom", wording)
 
 
+_WARNER = 'Draw a card, and do not show it. Is the sentence on it true: "I did" or "I did not"?'
 _FORCED = "Roll the die, and do not show it. It tells you to say the truth, or what to say instead."
 
 
@@ -454,8 +452,7 @@ class DesignOracle(MatrixOracle):
         if math.isinf(self.design.epsilon):
             raise ValueError(
                 f"The design {self.design.name} is not private: one of its outputs excludes an "
-                "answer. Its answers can be read, and none are made: take a design of a finite "
-                "epsilon."
+                "answer. Its answers can be read, and none are made."
             )
 
     def _collect(self, X, sample_weight, *, is_new):
@@ -474,7 +471,6 @@ class DesignOracle(MatrixOracle):
                 warnings.warn(
                     f"{len(said) - said.sum():,} of {len(said):,} answers are missing, and left "
                     "out: the estimate is of those who answered.",
-                    UserWarning,
                     stacklevel=3,
                 )
                 X = np.array(rows[said].tolist(), dtype=float)

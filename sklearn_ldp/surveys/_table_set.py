@@ -106,16 +106,12 @@ class TableSet(EstimateSet):
         shape = [self.domain.columns[key].size for key in name]
         order = np.arange(table.shape[1]).reshape(shape).transpose(axes).ravel()
         categories = [tuple(table.categories[i][a] for a in axes) for i in order.tolist()]
-        noise, raw = table.noise, table.raw_values
-        return replace(
-            table,
-            values=table.values[:, order],
-            categories=objects(categories),
-            noise=None if noise is None else noise.permuted(order),
-            raw_values=None if raw is None else raw[:, order],
-            oracle=None,
-            shards=None,
-        )
+        changes: dict[str, Any] = {"values": table.values[:, order], "oracle": None, "shards": None}
+        if table.noise is not None:
+            changes["noise"] = table.noise.permuted(order)
+        if table.raw_values is not None:
+            changes["raw_values"] = table.raw_values[:, order]
+        return replace(table, categories=objects(categories), **changes)
 
     # -- what it is of ------------------------------------------------------------------------
     @property
@@ -279,10 +275,8 @@ class TableSet(EstimateSet):
     def _codes(self, conjunction: Conjunction) -> dict[int, np.ndarray]:
         """The codes that are allowed, by the position of the column."""
         if not isinstance(conjunction, Mapping) or not conjunction:
-            raise ValueError(
-                "A conjunction is a mapping from columns to categories, such as {'sex': 'F', "
-                f"'age': [1, 2]}}, got {conjunction!r}."
-            )
+            what = "a mapping from columns to categories, such as {'sex': 'F', 'age': [1, 2]}"
+            raise ValueError(f"A conjunction is {what}, got {conjunction!r}.")
         places = {key: j for j, key in enumerate(self.domain.columns)}
         codes = {}
         for key, wanted in conjunction.items():
@@ -298,11 +292,8 @@ class TableSet(EstimateSet):
 
     def _covering(self, codes: dict[int, np.ndarray]) -> Any:
         """The name of the least noisy table that has these columns; None asks the model."""
-        fitting = [
-            name
-            for name, columns in self.columns_of.items()
-            if set(codes) <= set(columns) and len(self[name])
-        ]
+        known, wanted = self.columns_of.items(), set(codes)
+        fitting = [name for name, columns in known if wanted <= set(columns) and len(self[name])]
         if not fitting:
             if self.mixture is not None:
                 return None
@@ -320,14 +311,10 @@ class TableSet(EstimateSet):
 
     def _row_of(self, name: Any, codes: dict[int, np.ndarray]) -> np.ndarray:
         """The query of a conjunction over the cells of a table."""
-        row = np.ones(1)
-        for j in self.columns_of[name]:
-            allowed = np.ones(self.sizes[j])
-            if j in codes:
-                allowed[:] = 0
-                allowed[codes[j]] = 1
-            row = np.outer(row, allowed).ravel()
-        return row
+        sizes = {j: self.sizes[j] for j in self.columns_of[name]}
+        row = np.zeros(list(sizes.values()))
+        row[np.ix_(*(codes.get(j, np.arange(size)) for j, size in sizes.items()))] = 1
+        return row.ravel()
 
     def independence(self, first: Any, second: Any, *, of: str = "population") -> WaldTest:
         """Test whether two columns are independent, from their table.
@@ -375,10 +362,8 @@ class TableSet(EstimateSet):
         """The name of the table of two columns."""
         name = tuple(key for key in self.domain.columns if key in (first, second))
         if name not in self._parts:
-            raise ValueError(
-                f"There is no table of {first!r} and {second!r}; there are "
-                f"{', '.join(map(repr, self._parts))}."
-            )
+            known = ", ".join(map(repr, self._parts))
+            raise ValueError(f"There is no table of {first!r} and {second!r}; there are {known}.")
         return name
 
     # -- rows ---------------------------------------------------------------------------------
@@ -430,10 +415,9 @@ class TableSet(EstimateSet):
         """A mixture whose tables are those of this set."""
         negative = [name for name in self if self.row(name).min() < -1e-6]
         if negative:
-            raise ValueError(
-                f"TableSet.sample needs tables without negative cells, {negative[0]!r} has some: "
-                "apply Consistent() or LatentClasses() first."
-            )
+            what = f"tables without negative cells, {negative[0]!r} has some"
+            how = "apply Consistent() or LatentClasses() first"
+            raise ValueError(f"TableSet.sample needs {what}: {how}.")
         if not hasattr(self, "_sampled_from"):
             tables = {columns: self.row(name) for name, columns in self.columns_of.items()}
             self._sampled_from = mixture_of_tables(self.sizes, tables, self.mixture)
@@ -451,6 +435,5 @@ def _check_divisors(shares: np.ndarray, what: Any) -> None:
     if not np.all(shares > 0):
         raise ValueError(
             f"The shares among users by {what!r} need an estimate above 0 of how many these are, "
-            f"got {shares.min():.3g}: apply Consistent() or LatentClasses() first, or ask for the "
-            "share of all users."
+            f"got {shares.min():.3g}: apply Consistent() or LatentClasses() first."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -48,18 +48,13 @@ class TableView:
 
 def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Components:
     """Return the components that fit all views best."""
+    columns, values = [v.columns for v in views], [v.values for v in views]
     if not views[0].is_parity:
-        columns, values = [v.columns for v in views], [v.values for v in views]
         return Components.of_tables(sizes, columns, values, [v.variance for v in views])
-    signs = [parity_signs(len(view.columns)) for view in views]
-    pairs = list(zip(signs, views, strict=True))
-    return Components.given(
-        sizes,
-        [view.columns for view in views],
-        [sign * (view.values[0] - view.values[1]) for sign, view in pairs],
-        # A component has 2^|S| cells of theta / 2^|S|, and theta is the difference of two cells.
-        [len(sign) / (2 * view.variance) for sign, view in pairs],
-    )
+    made = [parity_signs(len(v.columns)) * (v.values[0] - v.values[1]) for v in views]
+    # A component has 2^|S| cells of theta / 2^|S|, and theta is the difference of two cells.
+    precisions = [len(own) / (2 * v.variance) for own, v in zip(made, views, strict=True)]
+    return Components.given(sizes, columns, made, precisions)
 
 
 def parity_signs(order: int) -> np.ndarray:
@@ -68,10 +63,7 @@ def parity_signs(order: int) -> np.ndarray:
     Shapes: -> (2 ** order,).
     Plus or minus `2 ** -order`, by the parity of the cell.
     """
-    signs = np.ones(1)
-    for _ in range(order):
-        signs = np.outer(signs, [0.5, -0.5]).ravel()
-    return signs
+    return reduce(np.kron, [[0.5, -0.5]] * order, np.ones(1))
 
 
 def combined_tables(
@@ -144,10 +136,8 @@ class TableLaw(Uncached):
 
     def covariance(self, frequencies: np.ndarray) -> Covariances:
         """Return the covariance of linear answers."""
-        summands = [
-            (1.0, self._of_views),
-            (-1 / self._n_users, MULTINOMIAL.covariance(frequencies)),
-        ]
+        drawn = MULTINOMIAL.covariance(frequencies)
+        summands = [(1.0, self._of_views), (-1 / self._n_users, drawn)]
         return Covariances(summands, single=lambda: self.variances(frequencies))
 
     @cached_property

@@ -424,7 +424,7 @@ def test_other_rows_and_dots():
 
 def test_chosen_dots_are_ringed(dots):
     chosen = {"oracle 3": "Norm", "oracle 0": "Base"}
-    display = ErrorCurveDisplay.from_results(dots, chosen=chosen, chosen_name="mine", **ROWS)
+    display = ErrorCurveDisplay.from_results(dots, chosen=chosen, **ROWS)
     drawn = points(display)
     expected = [
         [coordinates[display.rows.index(row)] for coordinates in drawn[name].get_data()]
@@ -432,7 +432,7 @@ def test_chosen_dots_are_ringed(dots):
     ]
     np.testing.assert_array_equal(np.transpose(display.chosen_.get_data()), expected)
     names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert sorted(names) == sorted([*drawn, "mine"])
+    assert sorted(names) == sorted([*drawn, "chosen"])
     for wrong in ({"oracle 0": "PowerNS"}, {"OLH": "Norm"}):
         with pytest.raises(ValueError, match="has no point of .* to mark as chosen.* its rows"):
             ErrorCurveDisplay.from_results(dots, chosen=wrong, **ROWS)

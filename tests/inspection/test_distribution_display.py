@@ -21,14 +21,14 @@ def raw():
 
 def test_it_draws_densities_shares_bands_and_quantiles(raw):
     estimate = MonotoneCDF().fit_transform(raw)
-    display = DistributionDisplay.from_estimate(estimate, n_ranges=4, truth=TRUTH)
+    display = DistributionDisplay.from_estimate(estimate, truth=TRUTH)
     density, distribution = display.lines_
     np.testing.assert_allclose(density.get_ydata()[::2], estimate.values[0] / 5)
     np.testing.assert_allclose(distribution.get_ydata()[1:], estimate.answer(prefixes())[0])
     assert density.get_label() == "MonotoneCDF"
-    low, high = raw.confidence_interval(0.95, ranges(4), simultaneous=True)
-    np.testing.assert_allclose(display.density_band[1], low[0] / 10)
-    np.testing.assert_allclose(display.density_band[2], high[0] / 10)
+    low, high = raw.confidence_interval(0.95, ranges(8), simultaneous=True)
+    np.testing.assert_allclose(display.density_band[1], low[0] / 5)
+    np.testing.assert_allclose(display.density_band[2], high[0] / 5)
     low, high = raw.confidence_interval(0.95, prefixes(), simultaneous=True)
     _, band_low, band_high = display.distribution_band
     assert np.all(band_low[1:-1] >= low[0, :-1] - 1e-9)  # within [0, 1], and it does not fall
@@ -38,6 +38,9 @@ def test_it_draws_densities_shares_bands_and_quantiles(raw):
         np.testing.assert_array_equal(found, expected[0])
     assert display.figure_ is display.ax_[0].figure
     assert len(display.bands_) == 2
+    bins = Domain.bins(32, bounds=(0, 8))
+    fine = RangeOracle(2.0, categories=bins, random_state=0).fit_transform(np.arange(320) % 32 / 4)
+    assert np.diff(DistributionDisplay.from_estimate(fine).density_band[0]).tolist() == [0.5] * 16
 
 
 def test_money_is_drawn_on_a_logarithmic_axis():
@@ -71,7 +74,6 @@ def test_what_it_refuses(raw):
     for wrong, message in [
         ({"estimate": FrequencyEstimate(TRUTH[None], range(8))}, "bins between bounds"),
         ({"estimate": raw[[0, 0]]}, "draws one estimate, got 2 rows"),
-        ({"n_ranges": 0}, "n_ranges must be an integer >= 1"),
         ({"level": 1.0}, "level must fulfil"),
         ({"truth": [0.5, 0.5]}, r"truth must have shape \(8,\)"),
         ({"quantiles": [1.5]}, r"probabilities in \(0, 1\)"),

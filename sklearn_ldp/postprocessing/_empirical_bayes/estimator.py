@@ -173,9 +173,6 @@ class EmpiricalBayes(LearntPrior):
     }
     _of_each_part = ("groups", "ordered", "queries")
 
-    group_totals_: list[GroupTotals]
-    curve_weight_: np.ndarray
-
     def __init__(
         self,
         *,
@@ -202,9 +199,10 @@ class EmpiricalBayes(LearntPrior):
         if not partitions and not ordered:
             return super()._process(estimate)
         rows = [grouped(row, partitions, ordered, self.simplex) for row in self._learn(estimate)]
-        self.group_totals_ = [group_totals(p, i, rows) for i, p in enumerate(partitions)]
+        totals = [group_totals(p, i, rows) for i, p in enumerate(partitions)]
+        self.group_totals_: list[GroupTotals] = totals
         if ordered:
-            self.curve_weight_ = np.array([row.fit.curve_weight for row in rows])
+            self.curve_weight_: np.ndarray = np.array([row.fit.curve_weight for row in rows])
         values = np.array([row.values for row in rows])
         return estimate.with_values(values.reshape(estimate.shape), by=type(self).__name__)
 
@@ -219,13 +217,10 @@ class EmpiricalBayes(LearntPrior):
         name = type(self).__name__
         for parameter in ("ordered", "queries"):
             if isinstance(getattr(self, parameter), Mapping):
-                raise ValueError(
-                    f"{name} takes a mapping as {parameter} for a set of estimates, by the names "
-                    f"of its parts, got a single estimate: pass what holds for it alone."
-                )
-        partitions, ordered, top = QueryHints.of(
-            self.queries, estimate.categories, name, estimate.domain
-        )
+                what = f"a mapping as {parameter} for a set of estimates, by the names of its parts"
+                raise ValueError(f"{name} takes {what}, got a single estimate.")
+        hints = QueryHints.of(self.queries, estimate.categories, name, estimate.domain)
+        partitions, ordered, top = hints
         if self.groups is not None:
             partitions = as_partitions(self.groups, estimate.categories, name) + partitions
         ordered = (self.ordered or ordered) and len(estimate.categories) >= FEWEST
@@ -234,10 +229,8 @@ class EmpiricalBayes(LearntPrior):
             ranges = range_partitions(estimate.categories)
             partitions = partitions + [p for p in ranges if p.codes.tobytes() not in known]
         if top is not None and (partitions or self.ordered):
-            raise ValueError(
-                f"{name} answers {self.queries!r} by a prior that all categories have in common: "
-                "leave out groups= and ordered=, or ask for the most frequent separately."
-            )
+            what = f"{self.queries!r} by a prior that all categories have in common"
+            raise ValueError(f"{name} answers {what}: leave out groups= and ordered=.")
         return QueryHints(partitions, ordered, top)
 
     def _of_most_frequent(self, estimate, k):

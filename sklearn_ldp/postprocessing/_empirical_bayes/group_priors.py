@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -89,9 +89,8 @@ def fit_curve(z: np.ndarray, growth: float, total: float) -> Curve:
     squares = np.add.reduceat(waves**2, starts)[1:] / counts[1:]  # but for wave 0, which is known
     number = (starts + (counts - 1) / 2)[1:]
     counts = counts[1:]
-    variances = (
-        np.concatenate([_wave_variances(number, counts, power) for power in _POWERS]) * mean**2
-    )
+    shapes = [_wave_variances(number, counts, power) for power in _POWERS]
+    variances = np.concatenate(shapes) * mean**2
     score = -0.5 * (np.log(noise + variances) + squares / (noise + variances)) @ counts
     # Wave 0 is the noise of the sum, as the sum itself is known.
     of_sum = -0.5 * (np.log(noise) + waves[0] ** 2 / noise)
@@ -321,11 +320,8 @@ def fit_groups(
     # sums, hence the factor by which the error exceeds the least possible one. How much a few
     # groups differ is learnt from few numbers, so they need more evidence, which keeps the
     # price low where they do not differ.
-    nodes = [estimates.at_nodes(p) for p in partitions]
-    experts = [
-        [_fit(estimates, p, sums, *family) for family in _FAMILIES]
-        for p, sums in zip(partitions, nodes, strict=True)
-    ]
+    pairs = [(p, estimates.at_nodes(p)) for p in partitions]
+    experts = [[_fit(estimates, p, sums, *family) for family in _FAMILIES] for p, sums in pairs]
     weights, curve_weight, log_evidence = _weights(estimates, experts, curve)
     aware = np.zeros(len(estimates.means))
     for row, own in zip(experts, weights, strict=True):
@@ -334,25 +330,23 @@ def fit_groups(
     if curve is not None:
         aware += curve_weight * curve.means
     moves = [p.sums(aware) - p.sums(estimates.means) for p in partitions]
-    _, _, variance = estimates.moments(estimates.weights[:, None])
-    common = [
-        _of_known_sum(p, sums @ variance[:, 0] + estimates.variances_of_far(p))
-        for p, sums in zip(partitions, nodes, strict=True)
-    ]
+    variance = estimates.moments(estimates.weights[:, None])[2][:, 0]
     # The families that use other partitions do not know the spread of these sums.
-    different = [
-        _spread(estimates, p, row, own, aware, curve, curve_weight)
-        for p, row, own in zip(partitions, experts, weights, strict=True)
-    ]
+    common, different = [], []
+    for (p, sums), row, own in zip(pairs, experts, weights, strict=True):
+        far = estimates.variances_of_far(p)
+        common.append(_of_known_sum(p, sums @ variance + far))
+        parts = [(_of_known_sum(p, expert.variances + far), expert.means) for expert in row]
+        if curve is not None:
+            parts.append((curve.variances(p), curve.means))
+            own = np.r_[own, curve_weight]
+        different.append(_spread(p, parts, own, aware))
     share = expit(log_evidence)
     if partitions:
         share = expit(log_evidence - FEW_GROUPS / sum(len(p.names) for p in partitions))
-        share = log_loss_share(
-            share,
-            float(sum(variances.sum() for variances in common)),
-            float(sum(variances.sum() for variances in different)),
-            float(sum(move @ move for move in moves)),
-        )
+        if_common, if_different = (float(sum(v.sum() for v in of)) for of in (common, different))
+        apart = float(sum(move @ move for move in moves))
+        share = log_loss_share(share, if_common, if_different, apart)
     means = estimates.means + share * (aware - estimates.means)
     variances = [c + share * (d - c) for c, d in zip(common, different, strict=True)]
     return GroupFit(means, variances, log_evidence, share, weights.sum(axis=1), curve_weight)
@@ -390,20 +384,10 @@ def log_loss_share(probability: float, common: float, different: float, apart: f
 
 
 def _spread(
-    estimates: Estimates,
-    partition: Partition,
-    experts: list[_Expert],
-    weights: np.ndarray,
-    means: np.ndarray,
-    curve: Curve | None,
-    curve_weight: float,
+    partition: Partition, parts: list, weights: np.ndarray, means: np.ndarray
 ) -> np.ndarray:
     """Return variances of the sums over groups, about those of the given posterior means."""
-    far = estimates.variances_of_far(partition)
-    parts = [(_of_known_sum(partition, e.variances + far), e.means) for e in experts]
-    if curve is not None:
-        parts.append((curve.variances(partition), curve.means))
-        weights = np.r_[weights, curve_weight]
+    # parts: variances of the sums and posterior means, of each of the weights.
     centre = partition.sums(means)
     squares = [variances + (partition.sums(own) - centre) ** 2 for variances, own in parts]
     if weights.sum() < 1e-100:  # other partitions have it all
@@ -417,11 +401,7 @@ def _of_known_sum(partition: Partition, variances: np.ndarray) -> np.ndarray:
 
 
 def _fit(
-    estimates: Estimates,
-    partition: Partition,
-    sums: sparse.csr_array,
-    first: _Direction,
-    second: _Direction,
+    estimates: Estimates, partition: Partition, sums: Any, first: _Direction, second: _Direction
 ) -> _Expert:
     """Return the fit of the priors that differ in two directions to a partition."""
     theta, n_groups = estimates.theta, len(partition.names)
@@ -431,9 +411,8 @@ def _fit(
     one, other = (np.exp(tilt - top) for tilt, top in zip(tilts, most, strict=True))
     tilted = (base * one)[:, :, None] * other[:, None, :]
     totals = tilted.sum(axis=0)
-    log_marginal, mean, variance = estimates.moments(
-        (tilted / totals).reshape(len(theta), totals.size)
-    )
+    tilted = (tilted / totals).reshape(len(theta), totals.size)
+    log_marginal, mean, variance = estimates.moments(tilted)
     log = (sums @ log_marginal).reshape(n_groups, *totals.shape)
     # A tilt multiplies the density of a far estimate; a factor leaves it where it is.
     codes = partition.codes[~estimates.is_near]

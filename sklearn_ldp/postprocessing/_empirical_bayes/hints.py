@@ -52,17 +52,16 @@ def as_partitions(groups: Any, categories: np.ndarray, name: str) -> list[Partit
     groups: labels of the categories, or disjoint groups of them. Categories in none of the
     groups of a query set form another one.
     """
-    several = isinstance(groups, list | tuple) and len(groups) > 0 and _is_grouping(groups[0])
-    return [_partition(one, categories, name) for one in (groups if several else [groups])]
+    first = groups[0] if isinstance(groups, list | tuple) and len(groups) else None
+    are_several = isinstance(first, list | np.ndarray | Mapping | QuerySet)
+    if not (are_several or hasattr(first, "iloc")):
+        groups = [groups]
+    return [_partition(one, categories, name) for one in groups]
 
 
 def are_disjoint(matrix: sparse.csr_array) -> bool:
     """Whether queries ask for the totals of groups that have no category in common."""
     return bool(np.all(matrix.data == 1)) and len(np.unique(matrix.indices)) == matrix.nnz
-
-
-def _is_grouping(item: Any) -> bool:
-    return isinstance(item, list | np.ndarray | Mapping | QuerySet) or hasattr(item, "iloc")
 
 
 def _partition(groups: Any, categories: np.ndarray, name: str) -> Partition:
@@ -72,10 +71,8 @@ def _partition(groups: Any, categories: np.ndarray, name: str) -> Partition:
         raise ValueError(f"{name} needs groups of named categories, got {query_set!r}.")
     matrix = query_set.aligned(categories).matrix(d)
     if not are_disjoint(matrix):
-        raise ValueError(
-            f"{name} needs groups in which each category occurs at most once, got {query_set!r}: "
-            "give one label for each category, groups(labels), or a list of several such labels."
-        )
+        what = f"groups in which each category occurs at most once, got {query_set!r}"
+        raise ValueError(f"{name} needs {what}: give one label for each category.")
     codes = np.full(d, matrix.shape[0])
     columns = matrix.tocoo()
     codes[columns.col] = columns.row

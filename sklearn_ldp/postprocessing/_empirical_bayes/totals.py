@@ -78,12 +78,8 @@ class GroupTotals:
             If pandas is not installed.
         """
         pd = import_pandas("GroupTotals.to_frame")
-        columns = {
-            "raw": self.raw[row],
-            "common": self.common[row],
-            "totals": self.totals[row],
-            "raw_weight": self.raw_weights[row],
-        }
+        columns = {name: getattr(self, name)[row] for name in ("raw", "common", "totals")}
+        columns["raw_weight"] = self.raw_weights[row]
         return pd.DataFrame(columns, index=pd.Index(self.names, name="group", tupleize_cols=False))
 
 
@@ -114,10 +110,9 @@ def grouped(row: LearntRow, partitions: list[Partition], ordered: bool, simplex:
         variances = total_variances(row.noise, partitions, values) if partitions else []
         # The coarsest grouping comes last: its totals hold exactly.
         for i in sorted(range(len(partitions)), key=lambda i: -len(partitions[i].names)):
-            totals, weights[i] = shrunken_totals(
-                raw, values, partitions[i], variances[i], std**2 * fit.variances[i]
-            )
-            values = with_totals(values, partitions[i], totals)
+            p, of_model = partitions[i], std**2 * fit.variances[i]
+            totals, weights[i] = shrunken_totals(raw, values, p, variances[i], of_model)
+            values = with_totals(values, p, totals)
     return Grouped(raw, common, values, fit, weights)
 
 
@@ -171,12 +166,10 @@ def shrunken_totals(
     odds = logsumexp(scores) - np.log(len(scores)) - log_likelihood(chance)
     odds += np.log((1 - _NO_EXCESS) / _NO_EXCESS) - FEW_GROUPS / len(sizes)
     moves = weights * gaps
-    weights = weights * log_loss_share(
-        float(expit(odds)),
-        float(posterior_variances.sum()),
-        float(np.sum(weights * variances + (1 - weights) * posterior_variances)),
-        float(moves @ moves),
-    )
+    left = np.sum(weights * variances + (1 - weights) * posterior_variances)
+    if_common, if_different = float(posterior_variances.sum()), float(left)
+    share = log_loss_share(float(expit(odds)), if_common, if_different, float(moves @ moves))
+    weights = weights * share
     totals = partition.sums(processed) + weights * gaps
     return norm_sub(totals[None])[0], weights
 
