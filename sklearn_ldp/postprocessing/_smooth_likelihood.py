@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -165,8 +165,9 @@ def _fitted(
     for penalty, *size in settings:
         bar.step(f"{what}, penalty {penalty:g}")
         scales = np.repeat([_TREND, penalty**-0.5, *size], columns.sizes)
-        found = reports.mode(columns, scales, coefficients, information)
-        coefficients, information, frequencies, evidence = found
+        coefficients, information, frequencies, evidence = reports.mode(
+            columns, scales, coefficients, information
+        )
         models.append(_Model(penalty, frequencies, evidence))
         if not size and evidence < max(m.evidence for m in models) - _HOPELESS:
             break
@@ -204,7 +205,11 @@ class _Reports:
         return columns.mixing.T @ (changes @ changes.T) @ columns.mixing
 
     def mode(
-        self, columns: _Columns, scales: np.ndarray, start: np.ndarray, information: Any
+        self,
+        columns: _Columns,
+        scales: np.ndarray,
+        start: np.ndarray,
+        information: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, float]:
         """Return where the posterior of normal coefficients is greatest."""
         # scales: standard deviations of the prior of the coefficients; start: their first values.
