@@ -266,9 +266,20 @@ class ContingencyDisplay(BaseDisplay):
             cells = [Rectangle((j - 0.5, i - 0.5), 1, 1) for i, j in np.argwhere(self.within_noise)]
             look: dict[str, Any] = {"facecolor": "none", "edgecolor": "0.5", "hatch": "////"}
             self.hatches_ = ax.add_collection(PatchCollection(cells, linewidth=0, **look))
+            places = zip(cells, np.argwhere(self.within_noise), strict=True)
+            dark = [cell for cell, (i, j) in places if self._is_dark(i, j)]
+            if dark:  # on which the grey is not seen
+                ax.add_collection(
+                    PatchCollection(dark, linewidth=0, **{**look, "edgecolor": "0.9"})
+                )
         if self.noise_level is not None:
             for end in (-self.noise_level, self.noise_level):
                 self.colorbar_.ax.axhline(end, color="black", linewidth=1, linestyle=(0, (3, 2)))
+
+    def _is_dark(self, i: int, j: int) -> bool:
+        """Whether a cell has a dark colour."""
+        red, green, blue, _ = self.image_.to_rgba(self.image_.get_array()[i, j])
+        return 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
 
     def _write_numbers(self, ax: Any, frequencies: np.ndarray) -> None:
         """Write the frequencies into the cells, if there are few."""
@@ -277,10 +288,9 @@ class ContingencyDisplay(BaseDisplay):
             return
         look = {"ha": "center", "va": "center", "fontsize": "small"}
         for (i, j), frequency in np.ndenumerate(frequencies):
-            red, green, blue, _ = self.image_.to_rgba(self.image_.get_array()[i, j])
-            is_dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
-            box = {"facecolor": (red, green, blue), "edgecolor": "none", "pad": 1.5}
-            color = "white" if is_dark else "black"
+            fill = self.image_.to_rgba(self.image_.get_array()[i, j])
+            box = {"facecolor": fill, "edgecolor": "none", "pad": 1.5}
+            color = "white" if self._is_dark(i, j) else "black"
             text = ax.text(j, i, f"{frequency:.3f}", color=color, bbox=box, **look)
             self.texts_.append(text)
 

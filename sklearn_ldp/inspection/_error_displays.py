@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -610,6 +611,12 @@ def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
     found = list(dict.fromkeys(name for candidate in candidates for name in candidate))
     if x is None:
         epsilons = [name for name in found if name.rpartition("__")[2] == "epsilon"]
+        steps = [[one.get(name) for one in candidates] for name in found]
+        if not epsilons:  # oracles of several budgets
+            pairs = zip(found, steps, strict=True)
+            epsilons = [
+                f"{k}__epsilon" for k, own in pairs if all(hasattr(o, "epsilon") for o in own)
+            ]
         if len(epsilons) != 1:
             raise ValueError(
                 f"ErrorCurveDisplay looks for one epsilon among the parameters {found} of the "
@@ -646,7 +653,7 @@ def _candidate_names(search: Any, x: str) -> list[str]:
     candidates = search.cv_results_["params"]
     words: list[list[str]] = [[] for _ in candidates]
     for key in dict.fromkeys(key for candidate in candidates for key in candidate if key != x):
-        labels = [_label(key, one[key]) if key in one else "" for one in candidates]
+        labels = _labels(key, [one.get(key, "") for one in candidates], x)
         if len(set(labels)) > 1:
             for name, label in zip(words, labels, strict=True):
                 name.extend([label] if label else [])
@@ -658,8 +665,18 @@ def _candidate_names(search: Any, x: str) -> list[str]:
     return [", ".join(name) or "error" for name in words]
 
 
-def _label(key: str, value: Any) -> str:
-    """An estimator by its repr, which is "NormSub" without parameters; other values with a name."""
-    if hasattr(value, "get_params"):
-        return " ".join(repr(value).split()).removesuffix("()")
-    return f"{key} = {value}"
+def _labels(key: str, values: list[Any], x: str) -> list[str]:
+    """Estimators by their repr, which is "NormSub" without parameters; other values with a name."""
+    # Left out are the parameter on the x axis, and a domain that all of them have.
+    known = [one.get_params(deep=False) for one in values if hasattr(one, "get_params")]
+    domains = {repr(own.get("categories")) for own in known}
+    labels = []
+    for value in values:
+        if not hasattr(value, "get_params"):
+            labels.append(f"{key} = {value}" if value != "" else "")
+            continue
+        defaults = signature(type(value)).parameters
+        hidden = {x.removeprefix(f"{key}__")} | ({"categories"} if len(domains) == 1 else set())
+        shown = {k: defaults[k].default for k in hidden if k in value.get_params(deep=False)}
+        labels.append(" ".join(repr(clone(value).set_params(**shown)).split()).removesuffix("()"))
+    return labels

@@ -296,6 +296,16 @@ def test_a_halving_search_has_a_curve_for_each_number_of_users():
     assert ring(display) == (x, -search.best_score_)
 
 
+def test_oracles_of_several_budgets_are_on_the_axis():
+    """By the budget of each; their names are without it, and without the domain of all."""
+    oracles = [kind(e, categories=4, random_state=0) for e in (0.5, 2.0) for kind in (GRR, OUE)]
+    display = ErrorCurveDisplay.from_grid_search(searched({"oracle": oracles}))
+    assert {name: curve.x.tolist() for name, curve in display.curves.items()} == {
+        "GRR(random_state=0)": [0.5, 2.0],
+        "OUE(random_state=0)": [0.5, 2.0],
+    }
+
+
 def test_candidates_that_set_other_parameters():
     """What a candidate does not set is that of its step, or of the searched estimator."""
     grids = [
@@ -306,7 +316,7 @@ def test_candidates_that_set_other_parameters():
     ]
     display = ErrorCurveDisplay.from_grid_search(searched(grids))
     places = {name: curve.x.tolist() for name, curve in display.curves.items()}
-    oue = "OUE(categories=4, epsilon=3.0, random_state=0)"
+    oue = "OUE(random_state=0)"  # without the budget, which is its place, and the shared domain
     assert places == {
         "error": [0.5],
         "NormSub": [1.0],
