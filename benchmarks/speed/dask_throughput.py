@@ -24,7 +24,7 @@ from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.collection import aggregate, aggregate_dask, write_reports
 
 from .._command import command
-from .collection_speed import timed
+from .._timing import seconds
 
 ORACLES: dict[str, Callable[..., Any]] = {"grr": GRR, "olh": OLH, "oue": OUE}
 
@@ -51,9 +51,10 @@ def measure(
     expected = aggregate(folder, oracle).tally().tallies
 
     def run(add_up: Callable[[], Any]) -> float:
-        seconds, server = timed(add_up)
-        assert np.array_equal(server.tally().tallies, expected)
-        return seconds
+        def checked() -> None:
+            assert np.array_equal(add_up().tally().tallies, expected)
+
+        return seconds(checked, 1)
 
     alone, found = [], {}
     for n_workers in processes:
@@ -85,10 +86,10 @@ def rows_of(
 ) -> list[list[str]]:
     """Return the rows of one oracle: `aggregate` first, then the clusters."""
     rows = []
-    for n_workers, (seconds, ratio) in sorted(found.items()):
-        rate = n / seconds / 1e6
+    for n_workers, (took, ratio) in sorted(found.items()):
+        rate = n / took / 1e6
         by = f"aggregate_dask, {n_workers}" if n_workers else "aggregate"
-        numbers = [seconds, rate, rate / max(n_workers, 1), ratio]
+        numbers = [took, rate, rate / max(n_workers, 1), ratio]
         remark = "more workers than cores" if n_workers > cores else ""
         rows.append([name, by, *(f"{number:.2f}" for number in numbers), remark])
     return rows

@@ -10,6 +10,7 @@ time, what once took long: ``--long`` prints these alone.
 from __future__ import annotations
 
 import time
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -32,45 +33,18 @@ from sklearn_ldp import (
 from sklearn_ldp._core.support import parallel
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.model_selection import _base, default_candidates
-from sklearn_ldp.postprocessing import _calibrate
 from sklearn_ldp.queries import top_k
 
 from .._command import command
+from .._timing import seconds
 
 N_ROWS = 10
 LEARNT_PRIORS = [EmpiricalBayes(), EmpiricalBayes(prior="g-model"), NPMLE()]
 
 
-def seconds(work, repeats: int = 3, clock=time.perf_counter) -> float:
-    """Return the best time of some work.
-
-    Parameters
-    ----------
-    work : callable
-        The work to time; it is called without arguments.
-    repeats : int, default=3
-        How often the work is done.
-    clock : callable, default=time.perf_counter
-        Tells the time.
-
-    Returns
-    -------
-    float
-        Seconds.
-    """
-    times = []
-    for _ in range(repeats):
-        # Power caches results for a noise level and prior, which must not make the repeats faster.
-        _calibrate._posterior.cache_clear()
-        _calibrate.power_law_exponent.cache_clear()
-        start = clock()
-        work()
-        times.append(clock() - start)
-    return min(times)
-
-
 def long_work() -> None:
     """Print the CPU time of work on wide domains, many tables, and outside of a search's tasks."""
+    cpu_seconds = partial(seconds, clock=time.process_time)
     print("\nSmoothMLE, d = 10,000, Beta(5, 2): CPU s")
     middles = (np.arange(10_000) + 0.5) / 10_000
     shares = middles**4 * (1 - middles)
@@ -79,18 +53,18 @@ def long_work() -> None:
             counts = np.random.default_rng(0).multinomial(n, shares / shares.sum())
             oracle.set_params(categories=10_000, random_state=0)
             raw = oracle.fit_transform(np.repeat(np.arange(10_000), counts))
-            took = seconds(lambda raw=raw: SmoothMLE().fit(raw), 2, time.process_time)
+            took = cpu_seconds(lambda raw=raw: SmoothMLE().fit(raw), 2)
             print(f"  {type(oracle).__name__:26} n = {n:9,} {took:7.2f}", flush=True)
     counts = make_zipf(1_000_000, 1_000_000, return_counts=True, random_state=0)
     raw = OLH(categories=1_000_000, random_state=0).simulate(counts)
     told = EmpiricalBayes(queries=top_k(10))
-    took = seconds(lambda: told.fit(raw), clock=time.process_time)
+    took = cpu_seconds(lambda: told.fit(raw))
     print(f"\n{told}, d = 1,000,000: CPU s {took:.2f}")
     rng = np.random.default_rng(0)
     users = rng.binomial(3, rng.uniform(0.2, 0.8, 40), (100_000, 40))
     domains = {f"c{i}": 4 for i in range(40)}
     tables = MarginalOracle(4.0, domains=domains, random_state=0).fit_transform(users)
-    took = seconds(lambda: Consistent().fit(tables), clock=time.process_time)
+    took = cpu_seconds(lambda: Consistent().fit(tables))
     print(f"\nConsistent, {len(tables)} tables of 4 x 4 cells: CPU s {took:.2f}")
     counts = make_zipf(100_000, 1000, exponent=1.1, return_counts=True, random_state=0)
     print("\nrows of 1,000 categories: CPU ms a row, of 100 rows, and of one")
@@ -98,7 +72,7 @@ def long_work() -> None:
         each = []
         for n_rows in (100, 1):
             rows = OLH(categories=1000, random_state=0).simulate(counts, n_rows)
-            took = seconds(lambda p=posterior, r=rows: p.fit(r), clock=time.process_time)
+            took = cpu_seconds(lambda p=posterior, r=rows: p.fit(r))
             each.append(f"{1e3 * took / n_rows:8.2f}")
         print(f"  {posterior!s:24}", *each, flush=True)
     print("\nshare of a search's CPU time outside of its tasks, and what two workers gain at most")
@@ -112,20 +86,7 @@ def long_work() -> None:
 
 
 def outside_of_tasks(search, estimate) -> float:
-    """Return the share of a search's CPU time that more workers would not make shorter.
-
-    Parameters
-    ----------
-    search : HeldOutSearch or SyntheticSearch
-        The search, with one worker.
-    estimate : FrequencyEstimate
-        What it is fitted to.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-    """
+    """Return the share of a search's CPU time that more workers would not make shorter."""
     inside = []
 
     def run(function, tasks, n_jobs):

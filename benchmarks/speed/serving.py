@@ -26,9 +26,11 @@ import numpy as np
 from sklearn_ldp import GRR
 
 from .._command import command
+from .._timing import mebibytes
 
 GUIDE_NAME, SERVE_NAME = "guide of 4ce34d2", "serve"
 CATEGORIES = ["chrome", "edge", "firefox"]
+ROOT = Path(__file__).parents[2]
 # The collector of the guide at 4ce34d2: a thread for each connection, one line for each report.
 GUIDE = """
 import random, secrets, sys
@@ -74,16 +76,10 @@ def start(argv: list[str], folder: Path, core: int) -> tuple[subprocess.Popen, i
         text=True,
         cwd=folder,
         preexec_fn=lambda: os.sched_setaffinity(0, {core}),
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
     )
     line = process.stdout.readline()
     return process, int(line.split("/ asks")[0].rpartition(":")[2])
-
-
-def resident(process: int) -> float:
-    """Megabytes of memory that a process has."""
-    text = Path(f"/proc/{process}/status").read_text()
-    return int(text.partition("VmRSS:")[2].split()[0]) / 1024
 
 
 def cpu_seconds(process: int) -> float:
@@ -135,7 +131,7 @@ def main() -> None:
     arguments = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[-1]})
-    code = "import sklearn.pipeline, os; print(open('/proc/self/status').read())"
+    code = "import sklearn.pipeline; print(open('/proc/self/status').read())"
     text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
     base = int(text.partition("VmRSS:")[2].split()[0]) / 1024
     reports = GRR(1.0, categories=CATEGORIES).privatize(["edge"] * 1000).tolist()
@@ -160,7 +156,7 @@ def main() -> None:
                 of_cpu = len(times) / (cpu_seconds(process.pid) - before)
                 found.setdefault(what, []).append(of_cpu)
                 p50, p99 = (1000 * float(np.quantile(times, q)) for q in (0.5, 0.99))
-                above = resident(process.pid) - base
+                above = mebibytes("VmRSS", process.pid) - base
                 speed = f"{rate:7,.0f} posts/s, {of_cpu:7,.0f} posts/CPU s"
                 waits = f"p50 {p50:5.1f} ms, p99 {p99:5.1f} ms"
                 print(f"{what:28} {speed}, {waits}, {above:5.1f} MB", flush=True)
