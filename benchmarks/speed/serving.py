@@ -106,7 +106,8 @@ async def load(
             began = time.perf_counter()
             if writer is None:
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            head = f"POST /reports HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+            head = f"POST /reports HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+            head += f"Content-Length: {len(body)}\r\n\r\n"
             writer.write(head.encode() + body)
             status = await reader.readline()
             assert b" 204 " in status, status
