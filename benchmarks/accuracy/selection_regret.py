@@ -96,18 +96,9 @@ def main() -> None:
     }
     collections = WIDE if arguments.wide else COLLECTIONS
     cells = [(name, *collection) for name in names for collection in collections]
-    with threadpool_limits(1):
-        parts = Parallel(n_jobs=arguments.n_jobs)(
-            delayed(compared)(
-                populations[name], oracle(epsilon), n, ways, arguments.repeats, arguments.seed
-            )
-            for name, oracle, epsilon, n in cells
-        )
-    found = pd.concat(parts, keys=range(len(cells)), names=["cell"])
-    errors = found.groupby(["cell", "kind", "way"], sort=False).error.sum().unstack()
-    ratios = errors.div(errors[[*SINGLES, TOLD]].min(axis=1), axis=0)
+    ratios, seconds = compared(populations, cells, ways, arguments, arguments.repeats)
     print(f"{len(names)} populations, {len(cells)} cells of {arguments.repeats} collections:")
-    print_ratios(ratios, cells, list(ways), found.groupby("way").seconds.mean())
+    print_ratios(ratios, cells, list(ways), seconds)
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -159,6 +150,26 @@ def _cell(cell: tuple, regret: float) -> str:
 
 
 def compared(
+    populations: dict, cells: list[tuple], ways: dict[str, Any], arguments: Any, repeats: int = 1
+) -> tuple[pd.DataFrame, pd.Series]:
+    """Return errors over the least of a candidate, a row a cell and kind of queries; and seconds.
+
+    The arguments have `n_jobs` and `seed`.
+    """
+    with threadpool_limits(1):
+        parts = Parallel(n_jobs=arguments.n_jobs)(
+            delayed(_collected)(
+                populations[name], oracle(epsilon), n, ways, repeats, arguments.seed
+            )
+            for name, oracle, epsilon, n in cells
+        )
+    found = pd.concat(parts, keys=range(len(cells)), names=["cell"])
+    errors = found.groupby(["cell", "kind", "way"], sort=False).error.sum().unstack()
+    ratios = errors.div(errors[[*SINGLES, TOLD]].min(axis=1), axis=0)
+    return ratios, found.groupby("way").seconds.mean()
+
+
+def _collected(
     population: dict, oracle: Any, n_samples: int, ways: dict[str, Any], repeats: int, seed: int
 ) -> pd.DataFrame:
     """Return errors and CPU seconds of all candidates and ways, by kind of queries."""
