@@ -96,24 +96,7 @@ def ratio(errors, reference) -> str:
 
 
 def errors(counts, epsilon: float, repeats: int, seed: int) -> dict[str, np.ndarray]:
-    """Return each method's mean squared error in each simulated collection.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (d,)
-        True counts.
-    epsilon : float
-        Privacy budget.
-    repeats : int
-        Number of collections.
-    seed : int
-        Seed of the collections.
-
-    Returns
-    -------
-    dict of ndarray of shape (repeats,)
-        One array for each of `METHODS`, and one for the true prior.
-    """
+    """Return the mean squared errors of each method, and of the true prior: of shape (repeats,)."""
     truth = counts / counts.sum()
     support, number = np.unique(truth, return_counts=True)
     oracle = OLH(epsilon, categories=len(counts), random_state=seed)

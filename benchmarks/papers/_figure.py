@@ -146,4 +146,5 @@ def columns(table: Any) -> dict[str, np.ndarray]:
 
 def write_csv(table: Any, path: Path) -> None:
     """Write a tidy table; numbers keep 9 digits."""
-    pd.DataFrame(columns(table)).to_csv(path, index=False, float_format="%.9g")
+    rows = pd.DataFrame(columns(table)).infer_objects()
+    rows.to_csv(path, index=False, float_format="%.9g", na_rep="nan")

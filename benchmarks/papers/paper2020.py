@@ -46,18 +46,6 @@ _NINE = [
     *("Norm-Sub", "Power", "PowerNS"),
 ]
 _CUT_RESCALED = "Norm-Cut, rescaled"
-_CUT_ONE_BY_ONE = "Norm-Cut, ties one by one"
-
-
-def norm_cut_one_by_one(F: Any) -> np.ndarray:
-    """Norm-Cut that does not keep or cut tied estimates together: a little more is kept."""
-    F = np.asarray(F)
-    order = np.argsort(-F, axis=1, kind="stable")
-    falling = np.maximum(np.take_along_axis(F, order, axis=1), 0)
-    kept = np.where(np.cumsum(falling, axis=1) <= 1 + 1e-12, falling, 0)
-    result = np.empty_like(F)
-    np.put_along_axis(result, order, kept, axis=1)
-    return result
 
 
 # -- Table I --------------------------------------------------------------------------------------
@@ -181,7 +169,6 @@ def bias_and_variance(settings: Settings) -> Table:
     raw = oracle.simulate(population.counts, settings.n_runs)
     made = {name: METHODS_2020[name].fit_transform for name in _NINE}
     made[_CUT_RESCALED] = NormCut(rescale=True).fit_transform
-    made[_CUT_ONE_BY_ONE] = norm_cut_one_by_one
     parts = Parallel(n_jobs=settings.n_jobs)(
         delayed(_moments)(name, process, raw, population.counts) for name, process in made.items()
     )
