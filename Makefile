@@ -74,7 +74,7 @@ format: $(VENV)/.lint ## format the code, and repair what ruff can repair
 	@$(BIN) -m ruff check --fix-only .
 	@$(BIN) -m ruff format .
 
-bench: $(VENV)/.bench ## post-processors, searches, and oracles on small domains, timed
+bench: $(VENV)/.bench ## what of post-processors and searches once took long, and oracles on small domains, timed
 	@$(BIN) -m benchmarks.speed.postprocessor_speed $(BENCH_ARGS)
 	@$(BIN) -m benchmarks.speed.oracle_speed $(SPEED_ARGS)
 

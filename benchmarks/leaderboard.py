@@ -51,13 +51,11 @@ MARKS = ("<!-- leaderboard: begin -->", "<!-- leaderboard: end -->")
 
 def main() -> None:
     """Print the table, or write it into a page."""
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, n_jobs=1, seed=0)
     parser.add_argument("--method", nargs="*", default=[], metavar="MODULE:CLASS")
     parser.add_argument("--populations", type=Path, metavar="FILE", help="further ones, as JSON")
     parser.add_argument("--page", type=Path, help="write between the page's two marks")
     parser.add_argument("--quick", action="store_true", help="two populations, one setting")
-    parser.add_argument("--n-jobs", type=int, default=1, help="(default: 1)")
-    parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
     arguments = parser.parse_args()
     found = shipped()
     if arguments.populations is not None:

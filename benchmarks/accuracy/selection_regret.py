@@ -102,11 +102,8 @@ def main() -> None:
 
 
 def _parse_arguments() -> argparse.Namespace:
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, repeats=20, n_jobs=1, seed=0)
     parser.add_argument("--populations", type=Path, required=True, help="see above")
-    parser.add_argument("--repeats", type=int, default=20, help="collections of each kind")
-    parser.add_argument("--n-jobs", type=int, default=1, help="(default: 1)")
-    parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
     parser.add_argument("--wide", action="store_true", help="other oracles, too")
     parser.add_argument("--ways", nargs="*", help="compare only these (default: all)")
     parser.add_argument("--max-d", type=int, help="only populations of no more categories")

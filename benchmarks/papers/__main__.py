@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, n_jobs=2, seed=0)
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help="names; all by default")
     parser.add_argument("--list", action="store_true", help="show the names and stop")
     parser.add_argument("--quick", action="store_true", help="fewer points and repeats")
@@ -76,9 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="(default: benchmarks/results/papers)",
     )
-    parser.add_argument("--n-jobs", type=int, default=2, help="joblib workers (default: 2)")
     parser.add_argument("--repeats", type=int, help="simulated collections (default: 30, quick 8)")
-    parser.add_argument("--seed", type=int, default=0, help="of all reports (default: 0)")
     add_data_argument(parser)
     return parser
 

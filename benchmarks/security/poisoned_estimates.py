@@ -45,11 +45,8 @@ METHODS = [*default_candidates(), NPMLE()]
 
 def main() -> None:
     """Print one table per oracle."""
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, repeats=20, n_jobs=1, seed=0)
     add_data_argument(parser)
-    parser.add_argument("--repeats", type=int, default=20, help="collections of each kind")
-    parser.add_argument("--n-jobs", type=int, default=1, help="(default: 1)")
-    parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
     arguments = parser.parse_args()
     populations = judged(arguments)
     print(f"populations: {', '.join(populations)}")

@@ -63,10 +63,9 @@ def main() -> None:
     """Print a row for each storage, format and number of files."""
     import fsspec
 
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, repeats=3)
     parser.add_argument("--reports", type=int, default=4_000_000)
     parser.add_argument("--files", type=int, nargs="+", default=[4, 200])
-    parser.add_argument("--repeats", type=int, default=3, help="runs, of which the best counts")
     arguments = parser.parse_args()
     oracle = OLH(1.0, categories=1000)
     os.environ |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}

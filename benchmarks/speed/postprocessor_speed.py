@@ -1,10 +1,7 @@
-"""Speed of post-processors and searches on one core.
+"""What once took long: ``python -m benchmarks.speed.postprocessor_speed``.
 
-    python -m benchmarks.speed.postprocessor_speed
-
-Times every post-processor on rows of d = 42,178 categories (as many as Kosarak has), and the
-searches there and at d = 1,024; and a yardstick, so that machines can be compared. Then, in CPU
-time, what once took long: ``--long`` prints these alone.
+CPU time of post-processors on wide domains and many tables, and of what of a search its tasks do
+not contain.
 """
 
 from __future__ import annotations
@@ -32,20 +29,18 @@ from sklearn_ldp import (
 )
 from sklearn_ldp._core.support import parallel
 from sklearn_ldp.datasets import make_zipf
-from sklearn_ldp.model_selection import _base, default_candidates
+from sklearn_ldp.model_selection import _base
 from sklearn_ldp.queries import top_k
 
 from .._command import command
 from .._timing import seconds
 
-N_ROWS = 10
-LEARNT_PRIORS = [EmpiricalBayes(), EmpiricalBayes(prior="g-model"), NPMLE()]
 
-
-def long_work() -> None:
-    """Print the CPU time of work on wide domains, many tables, and outside of a search's tasks."""
+def main() -> None:
+    """Print the timings."""
+    command(__doc__, __spec__).parse_args()
     cpu_seconds = partial(seconds, clock=time.process_time)
-    print("\nSmoothMLE, d = 10,000, Beta(5, 2): CPU s")
+    print("SmoothMLE, d = 10,000, Beta(5, 2): CPU s")
     middles = (np.arange(10_000) + 0.5) / 10_000
     shares = middles**4 * (1 - middles)
     for oracle in (GRR(6.0), HadamardResponse(), ProjectiveGeometryResponse(), OLH()):
@@ -99,42 +94,6 @@ def outside_of_tasks(search, estimate) -> float:
     with mock.patch.object(parallel, "run", run), mock.patch.object(_base, "run", run):
         total = seconds(lambda: search.fit(estimate), 1, clock=time.process_time)
     return 1 - sum(inside) / total
-
-
-def main() -> None:
-    """Print the timings."""
-    parser = command(__doc__, __spec__)
-    parser.add_argument("--long", action="store_true", help="what once took long, alone")
-    if not parser.parse_args().long:
-        quick_work()
-    long_work()
-
-
-def quick_work() -> None:
-    """Print the timings of each post-processor and search."""
-    values = np.random.default_rng(0).random(10_000_000)
-    print(f"yardstick: np.sort of 1e7 floats takes {seconds(lambda: np.sort(values)):.3f} s")
-    counts = make_zipf(1_000_000, 42_178, return_counts=True, random_state=0)
-    estimate = OLH(categories=42_178, random_state=0).simulate(counts, N_ROWS)
-    print(f"\npost-processor, d = 42,178: ms a row, of {N_ROWS} rows of one collection each")
-    for post in default_candidates():
-        took = seconds(lambda post=post: post.fit(estimate)) / N_ROWS
-        print(f"  {type(post).__name__:10} {1e3 * took:7.2f}")
-    print("\nlearnt priors: ms a row")
-    for d in (1024, 42_178):
-        counts = make_zipf(1_000_000, d, return_counts=True, random_state=0)
-        estimate = OLH(categories=d, random_state=0).simulate(counts, N_ROWS)
-        for post in LEARNT_PRIORS:
-            took = seconds(lambda post=post, rows=estimate: post.fit(rows)) / N_ROWS
-            print(f"  {post!s:33} d = {d:6,} {1e3 * took:7.2f}")
-    for d, n_samples in ((1024, 1_000_000), (42_178, 990_002)):
-        counts = make_zipf(n_samples, d, return_counts=True, random_state=0)
-        oracle = OLH(categories=d, random_state=0)
-        estimate = oracle.fit_transform(np.arange(d), sample_weight=counts)
-        print(f"\nsearch over {len(default_candidates())} candidates, d = {d:,}: s")
-        for search in (SyntheticSearch(), HeldOutSearch(), HeldOutSearch(method="bootstrap")):
-            took = seconds(lambda search=search, raw=estimate: search.fit(raw))
-            print(f"  {search!r:36} {took:.3f}  picks {search.best_estimator_}")
 
 
 if __name__ == "__main__":

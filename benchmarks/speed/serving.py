@@ -125,10 +125,9 @@ async def load(
 
 def main() -> None:
     """Run it."""
-    parser: argparse.ArgumentParser = command(__doc__ or "", __spec__)
+    parser: argparse.ArgumentParser = command(__doc__ or "", __spec__, repeats=3)
     parser.add_argument("--seconds", type=float, default=5.0, help="of each load (default: 5)")
     parser.add_argument("--connections", type=int, default=64, help="at once (default: 64)")
-    parser.add_argument("--repeats", type=int, default=3, help="in turn (default: 3)")
     arguments = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[-1]})
