@@ -14,13 +14,22 @@ _BESIDE = Path(__file__).parents[2] / "shared" / "data"
 DATA = Path(os.environ.get("SKLEARN_LDP_DATA", _BESIDE)).resolve()
 
 
-def command(docstring: str, spec: ModuleSpec, *, whole: bool = False) -> argparse.ArgumentParser:
-    """Return the parser of a module: its help is the first line of the docstring, or all of it."""
-    return argparse.ArgumentParser(
+def command(
+    docstring: str, spec: ModuleSpec, *, whole: bool = False, **defaults: int
+) -> argparse.ArgumentParser:
+    """Return the parser of a module: its help is the first line of the docstring, or all of it.
+
+    The defaults are those of usual options: `repeats`, `n_jobs` and `seed`.
+    """
+    parser = argparse.ArgumentParser(
         prog=f"python -m {spec.name.removesuffix('.__main__')}",
         description=docstring if whole else docstring.split("\n", 1)[0],
         formatter_class=argparse.RawDescriptionHelpFormatter if whole else argparse.HelpFormatter,
     )
+    for name, default in defaults.items():
+        flag = f"--{name.replace('_', '-')}"
+        parser.add_argument(flag, type=int, default=default, help=f"(default: {default})")
+    return parser
 
 
 def add_data_argument(parser: argparse.ArgumentParser) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 
-def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table whose first column is aligned to the left."""
-    rule = ["---", *["---:"] * (len(header) - 1)]
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]], others: str = "---:") -> str:
+    """Return a table whose first column is aligned to the left, and all others to the right."""
+    rule = ["---", *[others] * (len(header) - 1)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, rule, *rows])
 
 

@@ -25,46 +25,37 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
+import pandas as pd
 
 import sklearn_ldp
-from sklearn_ldp import OLH, FrequencyEstimate, HeldOutSearch
+from sklearn_ldp import OLH, FrequencyEstimate
 from sklearn_ldp.datasets import load_us_states
-from sklearn_ldp.model_selection import candidate_name, default_candidates
+from sklearn_ldp.model_selection import candidate_name
 
 from ._command import command
 from ._tables import markdown, refresh, with_error
 from .accuracy._weak_frequencies import populations
 from .accuracy.selection_regret import (
-    COMPARED,
     PAPERS,
+    SINGLES,
     TOLD,
+    WAYS,
     WIDE,
     compared,
-    draw,
 )
 
 CELLS = WIDE[::2]
-SEARCHES = {
-    "SyntheticSearch": COMPARED["SyntheticSearch"],
-    "SyntheticStack": COMPARED["SyntheticStack"],
-    "HeldOutSearch": HeldOutSearch(),
-    "papers' candidates, pick": COMPARED["papers' candidates, pick"],
-    "papers' candidates, stack": COMPARED["papers' candidates, stack"],
-}
+SEARCHES = {way: search for way, search in WAYS.items() if not way.startswith(" ")}
 MARKS = ("<!-- leaderboard: begin -->", "<!-- leaderboard: end -->")
 
 
 def main() -> None:
     """Print the table, or write it into a page."""
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, n_jobs=1, seed=0)
     parser.add_argument("--method", nargs="*", default=[], metavar="MODULE:CLASS")
     parser.add_argument("--populations", type=Path, metavar="FILE", help="further ones, as JSON")
     parser.add_argument("--page", type=Path, help="write between the page's two marks")
     parser.add_argument("--quick", action="store_true", help="two populations, one setting")
-    parser.add_argument("--n-jobs", type=int, default=1, help="(default: 1)")
-    parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
     arguments = parser.parse_args()
     found = shipped()
     if arguments.populations is not None:
@@ -76,27 +67,20 @@ def main() -> None:
     ways = {**({} if arguments.quick else SEARCHES), **own}
     settings = CELLS[1:2] if arguments.quick else CELLS
     cells = [(name, *one) for name in found for one in settings]
-    with threadpool_limits(1):
-        results = Parallel(n_jobs=arguments.n_jobs)(
-            delayed(compared)(found[name], oracle(epsilon), n, ways, 1, arguments.seed)
-            for name, oracle, epsilon, n in cells
-        )
-    errors = {kind: [of_cell[kind] for of_cell, _ in results] for kind in results[0][0]}
+    ratios, _ = compared(found, cells, ways, arguments)
     said = (
         f"{date.today():%d %B %Y}: sklearn_ldp {sklearn_ldp.__version__}, Python "
         f"{platform.python_version()}, seed {arguments.seed}, {len(cells)} cells of "
         f"{len(found)} populations ({', '.join(found)}); oracles, epsilons and users: "
         f"{'; '.join(f'{o.__name__} {e:g}, {n:,}' for o, e, n in settings)}."
     )
-    text = f"{said}\n\n{table(errors, np.array([name for name, *_ in cells]), own)}"
+    text = f"{said}\n\n{table(ratios, np.array([name for name, *_ in cells]), own)}"
     if arguments.page is None:
         print(text)
         return
     refresh(arguments.page, MARKS, f"{text}\n")
     picture = arguments.page.parents[1] / "_static" / "leaderboard.svg"
-    drawn = (*ways, TOLD, "PowerNS", "NormSub")
-    of_ways = {way: {kind: values(errors, kind, way) for kind in errors} for way in drawn}
-    draw(of_ways, list(errors), picture)
+    draw(ratios[[*ways, TOLD, "PowerNS", "NormSub"]], picture)
 
 
 def shipped() -> dict[str, dict[str, Any]]:
@@ -124,30 +108,45 @@ def load(path: str) -> tuple[str, Any]:
     return f"{name} ({module}, {version})", method
 
 
-def values(errors: dict, kind: str, method: str) -> np.ndarray:
-    """The errors of a method in all cells, over those of the best in hindsight."""
-    return np.array([of_cell[method] for of_cell in errors[kind]])
-
-
-def table(errors: dict, of_cells: np.ndarray, own: dict[str, Any]) -> str:
+def table(ratios: pd.DataFrame, of_cells: np.ndarray, own: dict[str, Any]) -> str:
     """A row for each method, the best of all questions first."""
-    singles = [candidate_name(one) for one in default_candidates()]
     papers = {candidate_name(one) for one in PAPERS}
-    found = {
-        method: [values(errors, kind, method) for kind in errors]
-        for method in (*singles, TOLD, *SEARCHES, *own)
-        if method in errors["every category"][0]
-    }
-    order = sorted(found, key=lambda method: np.mean(np.log(found[method])))
-    plain = np.mean(np.log(found["NormSub"]))
+    methods = [one for one in (*SINGLES, TOLD, *SEARCHES, *own) if one in ratios]
+    means = np.log(ratios[methods]).mean().sort_values(kind="stable")
+    of_kinds = dict(list(ratios.groupby("kind", sort=False)))
     rows = []
-    for method in order:
+    for method, mean in means.items():
         kind = "yours" if method in own else "published" if method in papers else "here"
-        over = np.exp(np.mean(np.log(found[method])) - plain)
-        rows.append(
-            [method, kind, f"{over:.2f}", *(with_error(x, of_cells) for x in found[method])]
-        )
-    return markdown(["method", "from", "over NormSub", *errors], rows)
+        found = (with_error(part[method].to_numpy(), of_cells) for part in of_kinds.values())
+        rows.append([method, kind, f"{np.exp(mean - means['NormSub']):.2f}", *found])
+    return markdown(["method", "from", "over NormSub", *of_kinds], rows)
+
+
+def draw(ratios: pd.DataFrame, path: Path) -> None:
+    """Draw the geometric mean of the ratios by question, hindsight's best candidate at 1."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot as plt
+
+    means = np.exp(np.log(ratios).groupby("kind", sort=False).mean())
+    figure, ax = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
+    for i, way in enumerate(means):
+        places = np.arange(len(means)) + 0.06 * (i - (means.shape[1] - 1) / 2)
+        marker = "osD^vPX*<>hd"[i % 12]
+        ax.plot(means[way], places, marker, label=way.strip(), markersize=6)
+    ax.axvline(1, color="0.6", linewidth=1)
+    ax.set_yticks(range(len(means)), means.index)
+    ax.invert_yaxis()
+    ax.set_xscale("log")
+    right = 1.05 * means.to_numpy().max()
+    ticks = [tick for tick in (1, 1.1, 1.2, 1.5, 2, 3, 5) if tick <= right]
+    ax.set_xlim(0.99, right)
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.set_xlabel("error over that of the best candidate in hindsight")
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
+    figure.savefig(path, dpi=150)
 
 
 if __name__ == "__main__":

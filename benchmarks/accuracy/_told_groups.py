@@ -25,9 +25,7 @@ COLLECTIONS = [(1.0, 10**6), (0.5, 10**5), (1.0, 10**5), (0.5, 10**6)]
 
 def main() -> None:
     """Print a row for each population, and a column for each oracle and collection."""
-    parser = command(__doc__, __spec__)
-    parser.add_argument("--repeats", type=int, default=60, help="collections (default: 60)")
-    parser.add_argument("--seed", type=int, default=1, help="(default: 1)")
+    parser = command(__doc__, __spec__, repeats=60, seed=1)
     arguments = parser.parse_args()
     names = ["divisions of states", "regions of states", "9 groups of shops", "20 groups of shops"]
     rows = [[name] for name in names]

@@ -20,9 +20,12 @@ import sys
 import unicodedata
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from scipy.stats import gmean
 from sklearn import datasets
 
 from sklearn_ldp import (
@@ -129,40 +132,43 @@ def ordered(values, n_categories: int) -> Population:
     return Population(counts, {}, True)
 
 
-def errors_in(population, oracle, epsilon, n, repeats) -> dict[str, dict[str, float]]:
-    """Return mean squared errors by question and method; the best of 12 is one of these."""
-    sums: dict[str, dict[str, float]] = {}
-    rng = np.random.default_rng([n, len(population.counts), round(10 * epsilon)])
+def collections(population, oracle, epsilon, n, repeats, *more) -> Iterator[tuple]:
+    """Yield true frequencies, estimates, and the generator that both were drawn with."""
+    d = len(population.counts)
+    rng = np.random.default_rng([n, d, round(10 * epsilon), *more])
     for _ in range(repeats):
         users = rng.multinomial(n, population.counts / population.counts.sum())
-        estimate = oracle(epsilon, categories=len(users), random_state=rng).simulate(users)
-        made = {name: post.fit_transform(estimate) for name, post in TWELVE.items()}
-        asked = {("every category", ""): full_domain(), **questions(population, rng)}
-        for (kind, column), queries in asked.items():
-            told = None if kind == "every category" else queries
-            made["EmpiricalBayes"] = EmpiricalBayes(queries=told).fit_transform(estimate)
-            errors = sums.setdefault(f"{kind} {column}".strip(), {})
-            for name, result in made.items():
-                error = query_errors(users / n, result, queries=queries)[0]
-                errors[name] = errors.get(name, 0.0) + error
-    return sums
+        estimate = oracle(epsilon, categories=d, random_state=rng).simulate(users)
+        yield users / n, estimate, rng
 
 
-def regrets(oracle, found, repeats, users=()) -> dict[str, dict[str, float]]:
+def users_for(support: float, epsilon: float, d: int) -> int:
+    """Return how many users give a category that nobody has so many reports, by variance."""
+    q = 1 / (np.exp(epsilon) + d - 1)
+    return max(round(support / (q * (1 - q))), 50)
+
+
+def regrets(oracle, found, repeats, users=()) -> pd.DataFrame:
     """Return the error of EmpiricalBayes over that of the best of 12, by kind and cell."""
-    result: dict[str, dict[str, float]] = {}
-    for name, population in found.items():
-        for epsilon in BUDGETS:
-            q = 1 / (np.exp(epsilon) + len(population.counts) - 1)
-            sizes = [max(round(support / (q * (1 - q))), 50) for support in SUPPORTS]
-            for n in [each * len(population.counts) for each in users] or sizes:
-                errors = errors_in(population, oracle, epsilon, n, repeats)
-                for question, of in errors.items():
-                    kind = " ".join(question.split()[:2])
+    rows = []
+    for (name, population), epsilon in itertools.product(found.items(), BUDGETS):
+        d = len(population.counts)
+        sizes = [users_for(support, epsilon, d) for support in SUPPORTS]
+        for n in [each * d for each in users] or sizes:
+            for truth, estimate, rng in collections(population, oracle, epsilon, n, repeats):
+                made = {method: post.fit_transform(estimate) for method, post in TWELVE.items()}
+                asked = {("every category", ""): full_domain(), **questions(population, rng)}
+                for (kind, column), queries in asked.items():
+                    told = None if kind == "every category" else queries
+                    made["EmpiricalBayes"] = EmpiricalBayes(queries=told).fit_transform(estimate)
+                    question = f"{kind} {column}".strip()
                     cell = f"{name}, epsilon {epsilon:g}, n {n:,}, {question}"
-                    best = min(of[one] for one in TWELVE)
-                    result.setdefault(kind, {})[cell] = of["EmpiricalBayes"] / best
-    return result
+                    errors = {
+                        m: query_errors(truth, x, queries=queries)[0] for m, x in made.items()
+                    }
+                    rows.append({"kind": " ".join(question.split()[:2]), "cell": cell, **errors})
+    errors = pd.DataFrame(rows).groupby(["kind", "cell"], sort=False).sum()
+    return errors["EmpiricalBayes"] / errors[[*TWELVE]].min(axis=1)
 
 
 def largest_of_equal(repeats: int) -> np.ndarray:
@@ -176,74 +182,60 @@ def largest_of_equal(repeats: int) -> np.ndarray:
     return np.array(ratios)
 
 
-def beside_norm_sub(oracle, found, repeats) -> list[list[str]]:
-    """Return what each of the other methods does in every category, over the error of NormSub."""
-    ratios: dict[str, list[float]] = {name: [] for name in OTHERS}
-    values: dict[str, list[np.ndarray]] = {name: [] for name in OTHERS}
-    for population, (epsilon, support) in itertools.product(found.values(), OTHER_CELLS):
-        d, errors = len(population.counts), Counter()
-        q = 1 / (np.exp(epsilon) + d - 1)
-        n = max(round(support / (q * (1 - q))), 50)
-        rng = np.random.default_rng([n, d, round(10 * epsilon), 9])
-        for _ in range(repeats):
-            users = rng.multinomial(n, population.counts / population.counts.sum())
-            estimate = oracle(epsilon, categories=d, random_state=rng).simulate(users)
-            for name, post in {"NormSub": NormSub(), **OTHERS}.items():
-                if name.endswith("Search") and (epsilon, support) not in SEARCHED:
+def beside_norm_sub(oracle, found, repeats) -> pd.DataFrame:
+    """Return what each of the other methods does in every category, by cell."""
+    rows = []
+    for (name, population), cell in itertools.product(found.items(), OTHER_CELLS):
+        n = users_for(cell[1], cell[0], len(population.counts))
+        for truth, estimate, _ in collections(population, oracle, cell[0], n, repeats, 9):
+            for method, post in {"NormSub": NormSub(), **OTHERS}.items():
+                if method.endswith("Search") and cell not in SEARCHED:
                     continue
-                if name == "Smooth" and not population.ordered:
+                if method == "Smooth" and not population.ordered:
                     continue
                 made = post.fit_transform(estimate)
-                errors[name] += query_errors(users / n, made, queries=full_domain())[0]
-                values.setdefault(name, []).append(np.ravel(made.values))
-        for name in errors.keys() & OTHERS.keys():
-            ratios[name].append(errors[name] / errors["NormSub"])
+                error = query_errors(truth, made, queries=full_domain())[0]
+                row = {"method": method, "cell": (name, *cell), "error": error}
+                rows.append(row | {"value": made.values.max(), "sum": made.values.sum()})
+    return pd.DataFrame(rows)
+
+
+def over_norm_sub(table: pd.DataFrame) -> list[list[str]]:
+    """Return a row for each of the other methods: errors over that of NormSub, values and sums."""
+    errors = table.groupby(["method", "cell"]).error.sum()
     rows = []
-    for name, of in ratios.items():
-        if not of:  # its cells are not among these
-            continue
-        sums = [value.sum() for value in values[name]]
-        rows.append(
-            [
-                name,
-                f"{len(of)}",
-                f"{np.exp(np.mean(np.log(of))):.2f}",
-                f"{np.count_nonzero(np.array(of) > 1.05)}",
-                f"{max(of):.2f}",
-                f"{max(value.max() for value in values[name]):.2f}",
-                f"{min(sums):.2f} .. {max(sums):.2f}",
-            ]
-        )
+    for method in (one for one in OTHERS if one in errors):
+        ratios = errors[method] / errors["NormSub"]
+        of = table[table.method == method]
+        cells = f"{gmean(ratios.dropna()):.2f}", f"{(ratios > 1.05).sum()}", f"{ratios.max():.2f}"
+        sums = f"{of['sum'].min():.2f} .. {of['sum'].max():.2f}"
+        rows.append([method, f"{ratios.count()}", *cells, f"{of['value'].max():.2f}", sums])
     return rows
 
 
-def _over_cheap(oracle, epsilon, n, d, shares, repeats) -> np.ndarray:
+def _over_cheap(oracle, epsilon, n, shares, repeats) -> np.ndarray:
     """Return the error of EmpiricalBayes, that of NormSub and of equal frequencies, in mean."""
-    rng, errors = np.random.default_rng([n, d, round(10 * epsilon), 46]), []
-    for _ in range(repeats):
-        users = rng.multinomial(n, shares)
-        estimate = oracle(epsilon, categories=d, random_state=rng).simulate(users)
-        made = [
-            np.ravel(post.fit_transform(estimate).values) for post in (EmpiricalBayes(), NormSub())
-        ]
-        errors.append([np.sum((one - users / n) ** 2) for one in (*made, np.full(d, 1 / d))])
+    errors, d = [], len(shares)
+    population = Population(shares, {}, False)
+    for truth, estimate, _ in collections(population, oracle, epsilon, n, repeats, 46):
+        made = [post.fit_transform(estimate).values[0] for post in (EmpiricalBayes(), NormSub())]
+        errors.append([np.sum((one - truth) ** 2) for one in (*made, np.full(d, 1 / d))])
     return np.mean(errors, axis=0)
 
 
 def fewer_than_categories(found, repeats) -> list[list[str]]:
     """Return the error over the cheapest answer, where GRR asks fewer users than categories."""
     rows = []
-    for ratio in FEWER:
+    for share in FEWER:
         cells, above = {}, 0.0
         for (name, population), epsilon in itertools.product(found.items(), BUDGETS):
-            d = len(population.counts)
-            n, shares = max(round(ratio * d), 5), population.counts / population.counts.sum()
-            bayes, *cheap = _over_cheap(GRR, epsilon, n, d, shares, repeats)
+            n = max(round(share * len(population.counts)), 5)
+            bayes, *cheap = _over_cheap(GRR, epsilon, n, population.counts, repeats)
             cells[f"{name}, epsilon {epsilon:g}, n {n}"] = bayes / min(cheap)
             above = max(above, bayes - min(cheap))
-        ratios, worst = np.array(list(cells.values())), max(cells, key=cells.__getitem__)
-        middle = f"{np.exp(np.log(ratios).mean()):.2f}"
-        rows.append([f"{ratio:g}", middle, f"{ratios.max():.2f}", f"{above:.3f}", worst])
+        ratios = pd.Series(cells)
+        numbers = f"{gmean(ratios):.2f}", f"{ratios.max():.2f}", f"{above:.3f}"
+        rows.append([f"{share:g}", *numbers, ratios.idxmax()])
     return rows
 
 
@@ -254,7 +246,7 @@ def one_that_dominates(repeats) -> list[list[str]]:
         row = [f"{oracle.__name__}, n {n:,}, d {d:,}, epsilon {epsilon:g}"]
         for share in (1.0, 0.7, 0.4, 1 / d):
             shares = np.r_[share, np.full(d - 1, (1 - share) / (d - 1))]
-            bayes, cheap, equal = _over_cheap(oracle, epsilon, n, d, shares, repeats)
+            bayes, cheap, equal = _over_cheap(oracle, epsilon, n, shares, repeats)
             row.append(
                 f"{bayes / cheap:.2f}" if share > 1 / d else f"{bayes - min(cheap, equal):+.4f}"
             )
@@ -271,22 +263,20 @@ def main(quick: bool = False, users=()) -> None:
         warnings.simplefilter("ignore", UserWarning)
         for oracle in (GRR, OLH):
             print(f"\n{oracle.__name__}: error over that of the best of 12 in hindsight")
-            print("| question | cells | geometric mean | 90 % | greatest | where |")
-            print("|---|---|---|---|---|---|")
-            for kind, cells in regrets(oracle, found, repeats, users).items():
-                ratios, worst = np.array(list(cells.values())), max(cells, key=cells.__getitem__)
-                print(
-                    f"| {kind} | {len(ratios)} | {np.exp(np.log(ratios).mean()):.2f} "
-                    f"| {np.quantile(ratios, 0.9):.2f} | {ratios.max():.2f} | {worst} |"
-                )
+            rows = []
+            for kind, cells in regrets(oracle, found, repeats, users).groupby("kind", sort=False):
+                numbers = gmean(cells), np.quantile(cells, 0.9), cells.max()
+                shown = (f"{number:.2f}" for number in numbers)
+                rows.append([kind, f"{len(cells)}", *shown, cells.idxmax()[1]])
+            header = ["question", "cells", "geometric mean", "90 %", "greatest", "where"]
+            print(markdown(header, rows))
         if users:
             return
         for oracle in (GRR, OLH):
             print(f"\n{oracle.__name__}: every category, error over that of NormSub")
-            print("| method | cells | geometric mean | above 1.05 | greatest | value | sums |")
-            print("|---|---|---|---|---|---|---|")
-            for row in beside_norm_sub(oracle, found, min(repeats, 2)):
-                print(f"| {' | '.join(row)} |")
+            header = ["method", "cells", "geometric mean", "above 1.05", "greatest"]
+            table = beside_norm_sub(oracle, found, min(repeats, 2))
+            print(markdown([*header, "value", "sums"], over_norm_sub(table)))
     print(
         "\nGRR, fewer users than categories: error over the better of NormSub and equal frequencies"
     )

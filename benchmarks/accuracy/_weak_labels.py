@@ -183,8 +183,7 @@ LARGE = {"digits", "insurance", "rare, synthetic", "default on a credit", "Adult
 
 
 if __name__ == "__main__":
-    parser = command(__doc__, __spec__)
-    parser.add_argument("--repeats", type=int, default=5, help="seeds (default: 5)")
+    parser = command(__doc__, __spec__, repeats=5)
     parser.add_argument("--quick", action="store_true", help="two data sets and one seed")
     parser.add_argument("--tuned", action="store_true", help="the data that constants are from")
     options = parser.parse_args()

@@ -98,8 +98,7 @@ def errors(n_repeats: int) -> Iterator[list[str]]:
 
 def main() -> None:
     """Print the table."""
-    parser = command(__doc__, __spec__, whole=True)
-    parser.add_argument("--repeats", type=int, default=50, help="collections (default: 50)")
+    parser = command(__doc__, __spec__, whole=True, repeats=50)
     rows = errors(parser.parse_args().repeats)
     print(markdown(["survey", "asked", *(f"epsilon {e:g}" for e in EPSILONS)], rows))
 

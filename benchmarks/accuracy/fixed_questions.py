@@ -68,12 +68,9 @@ class Population(NamedTuple):
 
 def main() -> None:
     """Print tables for the populations that settings were chosen on, and for the others."""
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, repeats=3, n_jobs=1, seed=0)
     add_data_argument(parser)
     parser.add_argument("--populations", type=Path, metavar="FILE", help="what the first printed")
-    parser.add_argument("--repeats", type=int, default=3, help="collections per cell")
-    parser.add_argument("--n-jobs", type=int, default=1, help="(default: 1)")
-    parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
     arguments = parser.parse_args()
     populations = read(arguments.data, arguments.populations)
     for title, is_mine in (

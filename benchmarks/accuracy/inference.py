@@ -275,10 +275,8 @@ PARTS: dict[str, Callable[[int, np.random.Generator], str]] = {
 
 def main() -> None:
     """Print the tables."""
-    parser = command(__doc__, __spec__)
-    parser.add_argument("--repeats", type=int, default=100, help="collections per cell")
+    parser = command(__doc__, __spec__, repeats=100, seed=0)
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     for part in arguments.parts:
         rng = np.random.default_rng(arguments.seed)

@@ -69,11 +69,10 @@ def errors(path: Path, epsilon: float, seed: int, n_rows: int | None) -> dict[st
 
 def main() -> None:
     """Print one row for each table and epsilon."""
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, repeats=3)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tuned", action="store_true", help="the tables constants were chosen on")
     parser.add_argument("--rows", type=int, help="train on so many rows at most (default: all)")
-    parser.add_argument("--repeats", type=int, default=3, help="splits (default: 3)")
     parser.add_argument("--jobs", type=int, default=1, help="(default: 1)")
     parser.add_argument("--quick", action="store_true", help="one split, one epsilon")
     options = parser.parse_args()

@@ -1,8 +1,7 @@
 """Classifiers from private data, on Adult's official split: accuracy and log loss on the test part.
 
 "labels": features are public, the label is randomised. "records": everything is private, one report
-a user, with the full domains of 12 columns, without the column of 42 countries, and with public
-groups.
+a user, with the full domains of 12 columns and with public groups.
 
 The constants of LDPNaiveBayes were chosen on tables that _learning_tables.py writes (--choose
 FOLDER prints how they compare); Adult is only reported on.
@@ -130,37 +129,29 @@ def labels_table(n_repeats: int) -> Iterator[str]:
         "likelihood, C=0.02": corrected(logistic, "likelihood", Z, Z_test),
         "auto, C=0.02": corrected(logistic, "auto", Z, Z_test),
         "probabilities, boosting": corrected(forest, "probabilities", X, X_test),
-        "auto, boosting": corrected(forest, "auto", X, X_test),
     }
     yield from table(rows, n_repeats)
 
 
 def records_table(n_repeats: int) -> Iterator[str]:
     """Yield the table of private records."""
-    full = adult(CUTS)
-    without = (full[0][:, :-1], full[1], full[2][:, :-1], full[3], full[4][:-1])
     rows: dict[str, Callable[[float, int], Any]] = {}
-    sources = {"12 columns": full, "without the country": without, "in public groups": grouped()}
+    sources = {"12 columns": adult(CUTS), "in public groups": grouped()}
     for name, (X, y, X_test, y_test, sizes) in sources.items():
         plain = CategoricalNB(min_categories=sizes).fit(X, y).predict_proba(X_test)
         yield "{}, true values: {:.4f}, {:.4f}".format(name, *judged(plain, y_test))
         data = (X, y, X_test, y_test, sizes)
         rows[f"{name}, plain ratios"] = _naive_bayes(data, plain_scores)
-        rows[f"{name}, shrunk, no slope"] = _naive_bayes(data, correlation=0.0)
         rows[f"{name}, LDPNaiveBayes"] = _naive_bayes(data)
     yield from table(rows, n_repeats)
 
 
-def _naive_bayes(
-    data: Any, scores: Callable | None = None, **parameters: Any
-) -> Callable[[float, int], Any]:
+def _naive_bayes(data: Any, scores: Callable | None = None) -> Callable[[float, int], Any]:
     X, y, X_test, y_test, sizes = data
     domains = {f"column {j}": size for j, size in enumerate(sizes)}
 
     def row(epsilon: float, seed: int) -> Any:
-        model = LDPNaiveBayes(
-            epsilon, domains=domains, classes=[0, 1], random_state=seed, **parameters
-        )
+        model = LDPNaiveBayes(epsilon, domains=domains, classes=[0, 1], random_state=seed)
         model.fit(X, y)
         if scores is None:
             return judged(model.predict_proba(X_test), y_test)
@@ -214,9 +205,8 @@ def choices(folder: str, n_repeats: int) -> Iterator[str]:
 
 def main(argv: list[str] | None = None) -> None:
     """Print the tables."""
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, repeats=5)
     parser.add_argument("--only", choices=["labels", "records"])
-    parser.add_argument("--repeats", type=int, default=5, help="seeds (default: 5)")
     parser.add_argument("--choose", metavar="FOLDER", help="compare correlations on these tables")
     options = parser.parse_args(argv)
     if options.choose:

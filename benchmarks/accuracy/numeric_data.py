@@ -54,11 +54,9 @@ PROBABILITIES = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
 
 def main() -> None:
     """Print the tables of the sections that are asked for."""
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, repeats=20, seed=0)
     add_data_argument(parser)
     parser.add_argument("--sections", nargs="+", default=list(SECTIONS), choices=list(SECTIONS))
-    parser.add_argument("--repeats", type=int, default=20, help="collections per cell")
-    parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
     arguments = parser.parse_args()
     for name in arguments.sections:
         print(f"\n{name}\n")

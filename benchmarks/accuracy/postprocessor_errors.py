@@ -41,11 +41,9 @@ KINDS = {
 
 def main() -> None:
     """Print one table per kind of query."""
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, repeats=30, seed=0)
     add_data_argument(parser)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 2.0])
-    parser.add_argument("--repeats", type=int, default=30, help="simulated collections")
-    parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
     arguments = parser.parse_args()
     studies = {}
     for name, (file, column) in HISTOGRAMS.items():

@@ -50,13 +50,10 @@ CELLS += [(OLH, 1, 100_000), (GRR, 2, 100_000), (OLH, 1, 1_000_000)]
 
 def main() -> None:
     """Print a table of the errors."""
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, repeats=30, n_jobs=1, seed=0)
     add_data_argument(parser)
     parser.add_argument("--group", choices=["seven", "tuning", "held-back"], default="seven")
     parser.add_argument("--populations", type=Path, help="JSON of _real_populations.py")
-    parser.add_argument("--repeats", type=int, default=30, help="simulated collections")
-    parser.add_argument("--n-jobs", type=int, default=1, help="(default: 1)")
-    parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
     arguments = parser.parse_args()
     if arguments.populations:
         report_better_of_two(json.loads(arguments.populations.read_text()), arguments)
@@ -96,24 +93,7 @@ def ratio(errors, reference) -> str:
 
 
 def errors(counts, epsilon: float, repeats: int, seed: int) -> dict[str, np.ndarray]:
-    """Return each method's mean squared error in each simulated collection.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (d,)
-        True counts.
-    epsilon : float
-        Privacy budget.
-    repeats : int
-        Number of collections.
-    seed : int
-        Seed of the collections.
-
-    Returns
-    -------
-    dict of ndarray of shape (repeats,)
-        One array for each of `METHODS`, and one for the true prior.
-    """
+    """Return the mean squared errors of each method, and of the true prior: of shape (repeats,)."""
     truth = counts / counts.sum()
     support, number = np.unique(truth, return_counts=True)
     oracle = OLH(epsilon, categories=len(counts), random_state=seed)

@@ -39,9 +39,8 @@ HEX = "0123456789abcdef"
 
 def main() -> None:
     """Print the tables of the sections that are asked for."""
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, repeats=5)
     parser.add_argument("--sections", nargs="+", default=list(SECTIONS)[:2], choices=list(SECTIONS))
-    parser.add_argument("--repeats", type=int, default=5, help="seeds per row (default: 5)")
     parser.add_argument("--words", metavar="PATH", type=Path, help="language, word, frequency")
     parser.add_argument("--peers-python", metavar="PATH", help="interpreter with pure-ldp")
     arguments = parser.parse_args()

@@ -221,10 +221,9 @@ def rows_table(n_repeats: int) -> Iterator[str]:
 
 def main(argv: list[str] | None = None) -> None:
     """Print the tables."""
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, repeats=8)
     parser.add_argument("--population", help="CSV of codes instead of Adult: the first table only")
     parser.add_argument("--n-users", type=int, help="draw so many users with replacement")
-    parser.add_argument("--repeats", type=int, default=8)
     parser.add_argument("--only", choices=["pairs", "binary", "rows"])
     args = parser.parse_args(argv)
     if args.population is None and not DATA.exists():

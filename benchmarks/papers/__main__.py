@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +26,14 @@ FIGURES: dict[str, Figure] = {
 }
 
 
-def main(
-    arguments: list[str] | None = None,
-    known: dict[str, Figure] = FIGURES,
-    write: Callable[..., str] = write_report,
-) -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Compute figures, write them and the report."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.list:
-        print("\n".join(f"{name:<22} {figure.title}" for name, figure in known.items()))
+        print("\n".join(f"{name:<22} {figure.title}" for name, figure in FIGURES.items()))
         return 0
-    unknown = [name for name in options.figures if name not in known]
+    unknown = [name for name in options.figures if name not in FIGURES]
     if unknown:
         parser.error(f"there is no figure {unknown[0]!r}; --list shows the names")
     if options.repeats is not None and options.repeats < 2:
@@ -47,9 +42,9 @@ def main(
     options.output.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {}
     seconds: dict[str, float] = {}
-    names = list(dict.fromkeys(options.figures)) or list(known)
+    names = list(dict.fromkeys(options.figures)) or list(FIGURES)
     for i, name in enumerate(names, start=1):
-        figure = known[name]
+        figure = FIGURES[name]
         missing = figure.missing(settings)
         if missing and len(missing) == len(figure.data):
             print(f"[{i}/{len(names)}] {name}: left out, no data ({', '.join(missing)})")
@@ -64,13 +59,13 @@ def main(
     if not results:
         print(f"nothing was computed: {options.data} has none of the data", file=sys.stderr)
         return 1
-    shown = {name: known[name] for name in results}
-    print(write(options.output, shown, results, settings, seconds))
+    shown = {name: FIGURES[name] for name in results}
+    print(write_report(options.output, shown, results, settings, seconds))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, n_jobs=2, seed=0)
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help="names; all by default")
     parser.add_argument("--list", action="store_true", help="show the names and stop")
     parser.add_argument("--quick", action="store_true", help="fewer points and repeats")
@@ -81,9 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="(default: benchmarks/results/papers)",
     )
-    parser.add_argument("--n-jobs", type=int, default=2, help="joblib workers (default: 2)")
     parser.add_argument("--repeats", type=int, help="simulated collections (default: 30, quick 8)")
-    parser.add_argument("--seed", type=int, default=0, help="of all reports (default: 0)")
     add_data_argument(parser)
     return parser
 

@@ -55,33 +55,18 @@ def between(low: float, high: float, *, ours: bool = False) -> Band:
 class Claim:
     """A statement of a paper, or something that goes with one.
 
-    Parameters
-    ----------
-    figures : tuple of str
-        The figures of the study that it is about; together they are one statement.
-    text : str
-        What the paper says, and of which quantity.
-    band : Band
-        What would confirm it.
-    measure : callable
-        From the figure's table to measurements.
-    note : str
-        What to know of the tolerance or of a failure.
-    kind : {"statement", "check", "reading"}
-        A "check" holds by algebra, or because the data were made so: only a mistake of ours could
-        break it. A "reading" is another way to understand a statement, or to compute what it is
-        about. Neither counts as a statement.
-    key : str
-        A name by which the conclusions refer to it.
+    A "check" holds by algebra, or because the data were made so: only a mistake of ours could break
+    it. A "reading" is another way to understand a statement, or to compute what it is about.
+    Neither counts as a statement.
     """
 
-    figures: tuple[str, ...]
-    text: str
-    band: Band
-    measure: Callable[[Any], list[Measured]]
-    note: str = ""
+    figures: tuple[str, ...]  # that it is about; together they are one statement
+    text: str  # what the paper says, and of which quantity
+    band: Band  # what would confirm it
+    measure: Callable[[Any], list[Measured]]  # from the figure's table
+    note: str = ""  # what to know of the tolerance or of a failure
     kind: str = "statement"
-    key: str = ""
+    key: str = ""  # by which the conclusions refer to it
 
 
 class Finding(NamedTuple):
@@ -109,15 +94,7 @@ class Finding(NamedTuple):
 
 
 def judge_each(claim: Claim, results: Mapping[str, Any]) -> list[Finding]:
-    """Judge a claim in each of its figures, and on each population by itself where there are some.
-
-    Parameters
-    ----------
-    claim : Claim
-        What is judged.
-    results : dict
-        Tables by figure; those that are not there are left out.
-    """
+    """Judge a claim in each of its figures that is there, and on each population by itself."""
     found = [
         judge(claim, part, figure, name)
         for figure in claim.figures
@@ -212,20 +189,7 @@ def standing(verdicts: Sequence[str]) -> str:
 def judge_conclusions(
     conclusions: Sequence[Conclusion], findings: Sequence[Finding]
 ) -> list[list[str]]:
-    """Rows: paper, conclusion, the evidence, and whether it stands.
-
-    Parameters
-    ----------
-    conclusions : list of Conclusion
-        Of all papers.
-    findings : list of Finding
-        On each claim and data set.
-
-    Returns
-    -------
-    list of list of str
-        Only conclusions of whose statements at least one was measured.
-    """
+    """Rows: paper, conclusion, the evidence if something was measured, and whether it stands."""
     rows = []
     for conclusion in conclusions:
         found = [one for one in findings if one.claim.key in conclusion.rests_on]

@@ -15,8 +15,8 @@ from sklearn_ldp.inspection import ErrorCurveDisplay
 from sklearn_ldp.model_selection import ErrorStudy
 from sklearn_ldp.queries import full_domain, random_sets, top_k
 
-from ._figure import Registry, Settings
-from ._measures import SINGLE
+from ._figure import Registry, Settings, Table
+from ._measures import SINGLE, distinct, ratio
 from ._methods import LEFT
 
 mpl.use("Agg")
@@ -50,6 +50,18 @@ def error_panels(
     return figure
 
 
+def over_base_on_largest(study: Any) -> Table:
+    """Errors on the largest sets over that of Base."""
+    largest = distinct(study["queries"])[-1]
+    return Table.of(
+        [
+            {"postprocessor": name, "where": where, "over_base": value, "standard_error": error}
+            for name in distinct(study["postprocessor"])
+            for where, value, error in ratio(study, name, "Base", axis="queries", queries=largest)
+        ]
+    )
+
+
 _SETS_NOTE = (
     "The MSE over all sets of a size in closed form; 100 drawn sets for Post-Pos. At least sixty "
     "times the collections of the other figures: the error of large sets without normalisation is "
@@ -60,30 +72,14 @@ _TOP_REPEATS = 20  # of the few most frequent values the error varies much from 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Errors of the methods of a paper on its data, collected by its oracle.
+    """Errors of the methods of a paper on its data, collected by its oracle."""
 
-    Parameters
-    ----------
-    paper : str
-        With which the names of its figures begin.
-    figures : Registry
-        To which they are added.
-    keys : tuple of str
-        Of the populations.
-    oracle : oracle
-        By which users report.
-    methods : dict
-        Post-processors by name.
-    right : list of str
-        Those of the panels on the right.
-    """
-
-    paper: str
-    figures: Registry
-    keys: tuple[str, ...]
+    paper: str  # with which the names of its figures begin
+    figures: Registry  # to which they are added
+    keys: tuple[str, ...]  # of the populations
     oracle: Any
-    methods: dict[str, Any]
-    right: list[str]
+    methods: dict[str, Any]  # post-processors by name
+    right: list[str]  # those of the panels on the right
 
     def errors(self, settings: Settings, keys: Sequence[str] = (), **kwargs: Any) -> Any:
         """Simulate them, on other populations if need be."""
@@ -109,6 +105,7 @@ class Experiment:
             self.keys,
             draw=self.draw("queries", "ρ: set size, % of the domain"),
             note=_SETS_NOTE,
+            summary=over_base_on_largest,
         )(compute)
 
     def add_small_sets(self) -> None:
@@ -126,13 +123,7 @@ class Experiment:
     def add_known_k(self, name: str, process: Callable) -> None:
         """Add the figure of the k most frequent values where the method is told k.
 
-        Parameters
-        ----------
-        name : str
-            Of the method.
-        process : callable
-            From raw estimates of shape (n, d) and a threshold of each, of shape (n, 1), to
-            processed ones.
+        It processes raw estimates of shape (n, d) by a threshold of each, of shape (n, 1).
         """
 
         def compute(settings: Settings) -> ErrorStudy:

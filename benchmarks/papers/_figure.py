@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
 from sklearn_ldp.model_selection import ErrorStudy, simulate_errors
@@ -20,27 +20,13 @@ from ._populations import Population, load
 
 @dataclass(frozen=True)
 class Settings:
-    """How large the study is.
+    """How large the study is."""
 
-    Parameters
-    ----------
-    data : Path
-        Folder of the real histograms; figures without theirs are left out.
-    quick : bool
-        Fewer points and repeats.
-    repeats : int or None
-        Simulated collections of each cell; None takes the papers' 30, or 8 of a quick study.
-    n_jobs : int
-        Number of joblib workers.
-    seed : int
-        Of all reports.
-    """
-
-    data: Path
-    quick: bool = False
-    repeats: int | None = None
+    data: Path  # folder of the real histograms; figures without theirs are left out
+    quick: bool = False  # fewer points and repeats
+    repeats: int | None = None  # None takes the papers' 30, or 8 of a quick study
     n_jobs: int = 1
-    seed: int = 0
+    seed: int = 0  # of all reports
 
     @property
     def n_repeats(self) -> int:
@@ -122,33 +108,15 @@ class Table(dict):
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure or table of a paper.
+    """A figure or table of a paper."""
 
-    Parameters
-    ----------
-    name : str
-        Such as "2020-fig4".
-    title : str
-        What it shows.
-    data : tuple of str
-        Keys of the populations; it is computed on those that are there.
-    compute : callable
-        Settings to table.
-    draw : callable or None
-        Table to matplotlib Figure; None for a table.
-    note : str
-        What to know besides the data.
-    summary : callable or None
-        Table to a short one, which the report prints below the picture.
-    """
-
-    name: str
+    name: str  # such as "2020-fig4"
     title: str
-    data: tuple[str, ...]
+    data: tuple[str, ...]  # keys of the populations; it is computed on those that are there
     compute: Callable[[Settings], Any]
-    draw: Callable[[Any], Any] | None = None
+    draw: Callable[[Any], Any] | None = None  # from the table; None for a table alone
     note: str = ""
-    summary: Callable[[Any], Table] | None = None
+    summary: Callable[[Any], Table] | None = None  # a short table below the picture
 
     def missing(self, settings: Settings) -> list[str]:
         """Keys of the populations that are not there."""
@@ -178,9 +146,5 @@ def columns(table: Any) -> dict[str, np.ndarray]:
 
 def write_csv(table: Any, path: Path) -> None:
     """Write a tidy table; numbers keep 9 digits."""
-    found = columns(table)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(found)
-        for row in zip(*(np.asarray(v).tolist() for v in found.values()), strict=True):
-            writer.writerow([f"{v:.9g}" if isinstance(v, float) else v for v in row])
+    rows = pd.DataFrame(columns(table)).infer_objects()
+    rows.to_csv(path, index=False, float_format="%.9g", na_rep="nan")

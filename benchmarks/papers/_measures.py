@@ -268,6 +268,13 @@ def level(study: Any, methods: Sequence[str], last: str) -> list[Measured]:
     return found
 
 
+def value(table: Any, column: str, **where: Any) -> list[Measured]:
+    """A number of one row, with its error if it was estimated."""
+    part = table.select(**where)
+    errors = part.get(f"{column}_error", [0.0])
+    return [Measured("", float(part[column][0]), float(errors[0]))]
+
+
 # -- oracles, and what methods promise ------------------------------------------------------------
 def grr_growth(table: Any) -> list[Measured]:
     """Relative growth of GRR's noise over that of d."""
@@ -331,23 +338,12 @@ def threshold_ratio(table: Any) -> list[Measured]:
     return [Measured("", cut / base)]
 
 
-def reliable(table: Any) -> list[Measured]:
-    """Categories that Base-Cut finds in 95 % of the collections."""
-    return [Measured("", float(table.select(postprocessor="Base-Cut")["reliable"][0]))]
-
-
 def sum_short_of_one(table: Any) -> list[Measured]:
     """How far Norm-Cut's sum is from 1 at most."""
     return [Measured("", 1 - table.select(postprocessor="Norm-Cut")["least_sum"][0])]
 
 
 # -- moments of each count ------------------------------------------------------------------------
-def bias_sum(table: Any, method: str) -> list[Measured]:
-    """The sum of the biases of all counts."""
-    part = table.select(postprocessor=method)
-    return [Measured("", part["bias_sum"][0], part["bias_sum_error"][0])]
-
-
 def _of_ranks(part: Any, column: str, first: int, last: int) -> tuple[float, float]:
     """Mean of a column over ranks, with its standard error as if ranks were independent."""
     among = (part["rank"] >= first) & (part["rank"] <= last)
@@ -414,11 +410,6 @@ def zeros(table: Any, method: str, ranks: tuple[int, int]) -> list[Measured]:
     """Share of a method's estimates that are 0, over a range of ranks."""
     part = table.select(postprocessor=method)
     return [Measured("", _of_ranks(part, "zeros", *ranks)[0])]
-
-
-def mean_sum(table: Any) -> list[Measured]:
-    """Mean sum of the estimates."""
-    return [Measured("", table["mean_sum"][0], table["mean_sum_error"][0])]
 
 
 def norm_variance(table: Any) -> list[Measured]:
@@ -524,17 +515,6 @@ def line(table: Any, data: str) -> list[Measured]:
             x, y = np.log(part["count"][among]), np.log(part["fraction"][among])
             found.append(Measured(name, np.corrcoef(x, y)[0, 1] ** 2))
     return found
-
-
-def distance_from_normal(table: Any) -> list[Measured]:
-    """Kolmogorov-Smirnov distance of the noise from the normal distribution of the theory."""
-    return [Measured("", float(table["distance"][0]))]
-
-
-def noise(table: Any, column: str) -> list[Measured]:
-    """A constant of the noise, with its error if it was estimated."""
-    error = table[f"{column}_error"][0] if f"{column}_error" in table else 0.0
-    return [Measured("", table[column][0], error)]
 
 
 def gain(

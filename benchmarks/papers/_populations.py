@@ -21,30 +21,14 @@ _POPULATION_SEED = 0  # the users are the same in every run; --seed draws their 
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Users by category.
-
-    Parameters
-    ----------
-    name : str
-        What figures call it.
-    counts : ndarray of shape (d,)
-        Users of each category.
-    paper : str
-        The data set and size that the paper names.
-    ours : str
-        What is used here, and how it differs.
-    is_exact : bool
-        Whether it is the paper's own data, or drawn from the law that the paper states.
-    groups : dict of ndarray of shape (d,)
-        Labels of the categories.
-    """
+    """Users by category."""
 
     name: str
-    counts: np.ndarray
-    paper: str
-    ours: str
-    is_exact: bool = False
-    groups: dict[str, np.ndarray] = field(default_factory=dict)
+    counts: np.ndarray  # shape (d,)
+    paper: str  # the data set and size that the paper names
+    ours: str  # what is used here, and how it differs
+    is_exact: bool = False  # the paper's own data, or drawn from the law that it states
+    groups: dict[str, np.ndarray] = field(default_factory=dict)  # labels of the categories
 
     @property
     def n_samples(self) -> int:
@@ -82,23 +66,8 @@ def completed(
 
     A category with k users in all has Poisson(share * k) of them in the part. The distribution of k
     over the categories is the mixture of greatest likelihood (by EM, on a geometric grid). Each
-    category then has its users in the part, and others drawn given these.
-
-    Parameters
-    ----------
-    part : ndarray of shape (d,)
-        Users in the part; 0 for categories that are in the whole only.
-    share : float
-        The part's share of all users.
-    rng : Generator
-        Draws what the part does not tell.
-    least : {0, 1}
-        Least users of a category in the whole: 1 if d counts the categories that occur.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        Users of each category in the whole.
+    category then has its users in the part, and others drawn given these; no fewer than `least`,
+    which is 1 if d counts the categories that occur. Shapes: (d,) to (d,).
     """
     distinct, place, times = np.unique(part, return_inverse=True, return_counts=True)
     most = 1.5 * distinct[-1] / share + 10
@@ -121,23 +90,9 @@ def completed(
 def head_and_tail(
     head: np.ndarray, part: np.ndarray, share: float, n_samples: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Known counts of the largest categories, and completed ones of all others.
+    """Known counts of the largest categories, and then completed ones of all others.
 
-    Parameters
-    ----------
-    head : ndarray of shape (h,)
-        Counts in the whole.
-    part : ndarray of shape (d - h,)
-        Counts of the other categories in the part.
-    share, rng
-        See `completed`.
-    n_samples : int
-        Users of the whole.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        Counts in the whole: those of the head first.
+    Shapes: (h,) in the whole and (d - h,) in the part to (d,) of `n_samples` users.
     """
     tail = completed(part, share, rng)
     return np.concatenate([head, scaled(tail, n_samples - int(head.sum()))])
@@ -331,15 +286,6 @@ def _retail(data: Path) -> Population:
         "the same data",
         is_exact=True,
     )
-
-
-def kosarak_head(data: Path) -> np.ndarray | None:
-    """Exact users of Kosarak's 156 most frequent pages, falling; None where they are missing."""
-    try:
-        counts = read_histogram(data / "KOSARAK_FULL_HEAD156.csv.gz").counts
-    except FileNotFoundError:
-        return None
-    return -np.sort(-counts)
 
 
 _MAKERS: dict[str, Callable[[Path], Population]] = {

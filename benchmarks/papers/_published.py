@@ -26,27 +26,20 @@ class Paper(NamedTuple):
 def read_paper(path: Path, shared: Sequence[dict[str, Any]] = ()) -> Paper:
     """Read the claims of a paper.
 
-    Parameters
-    ----------
-    path : Path
-        A file with these keys: ``paper``, its name; ``statements``, each with ``figure`` (of this
-        study, or a list of figures that are one statement together), ``says``, ``band`` and
-        ``measured`` (see below), and if need be ``note``, ``kind`` and ``key`` (see `Claim`);
-        ``conclusions``, each with ``says`` and the keys of statements that it ``rests_on``; and
-        ``not_judged``, each with ``section``, ``sentence`` and ``reason``. Other keys hold lists
-        and notes that are used several times.
+    The file has these keys: ``paper``, its name; ``statements``, each with ``figure`` (of this
+    study, or a list of figures that are one statement together), ``says``, ``band`` and
+    ``measured`` (see below), and if need be ``note``, ``kind`` and ``key`` (see `Claim`);
+    ``conclusions``, each with ``says`` and the keys of statements that it ``rests_on``; and
+    ``not_judged``, each with ``section``, ``sentence`` and ``reason``. Other keys hold lists and
+    notes that are used several times.
 
-        ``band`` and ``measured`` are calls written as ``{function: [arguments], option: value}``,
-        or the name of a function alone: of `near`, `about`, `at_least`, `at_most`, `between`, and
-        of what is in ``_measures.py``. `measured_as` says what else ``measured`` may hold. With
-        ``by_code: true`` a statement of 2019 about Power has a reading by the authors' code.
-    shared : sequence of dict, optional
-        Statements that other papers make as well, with ``figures`` by paper. "$name" in
-        ``measured`` is the list of that name among the paper's ``methods``.
+    ``band`` and ``measured`` are calls written as ``{function: [arguments], option: value}``, or
+    the name of a function alone: of `near`, `about`, `at_least`, `at_most`, `between`, and of what
+    is in ``_measures.py``. `measured_as` says what else ``measured`` may hold. With ``by_code:
+    true`` a statement of 2019 about Power has a reading by the authors' code.
 
-    Returns
-    -------
-    Paper
+    Statements of `shared`, which other papers make as well, have ``figures`` by paper, and "$name"
+    in their ``measured`` is the list of that name among the paper's ``methods``.
     """
     found = yaml.safe_load(path.read_text(encoding="utf-8"))
     name = found["paper"]
@@ -104,18 +97,10 @@ def _call(spec: dict[str, Any]) -> tuple[str, list[Any], dict[str, Any]]:
 def measured_as(spec: Any) -> Callable[[Any], list[Measured]]:
     """What a file says of a measurement, as a function of a table.
 
-    Parameters
-    ----------
-    spec : list, str or dict
-        A list holds several, whose points are judged together. Options of a call beside those of
-        its function are ``for: [names]``, which takes each name for "{}" in the arguments;
-        ``at: [queries]``, each by itself; and ``log10: true``, orders of magnitude. ``all`` is the
-        function that does nothing but hold several with one such option.
-
-    Returns
-    -------
-    callable
-        From a table to a list of `Measured`.
+    A list holds several, whose points are judged together. Options of a call beside those of its
+    function are ``for: [names]``, which takes each name for "{}" in the arguments; ``at:
+    [queries]``, each by itself; and ``log10: true``, orders of magnitude. ``all`` is the function
+    that does nothing but hold several with one such option.
     """
     if isinstance(spec, list):
         several = [measured_as(one) for one in spec]

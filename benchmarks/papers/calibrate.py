@@ -29,7 +29,6 @@ from ._populations import (
     KOSARAK_SHARE,
     Population,
     head_and_tail,
-    kosarak_head,
     scaled_part,
 )
 
@@ -146,31 +145,6 @@ def _(settings: Settings) -> Table:
     return Table.of(rows)
 
 
-def _draw_head(table: Table) -> Any:
-    figure, ((ax,),) = rows_of_panels(1, 1)
-    ax.plot(table["rank"], table["exact"], "-", color="black", label="exact, all streams")
-    ax.plot(table["rank"], table["prefix"], ".", color="#0072b2", label="prefix, scaled")
-    ax.set(xscale="log", yscale="log", xlabel="rank", ylabel="clicks")
-    ax.legend()
-    return figure
-
-
-@FIGURES.add(
-    "kosarak-head",
-    "Data: Kosarak's exact head against the scaled prefix",
-    ("kosarak-prefix",),
-    draw=_draw_head,
-    note="Clicks on each of the 156 most frequent pages over all 990,002 streams, against the same "
-    "ranks of the first 36,682 streams, scaled to 8,019,015 clicks.",
-)
-def _(settings: Settings) -> Table:
-    head = kosarak_head(settings.data)
-    if head is None:
-        raise FileNotFoundError("KOSARAK_FULL_HEAD156.csv.gz")
-    ours = -np.sort(-settings.population("kosarak-prefix").counts)[: len(head)]
-    return Table(rank=np.arange(1, len(head) + 1), exact=head, prefix=ours)
-
-
 def _draw_noise(table: Table) -> Any:
     figure, ((ax,),) = rows_of_panels(1, 1)
     ax.plot(table["noise"], table["fraction"], "o", color="#0072b2", markersize=4, label="noise")
@@ -229,7 +203,13 @@ def _draw_errors(table: Table) -> Any:
     return figure
 
 
-@FIGURES.add("calibrate-fig7", "Figure 7: estimation errors", _KEYS, draw=_draw_errors)
+@FIGURES.add(
+    "calibrate-fig7",
+    "Figure 7: estimation errors",
+    _KEYS,
+    draw=_draw_errors,
+    summary=lambda table: table,
+)
 def _(settings: Settings) -> Table:
     rows = []
     for key in _KEYS:

@@ -30,7 +30,7 @@ from sklearn_ldp.queries import QuerySet, full_domain, groups, top_k
 
 from ._experiment import Experiment, error_panels, rows_of_panels
 from ._figure import Registry, Settings, Table, joined
-from ._measures import best_constant
+from ._measures import best_constant, distinct
 from ._methods import LEFT, METHODS_2020, PAPER_OLH, RIGHT_2020, paper_olh
 from ._populations import Population
 
@@ -46,18 +46,6 @@ _NINE = [
     *("Norm-Sub", "Power", "PowerNS"),
 ]
 _CUT_RESCALED = "Norm-Cut, rescaled"
-_CUT_ONE_BY_ONE = "Norm-Cut, ties one by one"
-
-
-def norm_cut_one_by_one(F: Any) -> np.ndarray:
-    """Norm-Cut that does not keep or cut tied estimates together: a little more is kept."""
-    F = np.asarray(F)
-    order = np.argsort(-F, axis=1, kind="stable")
-    falling = np.maximum(np.take_along_axis(F, order, axis=1), 0)
-    kept = np.where(np.cumsum(falling, axis=1) <= 1 + 1e-12, falling, 0)
-    result = np.empty_like(F)
-    np.put_along_axis(result, order, kept, axis=1)
-    return result
 
 
 # -- Table I --------------------------------------------------------------------------------------
@@ -181,7 +169,6 @@ def bias_and_variance(settings: Settings) -> Table:
     raw = oracle.simulate(population.counts, settings.n_runs)
     made = {name: METHODS_2020[name].fit_transform for name in _NINE}
     made[_CUT_RESCALED] = NormCut(rescale=True).fit_transform
-    made[_CUT_ONE_BY_ONE] = norm_cut_one_by_one
     parts = Parallel(n_jobs=settings.n_jobs)(
         delayed(_moments)(name, process, raw, population.counts) for name, process in made.items()
     )
@@ -246,13 +233,29 @@ def _draw_variances(table: Table) -> Any:
 _RUNS = "Epsilon 1; 5,000 runs in the whole study, as in the paper."
 
 
-for _number, _what, _draw in [
-    (1, "mean estimate of each count", _draw_means),
-    (2, "bias of each count, and the sum of the biases", _draw_biases),
-    (3, "variance of each count", _draw_variances),
+def _sums(table: Table) -> Table:
+    """The sums of the biases, and the mean squared errors of a count."""
+    rows = []
+    for name in distinct(table["postprocessor"]):
+        part = table.select(postprocessor=name)
+        row = {column: part[column][0] for column in ("bias_sum", "bias_sum_error")}
+        mse = (part["bias"] ** 2 + part["variance"]).mean()
+        rows.append({"postprocessor": name, **row, "mse": mse})
+    return Table.of(rows)
+
+
+for _number, _what, _draw, _summary in [
+    (1, "mean estimate of each count", _draw_means, None),
+    (2, "bias of each count, and the sum of the biases", _draw_biases, _sums),
+    (3, "variance of each count", _draw_variances, None),
 ]:
     FIGURES.add(
-        f"2020-fig{_number}", f"Figure {_number}: {_what}", ("zipf",), draw=_draw, note=_RUNS
+        f"2020-fig{_number}",
+        f"Figure {_number}: {_what}",
+        ("zipf",),
+        draw=_draw,
+        note=_RUNS,
+        summary=_summary,
     )(bias_and_variance)
 
 

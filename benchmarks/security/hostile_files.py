@@ -42,6 +42,7 @@ from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.collection import RefusedBatchError, tally_file, write_reports
 
 from .._command import command
+from .._timing import seconds
 
 EVERY = (
     GRR(),
@@ -65,15 +66,14 @@ def written(oracle: Any, reports: np.ndarray, form: str = "parquet") -> bytes:
     return file.getvalue()
 
 
-def seconds(content: bytes, oracle: Any, form: str = "parquet", repeats: int = 3) -> float:
+def taken(content: bytes, oracle: Any, form: str = "parquet", repeats: int = 3) -> float:
     """Return the least seconds of one core that a collector takes to count or refuse a file."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
+
+    def count() -> None:
         with contextlib.suppress(RefusedBatchError):
             tally_file(content, oracle, format=form)
-        times.append(time.process_time() - start)
-    return min(times)
+
+    return seconds(count, repeats, time.process_time)
 
 
 def most_reports(oracle: Any, n_bytes: int) -> int:
@@ -132,7 +132,7 @@ def row_of(oracle: Any, bomb_bytes: int) -> list[str]:
     domain = oracle.protocol().domain
     size = "" if isinstance(oracle, LocalMean | StringOracle) else f", d = {domain.size:,}"
     honest = written(oracle, oracle.privatize(values(oracle, N_HONEST)))
-    spent = seconds(honest, oracle)
+    spent = taken(honest, oracle)
     hostile = bomb(oracle, bomb_bytes)
     most = most_reports(oracle, MEGABYTE)
     return [
@@ -143,7 +143,7 @@ def row_of(oracle: Any, bomb_bytes: int) -> list[str]:
         f"{spent / len(honest) * MEGABYTE:.2f}",
         f"{most:,}",
         f"{spent / N_HONEST * most:.2f}",
-        f"{seconds(hostile, oracle, repeats=1) / len(hostile) * MEGABYTE:.2f}",
+        f"{taken(hostile, oracle, repeats=1) / len(hostile) * MEGABYTE:.2f}",
     ]
 
 
@@ -172,7 +172,7 @@ def fragments(oracle: Any) -> list[list[str]]:
     rows.append(["Arrow, honest", written(oracle, reports, "arrow"), "arrow"])
     rows.append(["JSON lines, honest", written(oracle, reports, "jsonl"), "jsonl"])
     return [
-        [name, f"{len(content):,}", f"{seconds(content, oracle, form) / len(content) * 1e6:.2f}"]
+        [name, f"{len(content):,}", f"{taken(content, oracle, form) / len(content) * 1e6:.2f}"]
         for name, content, form in rows
     ]
 

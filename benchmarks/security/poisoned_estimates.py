@@ -11,10 +11,8 @@ LDPRecover (Sun et al., ICDE 2024, arXiv:2403.09351) is written down here from i
 formulas. A share eta / (1 + eta) of the reports is assumed to be fake, so that the genuine users'
 estimate is (1 + eta) f - eta y, where y is the fake reports' part. Their sum is known for a report
 that supports one category, sum y = (1 - q d) / (p - q), and is split evenly over the categories of
-positive estimates; then NormSub. If the targets are known ("targets known"), y is known as well:
-it is the expectation of the reports that gain most. Eta is 0.0526 if the share is known to be 5 %.
-The guessed one has the least error on the populations of `tuning`, out of as many as are printed;
-half of those populations' collections are under attack.
+positive estimates; then NormSub. If the targets are known as well, y is: it
+is the expectation of the reports that gain most. Eta is 0.0526, as the share is known to be 5 %.
 """
 
 from __future__ import annotations
@@ -28,17 +26,17 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import GRR, NPMLE, OUE, FrequencyEstimate
-from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.datasets import load_us_states, read_histogram
 from sklearn_ldp.model_selection import candidate_name, default_candidates
 from sklearn_ldp.postprocessing import norm_sub
 
 from .._command import add_data_argument, command
+from .._tables import markdown
 from ..accuracy.postprocessor_errors import HISTOGRAMS
-from ..accuracy.seven_distributions import rounded, seven, tuning
+from ..accuracy.seven_distributions import rounded, seven
 
 SHARE, N_TARGETS = 0.05, 10
-ETAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+ETA = SHARE / (1 - SHARE)
 ORACLES = (OUE(1.0), GRR(1.0))
 ATTACKS = {"lie, 1": ("lie", 1), "maximal, 1": ("maximal", 1), "maximal, 10": ("maximal", 10)}
 #: The post-processors, and what is compared with them.
@@ -47,35 +45,24 @@ METHODS = [*default_candidates(), NPMLE()]
 
 def main() -> None:
     """Print one table per oracle."""
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, repeats=20, n_jobs=1, seed=0)
     add_data_argument(parser)
-    parser.add_argument("--repeats", type=int, default=20, help="collections of each kind")
-    parser.add_argument("--n-jobs", type=int, default=1, help="(default: 1)")
-    parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
-    parser.add_argument("--markdown", action="store_true")
     arguments = parser.parse_args()
     populations = judged(arguments)
-    tuned = [counts for counts, _ in tuning(arguments.seed).values()]
-    print(f"{len(tuned)} populations to tune eta on; to report on: {', '.join(populations)}")
+    print(f"populations: {', '.join(populations)}")
+    header = ["", *(f"gain left, {name}" for name in ATTACKS), "MSE, clean", "MSE, maximal, 10"]
     for oracle in ORACLES:
-        eta = best_eta(oracle, tuned, arguments)
-        print(f"\n{oracle}: eta {eta:g} is the best of {ETAS} on the populations to tune on\n")
         with threadpool_limits(1):
             found = Parallel(arguments.n_jobs)(
-                delayed(study)(oracle, counts, eta, arguments.repeats, arguments.seed + i)
+                delayed(study)(oracle, counts, arguments.repeats, arguments.seed + i)
                 for i, counts in enumerate(populations.values())
             )
-        header = ["", *(f"gain left\n{name}" for name in ATTACKS), "MSE\nclean", "MSE\nmaximal, 10"]
         table = [
             [name, *map(_shown, np.mean([one[name] for one in found], 0))] for name in found[0]
         ]
         raw = np.mean([one["Base"] for one in found], axis=0)
         assert np.allclose(raw, 1)
-        if arguments.markdown:
-            lines = [[cell.replace("\n", ", ") for cell in header], ["---"] + ["---:"] * 5, *table]
-            print("\n".join(f"| {' | '.join(line)} |" for line in lines))
-        else:
-            print(format_table(header, table))
+        print(f"\n{oracle}\n\n{markdown(header, table)}")
 
 
 def judged(arguments: argparse.Namespace) -> dict[str, np.ndarray]:
@@ -100,7 +87,7 @@ def collections(
     channel = oracle.channel(d)
     rare = np.argsort(counts, kind="stable")[: max(d // 2, r)]
     targets = rng.permutation(rare)[: min(r, d)]
-    m = round(n * SHARE / (1 - SHARE))
+    m = round(n * ETA)
     genuine = channel.simulate(counts, n_repeats, rng)
     if attack == "lie":
         fake = channel.simulate(np.bincount(targets[:1], minlength=d) * m, n_repeats, rng)
@@ -138,33 +125,28 @@ def fake_part(oracle: Any, d: int, targets: np.ndarray) -> np.ndarray:
 
 
 def methods_for(
-    oracle: Any, d: int, eta: float, targets: np.ndarray
+    oracle: Any, d: int, targets: np.ndarray
 ) -> dict[str, Callable[[FrequencyEstimate], np.ndarray]]:
     """Return all methods as functions of raw estimates."""
-    channel, truth = oracle.channel(d), SHARE / (1 - SHARE)
-    fake = fake_part(oracle, d, targets)
+    channel, fake = oracle.channel(d), fake_part(oracle, d, targets)
 
     def of(method: Any) -> Callable[[FrequencyEstimate], np.ndarray]:
         return lambda estimate: np.asarray(method.fit_transform(estimate))
 
     return {
         **{candidate_name(method): of(method) for method in METHODS},
-        "LDPRecover, eta guessed": lambda e: recover(e.values, channel, eta),
-        "LDPRecover, eta known": lambda e: recover(e.values, channel, truth),
-        "LDPRecover, targets known, eta guessed": lambda e: recover(e.values, channel, eta, fake),
-        "LDPRecover, targets and eta known": lambda e: recover(e.values, channel, truth, fake),
+        "LDPRecover, eta known": lambda e: recover(e.values, channel, ETA),
+        "LDPRecover, targets and eta known": lambda e: recover(e.values, channel, ETA, fake),
     }
 
 
-def study(
-    oracle: Any, counts: np.ndarray, eta: float, n_repeats: int, seed: int
-) -> dict[str, np.ndarray]:
+def study(oracle: Any, counts: np.ndarray, n_repeats: int, seed: int) -> dict[str, np.ndarray]:
     """Return for each method the gains that are left, and the errors, in units of the raw ones."""
     d, truth = len(counts), counts / counts.sum()
     columns: dict[str, list[float]] = {}
     for attack, r in ATTACKS.values():
         clean, poisoned, targets = collections(oracle, counts, attack, r, n_repeats, seed)
-        for name, method in methods_for(oracle, d, eta, targets).items():
+        for name, method in methods_for(oracle, d, targets).items():
             before, after = method(clean), method(poisoned)
             values = columns.setdefault(name, [])
             values.append(float(np.mean((after - before)[:, targets].sum(axis=1))))
@@ -172,23 +154,6 @@ def study(
                 values += [float(np.mean((x - truth) ** 2)) for x in (before, after)]
     raw = np.array(columns["Base"])
     return {name: np.array(values) / raw for name, values in columns.items()}
-
-
-def best_eta(oracle: Any, populations: list[np.ndarray], arguments: argparse.Namespace) -> float:
-    """Return the eta of least error, relative to NormSub's, with attacks in half of the cases."""
-    scores = np.zeros(len(ETAS))
-    for i, counts in enumerate(populations):
-        clean, poisoned, _ = collections(
-            oracle, counts, "maximal", N_TARGETS, arguments.repeats, arguments.seed + 100 + i
-        )
-        channel, truth = oracle.channel(len(counts)), counts / counts.sum()
-        for estimate in (clean, poisoned):
-            base = np.mean((norm_sub(estimate.values) - truth) ** 2)
-            scores += [
-                np.log(np.mean((recover(estimate.values, channel, eta) - truth) ** 2) / base)
-                for eta in ETAS
-            ]
-    return ETAS[int(np.argmin(scores))]
 
 
 def _shown(x: float) -> str:

@@ -67,10 +67,8 @@ TESTS: dict[str, Callable] = {
 
 def main() -> None:
     """Print one table per oracle and attack, or the tables of the page."""
-    parser = command(__doc__, __spec__)
-    parser.add_argument("--repeats", type=int, default=100, help="collections (default: 100)")
+    parser = command(__doc__, __spec__, repeats=100, n_jobs=1)
     parser.add_argument("--n-samples", type=int, default=N, help=f"users (default: {N:,})")
-    parser.add_argument("--n-jobs", type=int, default=1, help="(default: 1)")
     parser.add_argument("--markdown", action="store_true")
     arguments = parser.parse_args()
     rows = []

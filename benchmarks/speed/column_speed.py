@@ -4,15 +4,14 @@ The CPU time of ``GRR(1.0).fit`` over a column, on one core, as a multiple of th
 codes in the same run; then that of a GridSearchCV over epsilon and post-processors. Run it with
 another version on the path to compare::
 
-    PYTHONPATH=/path/to/other/version python /path/to/benchmarks/speed/column_speed.py
+    PYTHONPATH=/path/to/other/version:/path/to/this/one python -m benchmarks.speed.column_speed
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,14 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import GRR, BasePos, NormCut, NormMul, NormSub, PostPos, Power
 from sklearn_ldp.metrics import make_frequency_scorer
+
+from .._command import command
+from .._timing import seconds
 
 
 def columns(n: int, d: int) -> dict[str, tuple[Any, Any]]:
@@ -55,14 +57,9 @@ def columns(n: int, d: int) -> dict[str, tuple[Any, Any]]:
     }
 
 
-def seconds(work: Callable[[], object], rounds: int) -> float:
-    """Return the least CPU time of some runs."""
-    best = np.inf
-    for _ in range(rounds):
-        start = time.process_time()
-        work()
-        best = min(best, time.process_time() - start)
-    return best
+def fit(column: Any, categories: Any) -> GRR:
+    """Collect a column."""
+    return GRR(1.0, categories=categories).fit(column)
 
 
 def search(column: Any, categories: Any) -> GridSearchCV:
@@ -71,16 +68,14 @@ def search(column: Any, categories: Any) -> GridSearchCV:
         "grr__epsilon": [0.5, 1.0, 2.0],
         "postprocessor": [NormSub(), BasePos(), NormCut(), NormMul(), PostPos(), Power()],
     }
-    pipe = make_pipeline(GRR(categories=categories, random_state=0), NormSub())
-    pipe.steps[1] = ("postprocessor", pipe.steps[1][1])
+    grr = GRR(categories=categories, random_state=0)
+    pipe = Pipeline([("grr", grr), ("postprocessor", NormSub())])
     return GridSearchCV(pipe, grid, cv=3, scoring=make_frequency_scorer()).fit(column)
 
 
 def main() -> None:
     """Print one table of fits, and one of searches."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.speed.column_speed", description=__doc__.split("\n", 1)[0]
-    )
+    parser = command(__doc__, __spec__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--categories", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=5, help="of which the quickest counts")
@@ -89,21 +84,18 @@ def main() -> None:
     if options.quick:
         options.rows, options.rounds = 20_000, 1
     warnings.simplefilter("ignore")
-    found = columns(options.rows, options.categories)
-    with threadpool_limits(limits=1):
-        first = 0.0
-        for name, (column, categories) in found.items():
-            spent = seconds(
-                lambda x=column, c=categories: GRR(1.0, categories=c).fit(x), options.rounds
-            )
-            first = first or spent
-            print(f"{name:20} {1000 * spent:8.1f} ms {spent / first:6.2f}", flush=True)
-        found, first = columns(options.rows * 3 // 10, options.categories), 0.0
-        for name in ("integer codes", "pandas Categorical", "pandas str", "NumPy object"):
-            spent = seconds(lambda pair=found[name]: search(*pair), 1)
-            first = first or spent
-            print(f"search: {name:20} {spent:5.2f} s {spent / first:6.2f}", flush=True)
+    first = 0.0
+    for name, column in columns(options.rows, options.categories).items():
+        spent = seconds(partial(fit, *column), options.rounds, time.process_time)
+        first = first or spent
+        print(f"{name:20} {1000 * spent:8.1f} ms {spent / first:6.2f}", flush=True)
+    found, first = columns(options.rows * 3 // 10, options.categories), 0.0
+    for name in ("integer codes", "pandas Categorical", "pandas str", "NumPy object"):
+        spent = seconds(partial(search, *found[name]), 1, time.process_time)
+        first = first or spent
+        print(f"search: {name:20} {spent:5.2f} s {spent / first:6.2f}", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    with threadpool_limits(limits=1):
+        main()

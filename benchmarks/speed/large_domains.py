@@ -8,11 +8,9 @@ table of their own, with the millions of pairs of a user and a category per seco
 from __future__ import annotations
 
 import argparse
-import re
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
@@ -20,6 +18,7 @@ import sklearn_ldp
 from sklearn_ldp._core.support.text import format_table
 
 from .._command import command
+from .._timing import mebibytes
 
 ORACLES = [
     "GRR(1.0)",
@@ -48,9 +47,7 @@ def measure(name: str, d: int, n: int) -> list[str]:
     laps.append(time.process_time())
     assert len(oracle.frequencies_) == d
     laps.append(time.process_time())
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    peak = int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) / 1024
-    return [*(f"{took:.1f}" for took in np.diff(laps)), f"{peak:.0f}"]
+    return [*(f"{took:.1f}" for took in np.diff(laps)), f"{mebibytes():.0f}"]
 
 
 def main() -> None:

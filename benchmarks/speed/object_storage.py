@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.collection import aggregate, write_reports
 
 from .._command import command
+from .._timing import seconds
 
 _FORMATS = {"parquet": ".parquet", "arrow": ".arrows"}
 
@@ -52,25 +54,18 @@ def s3_server() -> Iterator[str]:
         server.wait()
 
 
-def timed(source: Any, oracle: Any, n: int, repeats: int, **options: Any) -> float:
-    """Return the least seconds of counting all reports."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        server = aggregate(source, oracle, **options)
-        seconds.append(time.perf_counter() - start)
-        assert server.n_samples == n
-    return min(seconds)
+def counted(source: Any, oracle: Any, n: int, options: dict[str, Any]) -> None:
+    """Count all reports."""
+    assert aggregate(source, oracle, **options).n_samples == n
 
 
 def main() -> None:
     """Print a row for each storage, format and number of files."""
     import fsspec
 
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, repeats=3)
     parser.add_argument("--reports", type=int, default=4_000_000)
     parser.add_argument("--files", type=int, nargs="+", default=[4, 200])
-    parser.add_argument("--repeats", type=int, default=3, help="runs, of which the best counts")
     arguments = parser.parse_args()
     oracle = OLH(1.0, categories=1000)
     os.environ |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
@@ -83,11 +78,11 @@ def main() -> None:
         for form, suffix in _FORMATS.items():
             for n_files in arguments.files:
                 n = arguments.reports // n_files
-                reports = oracle.privatize(np.arange(n) % 1000)
                 name, size = f"{form}-{n_files}", 0
                 (Path(folder) / name).mkdir()
                 for number in range(n_files):
                     path = Path(folder) / name / f"{number:06}{suffix}"
+                    reports = oracle.privatize(np.arange(n) % 1000)
                     write_reports(path, reports, oracle, random_state=0)
                     content = path.read_bytes()
                     size += len(content)
@@ -99,10 +94,11 @@ def main() -> None:
                     "s3:// (s3fs)": (f"s3://bucket/{name}", {"storage_options": s3}),
                 }
                 for source, (place, options) in sources.items():
-                    seconds = timed(place, oracle, n * n_files, arguments.repeats, **options)
-                    rate = n * n_files / seconds
-                    numbers = [f"{size / 1e6:.1f}", f"{seconds:.2f}", f"{rate / 1e6:.1f}"]
-                    numbers.append(f"{size / 1e6 / seconds:.0f}")
+                    count = partial(counted, place, oracle, n * n_files, options)
+                    took = seconds(count, arguments.repeats)
+                    millions, megabytes = n * n_files / 1e6, size / 1e6
+                    numbers = [f"{megabytes:.1f}", f"{took:.2f}", f"{millions / took:.1f}"]
+                    numbers.append(f"{megabytes / took:.0f}")
                     rows.append([source, form, f"{n_files}", *numbers])
     header = ["storage", "format", "files", "MB", "seconds", "million\nreports/s", "MB/s"]
     print(format_table(header, rows))

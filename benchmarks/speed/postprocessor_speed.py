@@ -1,15 +1,13 @@
-"""Speed of post-processors and searches on one core.
+"""What once took long: ``python -m benchmarks.speed.postprocessor_speed``.
 
-    python -m benchmarks.speed.postprocessor_speed
-
-Times every post-processor on rows of d = 42,178 categories (as many as Kosarak has), and the
-searches there and at d = 1,024; and a yardstick, so that machines can be compared. Then, in CPU
-time, what once took long: ``--long`` prints these alone.
+CPU time of post-processors on wide domains and many tables, and of what of a search its tasks do
+not contain.
 """
 
 from __future__ import annotations
 
 import time
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -31,47 +29,18 @@ from sklearn_ldp import (
 )
 from sklearn_ldp._core.support import parallel
 from sklearn_ldp.datasets import make_zipf
-from sklearn_ldp.model_selection import _base, default_candidates
-from sklearn_ldp.postprocessing import _calibrate
+from sklearn_ldp.model_selection import _base
 from sklearn_ldp.queries import top_k
 
 from .._command import command
-
-N_ROWS = 10
-LEARNT_PRIORS = [EmpiricalBayes(), EmpiricalBayes(prior="g-model"), NPMLE()]
+from .._timing import seconds
 
 
-def seconds(work, repeats: int = 3, clock=time.perf_counter) -> float:
-    """Return the best time of some work.
-
-    Parameters
-    ----------
-    work : callable
-        The work to time; it is called without arguments.
-    repeats : int, default=3
-        How often the work is done.
-    clock : callable, default=time.perf_counter
-        Tells the time.
-
-    Returns
-    -------
-    float
-        Seconds.
-    """
-    times = []
-    for _ in range(repeats):
-        # Power caches results for a noise level and prior, which must not make the repeats faster.
-        _calibrate._posterior.cache_clear()
-        _calibrate.power_law_exponent.cache_clear()
-        start = clock()
-        work()
-        times.append(clock() - start)
-    return min(times)
-
-
-def long_work() -> None:
-    """Print the CPU time of work on wide domains, many tables, and outside of a search's tasks."""
-    print("\nSmoothMLE, d = 10,000, Beta(5, 2): CPU s")
+def main() -> None:
+    """Print the timings."""
+    command(__doc__, __spec__).parse_args()
+    cpu_seconds = partial(seconds, clock=time.process_time)
+    print("SmoothMLE, d = 10,000, Beta(5, 2): CPU s")
     middles = (np.arange(10_000) + 0.5) / 10_000
     shares = middles**4 * (1 - middles)
     for oracle in (GRR(6.0), HadamardResponse(), ProjectiveGeometryResponse(), OLH()):
@@ -79,18 +48,18 @@ def long_work() -> None:
             counts = np.random.default_rng(0).multinomial(n, shares / shares.sum())
             oracle.set_params(categories=10_000, random_state=0)
             raw = oracle.fit_transform(np.repeat(np.arange(10_000), counts))
-            took = seconds(lambda raw=raw: SmoothMLE().fit(raw), 2, time.process_time)
+            took = cpu_seconds(lambda raw=raw: SmoothMLE().fit(raw), 2)
             print(f"  {type(oracle).__name__:26} n = {n:9,} {took:7.2f}", flush=True)
     counts = make_zipf(1_000_000, 1_000_000, return_counts=True, random_state=0)
     raw = OLH(categories=1_000_000, random_state=0).simulate(counts)
     told = EmpiricalBayes(queries=top_k(10))
-    took = seconds(lambda: told.fit(raw), clock=time.process_time)
+    took = cpu_seconds(lambda: told.fit(raw))
     print(f"\n{told}, d = 1,000,000: CPU s {took:.2f}")
     rng = np.random.default_rng(0)
     users = rng.binomial(3, rng.uniform(0.2, 0.8, 40), (100_000, 40))
     domains = {f"c{i}": 4 for i in range(40)}
     tables = MarginalOracle(4.0, domains=domains, random_state=0).fit_transform(users)
-    took = seconds(lambda: Consistent().fit(tables), clock=time.process_time)
+    took = cpu_seconds(lambda: Consistent().fit(tables))
     print(f"\nConsistent, {len(tables)} tables of 4 x 4 cells: CPU s {took:.2f}")
     counts = make_zipf(100_000, 1000, exponent=1.1, return_counts=True, random_state=0)
     print("\nrows of 1,000 categories: CPU ms a row, of 100 rows, and of one")
@@ -98,7 +67,7 @@ def long_work() -> None:
         each = []
         for n_rows in (100, 1):
             rows = OLH(categories=1000, random_state=0).simulate(counts, n_rows)
-            took = seconds(lambda p=posterior, r=rows: p.fit(r), clock=time.process_time)
+            took = cpu_seconds(lambda p=posterior, r=rows: p.fit(r))
             each.append(f"{1e3 * took / n_rows:8.2f}")
         print(f"  {posterior!s:24}", *each, flush=True)
     print("\nshare of a search's CPU time outside of its tasks, and what two workers gain at most")
@@ -112,20 +81,7 @@ def long_work() -> None:
 
 
 def outside_of_tasks(search, estimate) -> float:
-    """Return the share of a search's CPU time that more workers would not make shorter.
-
-    Parameters
-    ----------
-    search : HeldOutSearch or SyntheticSearch
-        The search, with one worker.
-    estimate : FrequencyEstimate
-        What it is fitted to.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-    """
+    """Return the share of a search's CPU time that more workers would not make shorter."""
     inside = []
 
     def run(function, tasks, n_jobs):
@@ -138,42 +94,6 @@ def outside_of_tasks(search, estimate) -> float:
     with mock.patch.object(parallel, "run", run), mock.patch.object(_base, "run", run):
         total = seconds(lambda: search.fit(estimate), 1, clock=time.process_time)
     return 1 - sum(inside) / total
-
-
-def main() -> None:
-    """Print the timings."""
-    parser = command(__doc__, __spec__)
-    parser.add_argument("--long", action="store_true", help="what once took long, alone")
-    if not parser.parse_args().long:
-        quick_work()
-    long_work()
-
-
-def quick_work() -> None:
-    """Print the timings of each post-processor and search."""
-    values = np.random.default_rng(0).random(10_000_000)
-    print(f"yardstick: np.sort of 1e7 floats takes {seconds(lambda: np.sort(values)):.3f} s")
-    counts = make_zipf(1_000_000, 42_178, return_counts=True, random_state=0)
-    estimate = OLH(categories=42_178, random_state=0).simulate(counts, N_ROWS)
-    print(f"\npost-processor, d = 42,178: ms a row, of {N_ROWS} rows of one collection each")
-    for post in default_candidates():
-        took = seconds(lambda post=post: post.fit(estimate)) / N_ROWS
-        print(f"  {type(post).__name__:10} {1e3 * took:7.2f}")
-    print("\nlearnt priors: ms a row")
-    for d in (1024, 42_178):
-        counts = make_zipf(1_000_000, d, return_counts=True, random_state=0)
-        estimate = OLH(categories=d, random_state=0).simulate(counts, N_ROWS)
-        for post in LEARNT_PRIORS:
-            took = seconds(lambda post=post, rows=estimate: post.fit(rows)) / N_ROWS
-            print(f"  {post!s:33} d = {d:6,} {1e3 * took:7.2f}")
-    for d, n_samples in ((1024, 1_000_000), (42_178, 990_002)):
-        counts = make_zipf(n_samples, d, return_counts=True, random_state=0)
-        oracle = OLH(categories=d, random_state=0)
-        estimate = oracle.fit_transform(np.arange(d), sample_weight=counts)
-        print(f"\nsearch over {len(default_candidates())} candidates, d = {d:,}: s")
-        for search in (SyntheticSearch(), HeldOutSearch(), HeldOutSearch(method="bootstrap")):
-            took = seconds(lambda search=search, raw=estimate: search.fit(raw))
-            print(f"  {search!r:36} {took:.3f}  picks {search.best_estimator_}")
 
 
 if __name__ == "__main__":

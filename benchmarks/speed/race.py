@@ -14,13 +14,12 @@ The other packages need a separate environment, which `make race` builds::
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
 from threadpoolctl import threadpool_limits
 
 import sklearn_ldp
@@ -28,11 +27,11 @@ from sklearn_ldp.datasets import make_zipf
 
 from .._command import command
 from .._tables import markdown, refresh
+from .._timing import seconds
 from ..accuracy import items, strings
 from . import _race_report as report
-from ._contest import ORACLES, OURS, PEERS, SECONDS, SIZES, Result, race, race_one_value
+from ._contest import ORACLES, OURS, PEERS, SECONDS, SIZES, race, race_one_value
 from ._race_targets import check_targets
-from .main_job import best_time
 
 # How our cost grows: one parameter is varied, the others stay fixed.
 GROWTH = {
@@ -54,7 +53,8 @@ def main() -> None:
     results = []
     for result in race(arguments.peers_python, sizes, arguments.epsilon, arguments.seconds):
         results.append(result)
-        write_csv(arguments.output / "race.csv", results)  # in case it is interrupted
+        table = pd.DataFrame(results)
+        table.to_csv(arguments.output / "race.csv", index=False)  # in case it is interrupted
         print(report.progress(result), flush=True)
     with threadpool_limits(limits=1):
         growth = [] if arguments.quick else list(measure_growth())
@@ -94,7 +94,7 @@ def measure_growth() -> Iterator[report.Growth]:
     """Time our oracles while the numbers of users and categories, and the budget, are varied."""
     for name in ORACLES:
         for varied, at in GROWTH.items():
-            seconds = []
+            took = []
             for x in at:
                 setting = {**GROWTH_BASE, varied: x}
                 n, d = int(setting["n"]), int(setting["d"])
@@ -102,17 +102,8 @@ def measure_growth() -> Iterator[report.Growth]:
                 if name in LONG_REPORTS:  # each user takes in proportion to d, so fewer will do
                     values = values[: max(LONG_REPORTS_BITS // d, 1_000)]
                 oracle = getattr(sklearn_ldp, name)(setting["epsilon"], categories=d)
-                took = best_time(partial(oracle.fit_transform, values))
-                seconds.append(took * n / len(values))
-            yield report.Growth(name, varied, list(map(float, at)), seconds)
-
-
-def write_csv(path: Path, results: list[Result]) -> None:
-    """Write one row per result."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(Result)])
-        writer.writeheader()
-        writer.writerows(asdict(result) for result in results)
+                took.append(seconds(partial(oracle.fit_transform, values)) * n / len(values))
+            yield report.Growth(name, varied, list(map(float, at)), took)
 
 
 if __name__ == "__main__":

@@ -36,12 +36,11 @@ from sklearn_ldp import GRR, OLH, EmpiricalBayes, HeldOutSearch, PrivacyWarning,
 from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.model_selection import default_candidates
-from sklearn_ldp.postprocessing import _calibrate
 from sklearn_ldp.queries import groups, ranges, top_k
 
 from .._command import command
+from .._timing import seconds
 from ._contest import ORACLES
-from .oracle_speed import peak_memory
 
 BASELINES = Path(__file__).with_name("regression_baselines.json")
 FACTOR = STALE_FACTOR = 2.0
@@ -49,6 +48,26 @@ MEMORY_FACTOR, MEMORY_SLACK = 1.5, 10.0  # MiB
 N_USERS, N_CATEGORIES, N_CATEGORIES_POST, N_ROWS = 100_000, 1_024, 42_178, 5
 ROUNDS = 5
 QUICK = 0.02  # seconds: quicker work is repeated more often
+# Run in a separate process: the peak above what the imports and the values take.
+_MEMORY_PROBE = """
+import sys
+from pathlib import Path
+import numpy as np
+import sklearn_ldp
+
+def peak():  # ru_maxrss would be the parent's, if that is larger
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+name, n, d = sys.argv[1:]
+values = np.resize(np.arange(int(d)), int(n))
+oracle = getattr(sklearn_ldp, name)(1.0, categories=int(d))
+before = peak()  # names are imported when they are first used
+oracle.fit_transform(values)
+print((peak() - before) / 1024)
+"""
+
+_cpu_seconds = partial(seconds, repeats=1, clock=time.process_time)
 
 Path_ = tuple[str, Callable[[], object]]
 
@@ -136,29 +155,28 @@ def table(measured: dict[str, float], baselines: dict[str, float], factor: float
 # -- measuring ----------------------------------------------------------------------------------
 def measure_all(only: list[str] | None = None) -> dict[str, float]:
     """Measure every ratio and peak, or some of them, by name."""
-    measured = {}
     with yardsticks() as plain_seconds:
-        for name, work in hot_paths():
-            if only is None or name in only:
-                measured[name] = ratio(work, plain_seconds)
-    if only is None or "import" in only:
-        pipeline, own = import_seconds()
-        measured["import"] = own / pipeline
+        return {
+            name: measure()
+            for name, measure in _measures(plain_seconds)
+            if only is None or name in only
+        }
+
+
+def _measures(plain_seconds: Callable[[], float]) -> Iterator[tuple[str, Callable[[], float]]]:
+    for name, work in hot_paths():
+        yield name, partial(ratio, work, plain_seconds)
+    yield "import", import_ratio
     for name in ORACLES:
-        key = f"memory {name} fit"
-        if only is None or key in only:
-            measured[key] = peak_memory(name, N_USERS, N_CATEGORIES, 1.0, None)
+        yield f"memory {name} fit", partial(peak_memory, name)
     for name, work in postprocessor_paths():
-        key = f"memory {name}"
-        if only is None or key in only:
-            measured[key] = traced_peak(work)
-    return measured
+        yield f"memory {name}", partial(traced_peak, work)
 
 
 def ratio(work: Callable[[], object], plain_seconds: Callable[[], float]) -> float:
     """Return the best time of some work in units of the yardstick, the two measured alternately."""
-    rounds = ROUNDS if _seconds(work) > QUICK else 4 * ROUNDS
-    pairs = [(_seconds(work), plain_seconds()) for _ in range(rounds)]
+    rounds = ROUNDS if _cpu_seconds(work) > QUICK else 4 * ROUNDS
+    pairs = [(_cpu_seconds(work), plain_seconds()) for _ in range(rounds)]
     own, plain = (min(times) for times in zip(*pairs, strict=True))
     return own / plain
 
@@ -177,11 +195,11 @@ def yardsticks() -> Iterator[Callable[[], float]]:
         given: Any = other.stdin
         answers: Any = other.stdout
 
-        def seconds() -> float:
+        def plain_seconds() -> float:
             given.write("\n")
             return float(answers.readline())
 
-        yield seconds
+        yield plain_seconds
         given.close()
 
 
@@ -196,20 +214,11 @@ def yardstick() -> None:
     np.cumsum(codes)
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    # Power caches results for a noise level and prior, which must not make the repeats faster.
-    _calibrate._posterior.cache_clear()
-    _calibrate.power_law_exponent.cache_clear()
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
 def serve_yardsticks() -> None:
     """Print the CPU seconds of one yardstick for each line that comes in."""
     yardstick()
     for _ in sys.stdin:
-        print(_seconds(yardstick), flush=True)
+        print(_cpu_seconds(yardstick), flush=True)
 
 
 def import_seconds(rounds: int = ROUNDS) -> tuple[float, float]:
@@ -230,6 +239,18 @@ def import_seconds(rounds: int = ROUNDS) -> tuple[float, float]:
         times = [[float(t) for t in run(command).stdout.split()] for _ in range(rounds)]
     pipeline, own = (min(column) for column in zip(*times, strict=True))
     return pipeline, own
+
+
+def import_ratio() -> float:
+    """Return the time of importing what a first example imports, in units of scikit-learn's."""
+    pipeline, own = import_seconds()
+    return own / pipeline
+
+
+def peak_memory(name: str) -> float:
+    """Return the MiB that a collection takes at its peak, without the users' values."""
+    task = [sys.executable, "-c", _MEMORY_PROBE, name, str(N_USERS), str(N_CATEGORIES)]
+    return float(subprocess.run(task, check=True, capture_output=True, text=True).stdout)
 
 
 def traced_peak(work: Callable[[], object]) -> float:

@@ -26,9 +26,11 @@ import numpy as np
 from sklearn_ldp import GRR
 
 from .._command import command
+from .._timing import mebibytes
 
 GUIDE_NAME, SERVE_NAME = "guide of 4ce34d2", "serve"
 CATEGORIES = ["chrome", "edge", "firefox"]
+ROOT = Path(__file__).parents[2]
 # The collector of the guide at 4ce34d2: a thread for each connection, one line for each report.
 GUIDE = """
 import random, secrets, sys
@@ -74,16 +76,10 @@ def start(argv: list[str], folder: Path, core: int) -> tuple[subprocess.Popen, i
         text=True,
         cwd=folder,
         preexec_fn=lambda: os.sched_setaffinity(0, {core}),
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
     )
     line = process.stdout.readline()
     return process, int(line.split("/ asks")[0].rpartition(":")[2])
-
-
-def resident(process: int) -> float:
-    """Megabytes of memory that a process has."""
-    text = Path(f"/proc/{process}/status").read_text()
-    return int(text.partition("VmRSS:")[2].split()[0]) / 1024
 
 
 def cpu_seconds(process: int) -> float:
@@ -110,7 +106,8 @@ async def load(
             began = time.perf_counter()
             if writer is None:
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            head = f"POST /reports HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+            head = f"POST /reports HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+            head += f"Content-Length: {len(body)}\r\n\r\n"
             writer.write(head.encode() + body)
             status = await reader.readline()
             assert b" 204 " in status, status
@@ -128,14 +125,13 @@ async def load(
 
 def main() -> None:
     """Run it."""
-    parser: argparse.ArgumentParser = command(__doc__ or "", __spec__)
+    parser: argparse.ArgumentParser = command(__doc__ or "", __spec__, repeats=3)
     parser.add_argument("--seconds", type=float, default=5.0, help="of each load (default: 5)")
     parser.add_argument("--connections", type=int, default=64, help="at once (default: 64)")
-    parser.add_argument("--repeats", type=int, default=3, help="in turn (default: 3)")
     arguments = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[-1]})
-    code = "import sklearn.pipeline, os; print(open('/proc/self/status').read())"
+    code = "import sklearn.pipeline; print(open('/proc/self/status').read())"
     text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
     base = int(text.partition("VmRSS:")[2].split()[0]) / 1024
     reports = GRR(1.0, categories=CATEGORIES).privatize(["edge"] * 1000).tolist()
@@ -160,7 +156,7 @@ def main() -> None:
                 of_cpu = len(times) / (cpu_seconds(process.pid) - before)
                 found.setdefault(what, []).append(of_cpu)
                 p50, p99 = (1000 * float(np.quantile(times, q)) for q in (0.5, 0.99))
-                above = resident(process.pid) - base
+                above = mebibytes("VmRSS", process.pid) - base
                 speed = f"{rate:7,.0f} posts/s, {of_cpu:7,.0f} posts/CPU s"
                 waits = f"p50 {p50:5.1f} ms, p99 {p99:5.1f} ms"
                 print(f"{what:28} {speed}, {waits}, {above:5.1f} MB", flush=True)

@@ -286,21 +286,6 @@ def test_rounds_in_which_all_workers_die_at_once(tmp_path):
     assert n_kills >= 20
 
 
-@pytest.mark.slow
-def test_the_benchmark_counts_every_worker(monkeypatch, capsys):
-    from benchmarks.speed import dask_throughput
-
-    command = "dask_throughput --files 3 --reports 1000 --repeats 1 --processes 1 2 --oracles grr"
-    monkeypatch.setattr("sys.argv", command.split())
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
-    dask_throughput.main()
-    title, *_, alone, one, two = capsys.readouterr().out.splitlines()
-    assert title == "3 Parquet files of 1,000 reports over 1,000 categories; os.cpu_count() is 1."
-    assert "aggregate " in alone
-    assert not one.endswith("cores")
-    assert two.endswith("more workers than cores")
-
-
 # -- nobody comes back, or futures are lost: workers in threads, which need no kill ---------------
 @pytest.fixture
 def small_cluster():
