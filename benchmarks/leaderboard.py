@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--method", nargs="*", default=[], metavar="MODULE:CLASS")
     parser.add_argument("--populations", type=Path, metavar="FILE", help="further ones, as JSON")
     parser.add_argument("--page", type=Path, help="write between the page's two marks")
-    parser.add_argument("--quick", action="store_true", help="two populations, one setting")
+    parser.add_argument("--quick", action="store_true", help="two populations, one setting, no searches")
     arguments = parser.parse_args()
     found = shipped()
     if arguments.populations is not None:
@@ -63,7 +63,10 @@ def main() -> None:
         found |= {name: one for name, one in given.items() if one["groups"]}
     if arguments.quick:
         found = {name: found[name] for name in ("states", "pixels of digits")}
-    own = dict(load(path) for path in arguments.method)
+    try:
+        own = dict(load(path) for path in arguments.method)
+    except ValueError as error:
+        parser.error(str(error))
     ways = {**({} if arguments.quick else SEARCHES), **own}
     settings = CELLS[1:2] if arguments.quick else CELLS
     cells = [(name, *one) for name in found for one in settings]
@@ -96,7 +99,13 @@ def shipped() -> dict[str, dict[str, Any]]:
 def load(path: str) -> tuple[str, Any]:
     """Return a method of somebody else's, by its name; raise ValueError if it is none."""
     module, _, name = path.partition(":")
-    method = getattr(import_module(module), name)()
+    try:
+        method = getattr(import_module(module), name)()
+    except (AttributeError, ImportError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"--method {path}: {error}. Expected module:ClassName of a class without required "
+            "arguments, in a file beside benchmarks/ or on PYTHONPATH."
+        ) from error
     estimate = OLH(1.0, categories=9, random_state=0).simulate(np.arange(9) * 100, 2)
     result = method.fit_transform(estimate)
     if not isinstance(result, FrequencyEstimate) or result.shape != estimate.shape:

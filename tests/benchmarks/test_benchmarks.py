@@ -333,3 +333,6 @@ def test_a_broken_method_is_refused(name, reason, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match=reason):
         leaderboard.load(f"third_party_broken:{name}")
+    for path, fault in (("third_party_broken", "module:ClassName"), ("nowhere:X", "No module")):
+        with pytest.raises(ValueError, match=fault):
+            leaderboard.load(path)
