@@ -291,7 +291,9 @@ class LabelDPScorer(BaseScorer):
 
     def __init__(self, metric: str, epsilon: float | None, classes: Any) -> None:
         super().__init__()
-        self.metric, self.epsilon, self.classes = metric, epsilon, classes
+        self.metric: str = metric
+        self.epsilon: float | None = epsilon
+        self.classes: Any = classes
 
     def __call__(
         self, estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None

@@ -568,12 +568,13 @@ class _Mean(_Column):
 
     def __init__(self, planned: PlannedEstimate, queries: Any, frequencies: Any) -> None:
         self.domain, self.oracle, mechanism, self.weight = planned
+        bounds: Any = planned.oracle.bounds
         if queries is not None:
             raise ValueError("Plan knows no queries of a mean: leave them out.")
         shares = np.full(_NUMBERS, 1.0) if frequencies is None else np.asarray(frequencies)
         shares = as_distribution(shares / shares.sum(), np.arange(len(shares)), "Plan")
         numbers = np.linspace(-1, 1, len(shares))
-        self._scale = float(np.ptp(self.domain.bounds)) / 2
+        self._scale = float(np.ptp(bounds)) / 2
         self._report = self._scale**2 * float(shares @ mechanism.variance(numbers))
         spread = shares @ (numbers - shares @ numbers) ** 2
         self._spread = self._scale**2 * float(spread)

@@ -693,9 +693,9 @@ def check_files(oracle: Any) -> None:
         again = read_reports(file.getvalue(), client, format="jsonl")
     except ValueError as error:
         raise AssertionError(f"its own reports are refused by a file: {error}") from error
-    rows = (np.sort(np.asarray(one).reshape(len(reports), -1), axis=0) for one in (reports, again))
+    rows = [np.sort(np.asarray(one).reshape(len(reports), -1), axis=0) for one in (reports, again)]
     whole, read = (_small(oracle).aggregate(one) for one in (reports, again))
-    is_same = np.array_equal(*rows) and _same(whole, read)
+    is_same = np.array_equal(rows[0], rows[1]) and _same(whole, read)
     assert is_same, "a file does not hold what was written"
 
 

@@ -279,7 +279,7 @@ class FrequencyEstimate(Kept):
         >>> Trend().fit_transform(months).shape
         (2, 2)
         """
-        rows = list(estimates.values())
+        rows: list[Any] = list(estimates.values())
         if not rows:
             raise ValueError("FrequencyEstimate.from_rows needs at least one estimate, got none.")
         check_alike(rows, "set of rows")

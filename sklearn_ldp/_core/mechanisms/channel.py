@@ -41,7 +41,7 @@ class LinearMechanism(Mechanism):
     #: ideal hash; the epsilon of such a mechanism is exact nevertheless.
     has_exact_support = True
     #: How much the variance of a category falls with the square of its frequency.
-    curvature = 0.0
+    curvature: float = 0.0
 
     @property
     def half_count(self) -> float:

@@ -40,9 +40,10 @@ class MatrixChannel(NumberReports, LinearMechanism):
     _key: bytes | None = None  # under which the channel is kept
 
     def __init__(self, integers: np.ndarray) -> None:
-        self.integers = np.ascontiguousarray(integers, dtype="<u8")
+        self.integers: np.ndarray = np.ascontiguousarray(integers, dtype="<u8")
         self.integers.setflags(write=False)
-        self.n_reports, self.n_categories = self.integers.shape
+        self.n_reports: int = self.integers.shape[0]
+        self.n_categories: int = self.integers.shape[1]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

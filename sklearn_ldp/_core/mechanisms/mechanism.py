@@ -206,7 +206,7 @@ class Mechanism(Uncached, ABC):
 
     #: About how many bytes of memory one report takes while it is worked on. It determines how many
     #: users share a stream of coins, so a change of it also changes what a seed draws.
-    report_bytes = 64
+    report_bytes: int = 64
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

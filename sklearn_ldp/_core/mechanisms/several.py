@@ -347,7 +347,7 @@ class Several(Mechanism):
         if any(getattr(one, "shares_overlap", False) for one in mechanisms):
             raise TypeError("A question of a survey has one answer: collect sets of items apart.")
         self.mechanisms: tuple[Mechanism, ...] = tuple(mechanisms)
-        self.shares = tuple(shares)
+        self.shares: tuple[int, ...] = tuple(shares)
         self.views: tuple[View, ...] | None = None if views is None else tuple(views)
         self._samples = Samples(shares)
         self._layout = Layout(self._samples, mechanisms)
@@ -359,7 +359,7 @@ class Several(Mechanism):
             shares_of = zip(np.bincount(kinds, self.probabilities), examples, strict=True)
             working = max(share * mechanisms[j].report_bytes for share, j in shares_of)
             written = min(8 * (1 + self._layout.longest), _WRITTEN_BYTES)
-            self.report_bytes = written + math.ceil(working)
+            self.report_bytes: int = written + math.ceil(working)
         else:
             n_integers = 1 + self._layout.width - len(self._samples.number)
             own_bytes = max(one.report_bytes for one in mechanisms)

@@ -45,7 +45,9 @@ class Covariance:
     def __init__(
         self, law: Any, frequencies: np.ndarray, factors: Callable[[np.ndarray], Factors]
     ) -> None:
-        self.law, self.frequencies, self._make = law, frequencies, factors
+        self.law: Any = law
+        self.frequencies: np.ndarray = frequencies
+        self._make = factors
 
     @cached_property
     def _single(self) -> np.ndarray:

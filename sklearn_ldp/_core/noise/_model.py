@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from operator import attrgetter
@@ -274,26 +274,24 @@ class Noise:
         if len(set(same)) > 1 or not all(a.is_like(b) for pair in pairs for a, b in pair):
             raise ValueError("The errors of these estimates follow different laws.")
 
-        def rows(number: Callable[[Noise], Any]) -> Any:
-            found = [number(one) for one in noises]
+        def rows(numbers: Iterable[Any]) -> Any:
+            found = list(numbers)
             return None if found[0] is None else np.array([np.ravel(x)[0] for x in found])
 
         terms = [
-            term._replace(
-                weight=rows(lambda one, i=i: one.terms[i].weight),
-                users=rows(lambda one, i=i: one.terms[i].users),
+            first.terms[i]._replace(
+                weight=rows(one.terms[i].weight for one in noises),
+                users=rows(one.terms[i].users for one in noises),
             )
-            for i, term in enumerate(first.terms)
+            for i in range(len(first.terms))
         ]
+        laws = [law for law, _ in first.grids]
         return first._with(
             terms,
-            n_samples=rows(attrgetter("n_samples")),
-            n_users=rows(attrgetter("n_users")),
-            level=rows(attrgetter("level")),
-            grids=[
-                (law, rows(lambda one, i=i: one.grids[i][1]))
-                for i, (law, _) in enumerate(first.grids)
-            ],
+            n_samples=rows(one.n_samples for one in noises),
+            n_users=rows(one.n_users for one in noises),
+            level=rows(one.level for one in noises),
+            grids=[(law, rows(one.grids[i][1] for one in noises)) for i, law in enumerate(laws)],
         )
 
     @property

@@ -113,8 +113,9 @@ def combine(
         shares = shares / np.sqrt(parts / parts.sum(axis=0))
     noise = Noise.combined(noises, shares)
     # A survey's design goes on, as statements about it are about the population.
-    designs = {repr(one.oracle) if hasattr(one.oracle, "about") else None for one in estimates}
-    oracle = first.oracle if len(designs) == 1 and designs != {None} else None
+    oracles: list[Any] = [getattr(one, "oracle", None) for one in estimates]
+    designs = {repr(one) if hasattr(one, "about") else None for one in oracles}
+    oracle = oracles[0] if len(designs) == 1 and designs != {None} else None
     return first.with_values(mean, noise=noise, oracle=oracle, shards=None)
 
 

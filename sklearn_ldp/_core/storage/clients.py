@@ -175,14 +175,16 @@ def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str,
     # Ties and rejections are more frequent than among uniform coins. A row has the coins in
     # hexadecimal digits, of which all are read, the code, and the report as clients post it.
     protocol, rng = oracle.protocol(), np.random.default_rng(seed)
-    mechanism, domain = client_mechanism(protocol), protocol.domain
+    mechanism: Any = client_mechanism(protocol)
+    domain: Any = protocol.domain
     is_hashed = mechanism["kind"] in ("mixing", "itemhash")
     is_list_of_digests = is_hashed and not domain.is_open
     digests = np.maximum(domain.word_digests(), 1) if is_list_of_digests else np.empty(0)
     edges = [int(mechanism[name]) >> 56 for name in sorted(_THRESHOLDS & mechanism.keys())]
     rows = []
     for _ in range(n):
-        size = rng.integers(domain.max_items + 3) if domain.shares_overlap else None
+        size: Any = rng.integers(domain.max_items + 3) if domain.shares_overlap else None
+        code: Any
         if domain.is_open:
             code = rng.integers(2**64, size=size, dtype=np.uint64)
         elif size is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -50,7 +51,7 @@ class GroupTotals:
         Weight of the raw totals in the result, beside those of the processed estimate.
     """
 
-    names: list
+    names: list[Any]
     raw: np.ndarray
     common: np.ndarray
     totals: np.ndarray
