@@ -25,7 +25,7 @@ _MOST_NAMES = 8  # in a sentence
 _HONEST = 0.9999  # of collections without fake reports are not said to look like one with some
 _ORDINALS = {1: "the most frequent", 2: "the second most frequent", 3: "the third most frequent"}
 _USERS = "those who reported, and nobody else"
-_WEIGHTED = "those who reported, by the weights that were given to their groups"
+_WEIGHTED = "those who reported, each group by its weight"
 _POPULATION = "the population that the users are a random sample of"
 _POPULATIONS = "the populations that the users are random samples of"
 

@@ -341,7 +341,7 @@ def test_a_weighted_estimate_tells_who_answered():
     found = poststratify(cells, {0: 0.9, 1: 0.1}).describe()
     assert (found["n_samples"], found["of"]) == (
         4002,
-        "those who reported, by the weights that were given to their groups",
+        "those who reported, each group by its weight",
     )
     assert "count" not in found["rows"][0]
     even = poststratify(cells, {0: 0.5, 1: 0.5}).describe()  # negative control: nobody counts more
