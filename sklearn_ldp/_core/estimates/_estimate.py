@@ -337,8 +337,7 @@ class FrequencyEstimate(Kept):
         noise = self.noise
         if noise is None or noise.n_samples is None:
             raise ValueError("No design_effect without the noise and the number of users.")
-        weights = sum(term.times(1.0) for term in noise.terms if not term.is_draw)
-        effect = np.ravel(np.asarray(noise.n_samples) * weights)
+        effect = noise.design_effect
         return float(effect[0]) if effect.size == 1 else effect
 
     @property

@@ -295,13 +295,15 @@ class Noise:
         )
 
     @property
+    def design_effect(self) -> Any:
+        """The cost of weighting users unequally, of shape (n_estimates,); 1 without weights."""
+        weights = sum(term.times(1.0) for term in self.terms if not term.is_draw)
+        return np.ravel(np.asarray(self.n_samples) * weights)
+
+    @property
     def is_weighted(self) -> bool:
         """Whether it is of a mean of groups that count more or less than their users do."""
-        # Such a mean has the noise of fewer users than reported; and where users were drawn, that
-        # of more.
-        if self.n_samples is None or self.n_users is None:
-            return False
-        return bool(np.any(np.asarray(self.n_users) < (1 - 1e-9) * np.asarray(self.n_samples)))
+        return self.n_samples is not None and bool(np.any(self.design_effect > 1 + 1e-9))
 
     def of_sample(self, n_users: Any) -> Noise:
         """Return the noise of an estimate about all users, of whom those who reported were drawn.

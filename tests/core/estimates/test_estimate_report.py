@@ -344,6 +344,13 @@ def test_a_weighted_estimate_tells_who_answered():
         "those who reported, each group by its weight",
     )
     assert "count" not in found["rows"][0]
+    survey, parts = ColumnOracle(2.0, domains={"a": WORDS, "b": 2}, random_state=0), {}
+    for n in (500, 900):  # of whom about half are asked for each column
+        people = np.column_stack([WORDS * n, [0, 1, 1] * n]).astype(object)
+        people[:, 1] = people[:, 1].astype(int)
+        parts[f"{n}"] = survey.fit(people).estimate_["a"]
+    asked = poststratify(FrequencyEstimate.from_rows(parts), {"500": 0.9, "900": 0.1})
+    assert "count" not in asked.describe()["rows"][0]
     even = poststratify(cells, {0: 0.5, 1: 0.5}).describe()  # negative control: nobody counts more
     assert "count" in even["rows"][0]
     assert "nobody else" in even["of"]
