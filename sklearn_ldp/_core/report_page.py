@@ -16,6 +16,7 @@ from .support.kept import keep
 from .support.text import number_texts, printable
 
 _MOST_BARS, _MOST_COLUMNS, _MOST_ROWS, _MOST_NAMES, _MOST_LABELS = 30, 256, 100, 8, 5
+_MOST_SERIES = 6  # pictures of categories over the rows of an estimate
 _MINUS = "\N{MINUS SIGN}"
 _BAR, _LINE = "#7ba7d7", "#1d3557"
 _LABEL = 56  # characters of a name beside its bar
@@ -102,7 +103,8 @@ class EstimateReport:
         parts = "".join(
             f"<h1>{escape(part['name'])}</h1>\n{_body(part)}" for part in whole["parts"]
         )
-        return f'<div class="ldp"><h1>{escape(_title(whole))}</h1>\n{parts}</div>'
+        head = f"<h1>{escape(_title(whole))}</h1>\n{_series(whole)}"
+        return f'<div class="ldp">{head}{parts}</div>'
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the report to a file, as one page of HTML.
@@ -362,6 +364,26 @@ def _picture(part: dict[str, Any]) -> str:
         places = [{"from": i, "to": i + 1, "name": row["category"]} for i, row in enumerate(rows)]
         return _columns([{**place, **row} for place, row in zip(places, rows, strict=True)], part)
     return _bars(rows[:_MOST_BARS], part, len(rows))
+
+
+def _series(whole: dict[str, Any]) -> str:
+    """Columns of the rows of one estimate, such as weeks, for each of its largest categories."""
+    parts = whole["parts"]
+    if not whole.get("is_series") or not 1 < len(parts) <= _MOST_COLUMNS:
+        return ""
+    first, drawn = {**parts[0], "ranges": None, "scale": "linear"}, []
+    means = np.mean([[row[first["value"]] for row in part["rows"]] for part in parts], axis=0)
+    for place in np.argsort(-means, kind="stable")[:_MOST_SERIES]:
+        rows = [
+            {**row, "from": i, "to": i + 1, "name": part["name"]}
+            for i, part in enumerate(parts)
+            for row in _possible(part, part["rows"][place : place + 1])
+        ]
+        head = f"<h2>{escape(_cell(first, 'category', rows[0], str))}</h2>"
+        drawn.append(head + _columns(rows, {**first, "rows": rows}))
+    n, names = len(first["rows"]), f"Share of users, row by row ({first['interval']})"
+    kept = f"<p>The {len(drawn)} largest of {n:,} categories.</p>" if len(drawn) < n else ""
+    return f"<p>{names}</p>{''.join(drawn)}{kept}"
 
 
 def _bars(rows: list[dict[str, Any]], part: dict[str, Any], n: int) -> str:

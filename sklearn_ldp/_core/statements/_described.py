@@ -41,7 +41,8 @@ def describe_estimate(
             {**describe_estimate(row, level, "", of), "name": str(name)}
             for name, row in zip(names, estimate, strict=True)
         ]
-        return several(parts, str(estimate).partition("\n")[0], question)
+        whole = several(parts, str(estimate).partition("\n")[0], question)
+        return {**whole, "is_series": True}
     estimate, of = stated(estimate, of)
     raw, noise, d = estimate.as_raw(), estimate.noise, estimate.shape[1]
     labels = estimate.labels if estimate.flags else estimate.categories

@@ -398,3 +398,14 @@ def test_tables_are_named_by_their_columns():
     page = tables.report().html
     assert "<td>F, S</td>" in page
     assert tables.describe()["parts"][0]["name"] == "sex, size"
+
+
+def test_rows_have_a_picture_of_their_course():
+    """The largest categories over the rows; parts of a set are of different questions."""
+    rows = weekly(4)
+    found = rows.report().html
+    assert "Share of users, row by row (95 % at once)" in found
+    start = found.partition("<h1>0</h1>")[0]  # before the page of the first row
+    assert start.count("<svg") == len(WORDS)
+    assert start.count("<rect") == 4 * len(WORDS)
+    assert "row by row" not in EstimateSet({"a": rows[0], "b": rows[1]}).report().html
