@@ -268,11 +268,13 @@ def level(study: Any, methods: Sequence[str], last: str) -> list[Measured]:
     return found
 
 
-def value(table: Any, column: str, **where: Any) -> list[Measured]:
-    """A number of one row, with its error if it was estimated."""
+def value(table: Any, column: str, by: str = "", sign: int = 1, **where: Any) -> list[Measured]:
+    """A number of one row, or of each row by another column; with its error if it has one."""
     part = table.select(**where)
-    errors = part.get(f"{column}_error", [0.0])
-    return [Measured("", float(part[column][0]), float(errors[0]))]
+    places = [f"{by} {x:,g}" for x in part[by]] if by else [""]
+    errors = part.get(f"{column}_error", np.zeros(len(part[column])))
+    rows = zip(places, part[column], errors, strict=False)  # one place: the first row
+    return [Measured(place, sign * float(number), float(error)) for place, number, error in rows]
 
 
 # -- oracles, and what methods promise ------------------------------------------------------------
@@ -533,23 +535,17 @@ def gain(
 
 def zero_over(table: Any, method: str) -> list[Measured]:
     """Error of OUE-Zero over that of a method, at each epsilon."""
-    part = table.select(postprocessor=method)
-    rows = zip(part["epsilon"], part["zero_over_this"], part["zero_over_this_error"], strict=True)
-    return [Measured(f"epsilon {x:g}", value, error) for x, value, error in rows]
+    return value(table, "zero_over_this", by="epsilon", postprocessor=method)
 
 
 def raw_over(table: Any, method: str) -> list[Measured]:
     """Error of OUE over that of a method, at each epsilon."""
-    raw, ours = (
-        [
-            Measured(f"{method}, epsilon {epsilon:g}", value, error)
-            for epsilon, value, error in zip(
-                part["epsilon"], part["error"], part["standard_error"], strict=True
-            )
-        ]
-        for part in (table.select(postprocessor=name) for name in ("OUE", method))
-    )
-    return [_quotient(a.where, a, b) for a, b in zip(raw, ours, strict=True)]
+    parts = [table.select(postprocessor=name) for name in ("OUE", method)]
+    found = []
+    for i, epsilon in enumerate(parts[0]["epsilon"]):
+        raw, ours = (Measured("", part["error"][i], part["standard_error"][i]) for part in parts)
+        found.append(_quotient(f"{method}, epsilon {epsilon:g}", raw, ours))
+    return found
 
 
 def gain_grows(table: Any, method: str) -> list[Measured]:
@@ -572,8 +568,7 @@ def score_gain(table: Any, score: str, sign: int = 1, bottom: str = "zero") -> l
     """Score of OUE-Calibrate less that of OUE-Zero (or of OUE: "raw")."""
     ours = table.select(score=score, postprocessor="OUE-Calibrate")
     axis = "threshold" if len(distinct(ours["epsilon"])) == 1 else "epsilon"
-    rows = zip(ours[axis], ours[f"over_{bottom}"], ours[f"over_{bottom}_error"], strict=True)
-    return [Measured(f"{axis} {x:,.0f}", sign * value, error) for x, value, error in rows]
+    return value(ours, f"over_{bottom}", axis, sign)
 
 
 _PRECISE = (("precision", 1), ("recall", -1))

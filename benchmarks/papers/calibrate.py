@@ -24,7 +24,7 @@ from sklearn_ldp.postprocessing import (
 
 from ._experiment import rows_of_panels
 from ._figure import Registry, Settings, Table
-from ._measures import paired_ratio
+from ._measures import distinct, paired_ratio
 from ._populations import (
     KOSARAK_SHARE,
     Population,
@@ -54,7 +54,6 @@ _SHARE = {("retail", 1.0): 5.0} | {
     for key in _KOSARAK
     for epsilon, share in ((1.0, 5.0), (2.0, 1 / 3), (3.0, 1 / 3), (4.0, 1 / 3), (5.0, 2 / 3))
 }
-_ROWS = 10  # collections of one task
 _SCORES = ("precision", "recall", "f_score")
 
 
@@ -68,34 +67,16 @@ def _collections(settings: Settings, key: str) -> dict[tuple[float, str], Freque
         oracle = OUE(epsilon, categories=len(counts), random_state=settings.seed)
         n_repeats = max(2, round(_SHARE.get((key, epsilon), 1.0) * settings.n_repeats))
         raw[epsilon] = oracle.simulate(counts, n_repeats)
-    cells = [
-        (epsilon, name, start)
-        for epsilon, estimate in raw.items()
-        for name in METHODS
-        for start in range(0, len(estimate), _ROWS)
-    ]
-    parts = Parallel(n_jobs=settings.n_jobs)(
-        delayed(_processed)(METHODS[name], raw[epsilon][start : start + _ROWS])
-        for epsilon, name, start in cells
+    cells = [(epsilon, name) for epsilon in raw for name in METHODS]
+    made = Parallel(n_jobs=settings.n_jobs)(
+        delayed(METHODS[name].fit_transform)(raw[epsilon]) for epsilon, name in cells
     )
-    rows: dict[tuple[float, str], list[np.ndarray]] = {}
-    for (epsilon, name, _), values in zip(cells, parts, strict=True):
-        rows.setdefault((epsilon, name), []).append(values)
-    found = {
-        (epsilon, name): raw[epsilon].with_values(np.concatenate(values), by=name)
-        if name != "OUE"
-        else raw[epsilon]
-        for (epsilon, name), values in rows.items()
-    }
+    found = dict(zip(cells, made, strict=True))
     for epsilon, estimate in raw.items():
         ours = found[epsilon, "OUE-Calibrate"]
         kept = np.where(ours.values >= _significance(estimate), ours.values, 0)
         found[epsilon, _CUT] = ours.with_values(kept, by=_CUT)
     return found
-
-
-def _processed(method: Any, raw: FrequencyEstimate) -> np.ndarray:
-    return method.fit_transform(raw).values
 
 
 def _significance(raw: FrequencyEstimate) -> float:
@@ -114,7 +95,7 @@ def _row(population: Population, epsilon: float, name: str, values: np.ndarray) 
 
 # -- the prior knowledge --------------------------------------------------------------------------
 def _draw_item_frequencies(table: Table) -> Any:
-    names = list(dict.fromkeys(table["population"].tolist()))
+    names = distinct(table["population"])
     figure, (axes,) = rows_of_panels(1, len(names))
     for name, ax in zip(names, axes, strict=True):
         part = table.select(population=name)
@@ -193,7 +174,7 @@ def _(settings: Settings) -> Table:
 
 # -- errors ---------------------------------------------------------------------------------------
 def _draw_errors(table: Table) -> Any:
-    names = list(dict.fromkeys(table["population"].tolist()))
+    names = distinct(table["population"])
     figure, (axes,) = rows_of_panels(1, len(names))
     methods = [name for name in METHODS if name != "OUE"]  # left out in the paper as well
     for name, ax in zip(names, axes, strict=True):
@@ -380,7 +361,7 @@ def _scores(
 
 
 def _score_panels(table: Table, x: str, x_label: str, line: bool = False) -> Any:
-    names = list(dict.fromkeys(table["population"].tolist()))
+    names = distinct(table["population"])
     figure, rows = rows_of_panels(len(names), 3)
     for name, axes in zip(names, rows, strict=True):
         for score, ax in zip(_SCORES, axes, strict=True):
