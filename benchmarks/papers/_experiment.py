@@ -127,11 +127,9 @@ class Experiment:
         """
 
         def compute(settings: Settings) -> ErrorStudy:
-            found = [settings.population(key) for key in self.keys]
             rows = [
                 row
-                for population in found
-                if population is not None
+                for population in settings.populations(self.keys).values()
                 for row in self._known_k(settings, population, f"{name}, T known", process)
             ]
             errors = np.array([row.pop("errors") for row in rows])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -108,7 +109,7 @@ def ratio(study: Any, top: str, bottom: str, **points: Any) -> list[Measured]:
     ]
 
 
-def _over(study: Any, method: str, others: Sequence[str], rank: float, points: dict) -> list:
+def _over(rank: float, study: Any, method: str, others: Sequence[str], **points: Any) -> list:
     found = []
     for label, part in of_points(study, **points):
         rivals = {name: errors_of(part, name) for name in others if name != method}
@@ -120,19 +121,8 @@ def _over(study: Any, method: str, others: Sequence[str], rank: float, points: d
     return found
 
 
-def over_best(study: Any, method: str, others: Sequence[str], **points: Any) -> list[Measured]:
-    """Error of a method over the least of the others, at each point."""
-    return _over(study, method, others, 0, points)
-
-
-def over_worst(study: Any, method: str, others: Sequence[str], **points: Any) -> list[Measured]:
-    """Error of a method over the greatest of the others, at each point."""
-    return _over(study, method, others, 1, points)
-
-
-def over_typical(study: Any, method: str, others: Sequence[str], **points: Any) -> list[Measured]:
-    """Error of a method over the middle one of the others, at each point."""
-    return _over(study, method, others, 0.5, points)
+# Error of a method over the least, the middle and the greatest of the others, at each point.
+over_best, over_typical, over_worst = (partial(_over, rank) for rank in (0, 0.5, 1))
 
 
 def best_over(study: Any, methods: Sequence[str], method: str, **points: Any) -> list[Measured]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -113,10 +114,7 @@ def _draw_item_frequencies(table: Table) -> Any:
 )
 def _(settings: Settings) -> Table:
     rows = []
-    for key in _KEYS:
-        population = settings.population(key)
-        if population is None:
-            continue
+    for population in settings.populations(_KEYS).values():
         counts, items = np.unique(population.counts, return_counts=True)
         fraction = items / items.sum()
         rows += [
@@ -193,10 +191,7 @@ def _draw_errors(table: Table) -> Any:
 )
 def _(settings: Settings) -> Table:
     rows = []
-    for key in _KEYS:
-        population = settings.population(key)
-        if population is None:
-            continue
+    for key, population in settings.populations(_KEYS).items():
         truth, n = population.frequencies, population.n_samples
         found = _collections(settings, key)
         errors = {cell: n**2 * query_errors(truth, made) for cell, made in found.items()}
@@ -376,45 +371,24 @@ def _score_panels(table: Table, x: str, x_label: str, line: bool = False) -> Any
     return figure
 
 
-def _by_threshold(population: Population, found: dict, settings: Settings) -> list[dict]:
-    line = _significance(found[_THRESHOLD_EPSILON, "OUE"])
-    return [
-        row | {"significance": line * population.n_samples}
-        for factor in settings.grid(np.arange(1, 17) / 8, [0.25, 0.5, 1, 2])
-        for row in _scores(population, _THRESHOLD_EPSILON, found, factor * line)
-    ]
+def _heavy_hitters(keys: tuple[str, ...], by_threshold: bool) -> Callable[[Settings], Table]:
+    """The scores along the threshold at one epsilon, or at the significance threshold of each."""
 
-
-def _by_epsilon(population: Population, found: dict, settings: Settings) -> list[dict]:
-    lines = {epsilon: _significance(raw) for (epsilon, name), raw in found.items() if name == "OUE"}
-    return [
-        row | {"significance": line * population.n_samples}
-        for epsilon, line in lines.items()
-        for row in _scores(population, epsilon, found, line)
-    ]
-
-
-def _of_each(keys: tuple[str, ...], rows_of: Callable) -> Callable[[Settings], Table]:
     def compute(settings: Settings) -> Table:
-        found = [(key, settings.population(key)) for key in keys]
-        return Table.of(
-            [
-                row
-                for key, population in found
-                if population is not None
-                for row in rows_of(population, _collections(settings, key), settings)
-            ]
-        )
+        rows = []
+        for key, population in settings.populations(keys).items():
+            found = _collections(settings, key)
+            lines = {e: _significance(raw) for (e, name), raw in found.items() if name == "OUE"}
+            factors = [1.0]
+            if by_threshold:
+                lines = {_THRESHOLD_EPSILON: lines[_THRESHOLD_EPSILON]}
+                factors = settings.grid(np.arange(1, 17) / 8, [0.25, 0.5, 1, 2])
+            for (epsilon, line), factor in itertools.product(lines.items(), factors):
+                scores = _scores(population, epsilon, found, factor * line)
+                rows += [row | {"significance": line * population.n_samples} for row in scores]
+        return Table.of(rows)
 
     return compute
-
-
-def _draw_by_threshold(table: Table) -> Any:
-    return _score_panels(table, "threshold", "threshold (count)", line=True)
-
-
-def _draw_by_epsilon(table: Table) -> Any:
-    return _score_panels(table, "epsilon", "epsilon")
 
 
 for _keys, _name, _first, _second in [
@@ -425,12 +399,12 @@ for _keys, _name, _first, _second in [
         f"calibrate-fig{_first}",
         f"Figure {_first}: heavy hitters against the threshold, {_name}, epsilon 4",
         _keys,
-        draw=_draw_by_threshold,
+        draw=partial(_score_panels, x="threshold", x_label="threshold (count)", line=True),
         note="The vertical line is the significance threshold.",
-    )(_of_each(_keys, _by_threshold))
+    )(_heavy_hitters(_keys, by_threshold=True))
     FIGURES.add(
         f"calibrate-fig{_second}",
         f"Figure {_second}: heavy hitters above the significance threshold, {_name}",
         _keys,
-        draw=_draw_by_epsilon,
-    )(_of_each(_keys, _by_epsilon))
+        draw=partial(_score_panels, x="epsilon", x_label="epsilon"),
+    )(_heavy_hitters(_keys, by_threshold=False))

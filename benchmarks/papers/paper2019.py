@@ -43,21 +43,15 @@ def _(settings: Settings) -> Table:
         "beta": (100_000, 400),
         "zipf": (1_000_000, 1_024),
     }
-    rows = []
-    for key, (n, d) in published.items():
-        population = settings.population(key)
-        if population is not None:
-            rows.append(
-                {
-                    "population": population.name,
-                    "published_n": n,
-                    "n": population.n_samples,
-                    "published_d": d,
-                    "d": len(population.counts),
-                    "is_exact": population.is_exact,
-                }
-            )
-    return Table.of(rows)
+    found = settings.populations(published)
+    return Table(
+        population=np.array([one.name for one in found.values()]),
+        published_n=np.array([published[key][0] for key in found]),
+        n=np.array([one.n_samples for one in found.values()]),
+        published_d=np.array([published[key][1] for key in found]),
+        d=np.array([len(one.counts) for one in found.values()]),
+        is_exact=np.array([one.is_exact for one in found.values()]),
+    )
 
 
 @FIGURES.add(
@@ -137,7 +131,7 @@ def _draw_densities(table: Table) -> Any:
     draw=_draw_densities,
 )
 def _(settings: Settings) -> Table:
-    found = [settings.population(key) for key in ["census", *_APPENDIX, "zipf"]]
+    found = settings.populations(["census", *_APPENDIX, "zipf"]).values()
     parts = [
         {
             "population": np.full(len(p.counts), p.name, dtype=object),
@@ -145,7 +139,6 @@ def _(settings: Settings) -> Table:
             "count": -np.sort(-p.counts),
         }
         for p in found
-        if p is not None
     ]
     return Table({key: np.concatenate([part[key] for part in parts]) for key in parts[0]})
 
@@ -205,10 +198,7 @@ for _name, _title, _draw, _conditions in (
 )
 def _(settings: Settings) -> Table:
     rows = []
-    for key in _APPENDIX:
-        population = settings.population(key)
-        if population is None:
-            continue
+    for population in settings.populations(_APPENDIX).values():
         oracle = OUE(2.0, categories=len(population.counts), random_state=settings.seed)
         raw = oracle.simulate(population.counts, settings.n_repeats)
         total = METHODS_2019["Base-Cut"].fit_transform(raw).values.sum(axis=1)

@@ -72,7 +72,6 @@ def race(
     sizes: Iterable[tuple[int, int]] = SIZES,
     epsilon: float = 1.0,
     seconds: float = SECONDS,
-    packages: Iterable[str] = (OURS, *PEERS),
 ) -> Iterator[Result]:
     """Measure every package that has an interpreter, oracle by oracle."""
     for n, d in sizes:
@@ -84,7 +83,7 @@ def race(
                 task = {"oracle": oracle, "values": str(path), "n_categories": d}
                 entrants = {
                     package: sys.executable if package == OURS else peers_python
-                    for package in packages
+                    for package in (OURS, *PEERS)
                     if oracle in PEERS.get(package, ORACLES)
                     and (package == OURS or peers_python is not None)
                 }
