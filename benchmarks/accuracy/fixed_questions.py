@@ -55,6 +55,7 @@ REPORTED = (
 )
 KINDS = ("natural groups", "groups by lot", "ten ranges", "400 ranges", "top 10", "top 50")
 ASKED = "EmpiricalBayes(queries)"
+CANDIDATES = {candidate_name(one): one for one in default_candidates()}
 SHOWN = ("Base", "NormSub", "EmpiricalBayes", ASKED)
 
 
@@ -107,16 +108,15 @@ def print_tables(
         delayed(errors_in)(populations[name], *collection, arguments.repeats, arguments.seed)
         for name, *collection in cells
     )
-    candidates = [candidate_name(candidate) for candidate in default_candidates()]
     rows = []
     runs = zip(cells, Parallel(n_jobs=arguments.n_jobs)(work), strict=True)
     for (name, epsilon, n), found in runs:
-        for (kind, of), errors in found.items():
+        for (kind, of), errors in found.iterrows():
             cell = f"{name} ({of}), epsilon {epsilon:g}, n {n:,}"
-            best = min(errors[candidate][0] for candidate in candidates)
-            ratios = {method: errors[method][0] / best for method in SHOWN}
-            every = errors[ASKED][1] / errors["EmpiricalBayes"][1]
-            rows.append({"kind": kind, "cell": cell, **ratios, "every category": every})
+            answers, every = errors["answers"], errors["every category"]
+            ratios = {method: answers[method] / answers[[*CANDIDATES]].min() for method in SHOWN}
+            told = every[ASKED] / every["EmpiricalBayes"]
+            rows.append({"kind": kind, "cell": cell, **ratios, "every category": told})
     table = pd.DataFrame(rows).set_index("cell").groupby("kind")
     kinds = [kind for kind in KINDS if kind in table.groups]
     print(f"\n{title}: {len(populations)} populations, {len(rows)} cells")
@@ -151,35 +151,26 @@ def questions(
     return found
 
 
-def errors_in(
-    population: Population, epsilon: float, n: int, repeats: int, seed: int
-) -> dict[tuple[str, str], dict[str, np.ndarray]]:
+def errors_in(population: Population, epsilon: float, n: int, repeats: int, seed: int) -> Any:
     """Return mean squared errors of answers and of every category, by question and method."""
-    counts = population.counts
+    counts, rows = population.counts, []
     rng = np.random.default_rng([seed, n, round(100 * epsilon), len(counts)])
-    sums: dict[tuple[str, str], dict[str, np.ndarray]] = {}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # fits to pure noise fall back and warn
         for _ in range(repeats):
             users = rng.multinomial(n, counts / counts.sum())
-            truth = users / n
             estimate = OUE(epsilon, categories=len(counts), random_state=rng).simulate(users)
-            made = {
-                candidate_name(candidate): candidate.fit_transform(estimate)
-                for candidate in default_candidates()
-            }
+            made = {name: one.fit_transform(estimate) for name, one in CANDIDATES.items()}
             for question, queries in questions(population, rng).items():
                 made[ASKED] = EmpiricalBayes(queries=queries).fit_transform(estimate)
-                of_question = sums.setdefault(question, {})
                 for method, result in made.items():
-                    errors = np.array(
-                        [
-                            query_errors(truth, result, queries=asked)[0]
-                            for asked in (queries, full_domain())
-                        ]
+                    errors = (
+                        query_errors(users / n, result, queries=asked)[0]
+                        for asked in (queries, full_domain())
                     )
-                    of_question[method] = of_question.get(method, 0) + errors / repeats
-    return sums
+                    rows.append((*question, method, *errors))
+    table = pd.DataFrame(rows, columns=["kind", "of", "method", "answers", "every category"])
+    return table.groupby(["kind", "of", "method"], sort=False).mean().unstack()
 
 
 def _summary(ratios: pd.Series) -> str:

@@ -67,7 +67,7 @@ def page(
     if growth:
         parts += ["## How our cost grows", growth_table(growth)]
     if checks:
-        rows = [[c.target, c.measured, "yes" if c.is_met else "**no**"] for c in checks]
+        rows = [[*texts, "yes" if is_met else "**no**"] for *texts, is_met in checks]
         parts += ["## Targets", markdown(["target", "measured", "met"], rows)]
     return "\n\n".join(parts) + "\n"
 
