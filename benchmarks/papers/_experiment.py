@@ -52,14 +52,14 @@ def error_panels(
 
 def over_base_on_largest(study: Any) -> Table:
     """Errors on the largest sets over that of Base."""
-    largest = distinct(study["queries"])[-1]
-    return Table.of(
-        [
-            {"postprocessor": name, "where": where, "over_base": value, "standard_error": error}
-            for name in distinct(study["postprocessor"])
-            for where, value, error in ratio(study, name, "Base", axis="queries", queries=largest)
-        ]
-    )
+    rows = []
+    for population in distinct(study["population"]):
+        part = study.select(population=population, queries=[distinct(study["queries"])[-1]])
+        for name in distinct(study["postprocessor"]):
+            ((_, value, error),) = ratio(part, name, "Base")
+            row = {"population": population, "postprocessor": name, "over_base": value}
+            rows.append(row | {"standard_error": error})
+    return Table.of(rows)
 
 
 _SETS_NOTE = (
