@@ -412,8 +412,7 @@ def which_section(arguments: argparse.Namespace) -> None:
     table = pd.DataFrame(cells, columns=["users", "numbers", "way", "what", "error"])
     squares = table.groupby(["users", "what", "numbers", "way"], sort=False).error.mean().unstack()
     ratios = np.sqrt(squares.div(squares["RangeOracle"], axis=0)).groupby(["users", "what"])
-    for how in ("geometric mean", "least", "most"):
-        of_how = {"geometric mean": gmean, "least": np.min, "most": np.max}[how]
+    for how, of_how in (("geometric mean", gmean), ("greatest", np.max)):
         print(f"\n{how}\n")
         print(ratios.agg(lambda x, of=of_how: of(x.to_numpy())).stack().unstack("what").round(2))
 

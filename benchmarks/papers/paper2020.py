@@ -59,7 +59,8 @@ def properties(settings: Settings, methods: dict) -> Table:
     )
     rows = []
     for name, method in methods.items():
-        processed = method.fit_transform(raw)
+        fitted = clone(method).fit(raw)
+        processed = fitted.transform(raw)
         total = processed.values.sum(axis=1)
         order = np.take_along_axis(processed.values, np.argsort(raw.values, axis=1), axis=1)
         rows.append(
@@ -71,15 +72,11 @@ def properties(settings: Settings, methods: dict) -> Table:
                 "is_non_negative": bool(processed.answer(full_domain()).min() >= 0),
                 "sums_to_one": bool(np.allclose(total, 1, rtol=0, atol=1e-9)),
                 "keeps_order": bool(np.diff(order, axis=1).min() >= 0),
-                "mean_threshold": np.mean(getattr(_fitted(method, raw), "threshold_", np.nan)),
+                "mean_threshold": np.mean(getattr(fitted, "threshold_", np.nan)),
                 "reliable": int(np.sum((processed.values > 0).mean(axis=0) >= 0.95)),
             }
         )
     return Table.of(rows)
-
-
-def _fitted(method: Any, raw: FrequencyEstimate) -> Any:
-    return clone(method).fit(raw)
 
 
 @FIGURES.add(
