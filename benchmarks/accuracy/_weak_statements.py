@@ -21,9 +21,8 @@ import numpy as np
 from sklearn_ldp import GRR, OLH, OUE, EmpiricalBayes, HadamardResponse, SubsetSelection
 from sklearn_ldp._core.statements._confidence import leading_intervals
 from sklearn_ldp._core.statements._covariances import covariances_of_rows
-from sklearn_ldp.datasets import read_histogram
 
-from .._command import DATA, command
+from .._command import DATA, command, histograms
 from .._tables import markdown
 
 K = 10
@@ -54,11 +53,8 @@ def populations() -> dict[str, np.ndarray]:
         "Dirichlet .3, d 700": (rng.gamma(0.3, size=700), 20_000),
         "two levels, d 300": (np.where(rank[:300] <= 20, 10.0, 1.0), 5_000),
     }
-    for name, file in FILES.items():
-        if (DATA / file).exists():
-            laws[f"{name}, d {{}}"] = (read_histogram(DATA / file).counts, 30_000)
-        else:
-            print(f"{name}: skipped, there is no {file} in {DATA}")
+    found = histograms(DATA, FILES)
+    laws |= {f"{name}, d {{}}": (one.counts, 30_000) for name, one in found.items()}
     return {
         name.format(len(law)): rng.permutation(rng.multinomial(n, law / law.sum()))
         for name, (law, n) in laws.items()

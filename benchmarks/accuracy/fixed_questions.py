@@ -27,20 +27,19 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import OUE, EmpiricalBayes
-from sklearn_ldp.datasets import read_histogram
 from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.model_selection import candidate_name, default_candidates
 from sklearn_ldp.queries import QuerySet, full_domain, groups, ranges, top_k
 
-from .._command import add_data_argument, command
+from .._command import add_data_argument, command, histograms
 from .._tables import markdown
 
 COLLECTIONS = [(0.5, 10**5), (1, 10**5), (1, 10**6), (2, 10**6), (4, 10**6), (1, 10**7)]
-FILES = [
-    "EMOJI_TRACKER2019_N884427.csv.gz",
-    "US1940_CITY_1PCT_TOP915.csv.gz",
-    "FIRE_WEEK_JAN2017.csv.gz",
-]
+FILES = {
+    "emoji": "EMOJI_TRACKER2019_N884427.csv.gz",
+    "us1940": "US1940_CITY_1PCT_TOP915.csv.gz",
+    "fire": "FIRE_WEEK_JAN2017.csv.gz",
+}
 NATURAL_COLUMNS = ("category", "subcategory", "division", "region")
 REPORTED = (
     *(f"cities of {country}" for country in ("US", "GB", "IT", "ES", "TR", "ID", "PL", "NG")),
@@ -90,12 +89,9 @@ def read(data: Path, file: Path | None) -> dict[str, Population]:
         for name, one in json.loads(file.read_text(encoding="utf-8")).items():
             columns = {column: np.array(labels) for column, labels in one["groups"].items()}
             found[name] = Population(np.array(one["counts"]), columns, one["ordered"])
-    for path in (data / name for name in FILES):
-        if path.exists():
-            histogram = read_histogram(path)
-            columns = {c: histogram.groups[c] for c in NATURAL_COLUMNS if c in histogram.groups}
-            name = path.name.split("_")[0].lower()
-            found[name] = Population(histogram.counts, columns, False)
+    for name, histogram in histograms(data, FILES).items():
+        columns = {c: histogram.groups[c] for c in NATURAL_COLUMNS if c in histogram.groups}
+        found[name] = Population(histogram.counts, columns, False)
     return found
 
 

@@ -30,7 +30,6 @@ from sklearn_ldp import (
     Domain,
     EmpiricalBayes,
     ExactMLE,
-    HadamardResponse,
     HeldOutSearch,
     LocalMean,
     MatrixOracle,
@@ -241,7 +240,6 @@ def collections(epsilon: float, d: int) -> dict[str, tuple[Any, dict[str, Any]]]
             {"none": Base(), **ordered, **by_likelihood},
         ),
         "OLH": (OLH(epsilon, categories=bins), {**ordered, "NormSub": NormSub()}),
-        "HadamardResponse": (HadamardResponse(epsilon, categories=bins), ordered),
     }
 
 
@@ -324,7 +322,7 @@ def ranges_section(arguments: argparse.Namespace) -> None:
 def bins_section(arguments: argparse.Namespace) -> None:
     """Print mean squared errors of single bins, times 1,000,000, and their standard errors."""
     for epsilon in (1.0, 0.5):
-        _compared(arguments, circular, bin_error, 1e6, epsilon, 288, ("OLH", "HadamardResponse"))
+        _compared(arguments, circular, bin_error, 1e6, epsilon, 288, ("OLH",))
 
 
 # -- how users are spread within bins ---------------------------------------------------------

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.optimize import brentq
-from scipy.special import zeta
 from scipy.stats import kstest
 
 from sklearn_ldp import NPMLE, OUE, Base, BaseCut, Calibrate, FrequencyEstimate, Power
@@ -258,36 +256,22 @@ _BOUND = "the true histogram as the prior"
 
 
 def _readings(raw: FrequencyEstimate) -> dict[str, np.ndarray]:
-    n, d = int(raw.noise.n_samples), raw.shape[1]
-
-    def gap(exponent):
-        return zeta(exponent - 1) / zeta(exponent) - n / d
-
-    def values(method: Any) -> np.ndarray:
-        return method.fit_transform(raw).values
-
-    return {
-        "exponent from the mean n/d, k = 1 .. n": values(Power()),
-        "exponent from the mean of the positive estimates": _by_mean(raw, positive=True),
-        "exponent from the mean n/d, k = 1 .. ∞": values(Power(exponent=brentq(gap, 2.0001, 9))),
-        "exponent 1.5": values(Power(exponent=1.5)),
-        "exponent 2": values(Power(exponent=2.0)),
-        "exponent 2.5": values(Power(exponent=2.5)),
-        "exponent by marginal likelihood, k = 1 .. n": values(Power(fit_method="mle")),
-        "a prior of no family (NPMLE)": values(NPMLE()),
-        "exponent from the mean of all estimates (Eq. 19)": _by_mean(raw),
+    methods = {
+        "exponent from the mean n/d, k = 1 .. n": Power(),
+        "exponent by marginal likelihood, k = 1 .. n": Power(fit_method="mle"),
+        "a prior of no family (NPMLE)": NPMLE(),
     }
+    found = {name: method.fit_transform(raw).values for name, method in methods.items()}
+    return found | {"exponent from the mean of the positive estimates": _by_positive(raw)}
 
 
-def _by_mean(raw: FrequencyEstimate, *, positive: bool = False) -> np.ndarray:
-    """Power with the exponent from the mean of all estimates (Eq. 19), or of those above 0.
+def _by_positive(raw: FrequencyEstimate) -> np.ndarray:
+    """Power with the exponent from the mean of the estimates above 0.
 
-    The mean of all is n/d exactly; where noise exceeds most counts that of the positive ones is the
-    mean of the noise, and far too large.
+    Where noise exceeds most counts that is the mean of the noise, and far too large.
     """
     n, std = int(raw.noise.n_samples), float(raw.noise.std)
-    rows = [row[row > 0] if positive else row for row in raw.values]
-    exponents = [power_law_exponent(n, 1 / row.mean()) for row in rows]
+    exponents = [power_law_exponent(n, 1 / row[row > 0].mean()) for row in raw.values]
     return np.array([power(row, std, n, a) for row, a in zip(raw.values, exponents, strict=True)])
 
 
