@@ -198,16 +198,17 @@ TABLES = {
         ("seals", "long", "lat"),
     )
 }
-SERIES = (
-    "AirPassengers",
-    "UKDriverDeaths",
-    "USAccDeaths",
-    "nottem",
-    "Nile",
-    "LakeHuron",
+SERIES = ("AirPassengers", "UKDriverDeaths", "USAccDeaths", "nottem", "Nile", "LakeHuron")
+SERIES += (
     "treering",
+    "lynx",
+    "sunspots",
+    "sunspot.month",
+    "co2",
+    "discoveries",
+    "UKgas",
+    "JohnsonJohnson",
 )
-SERIES += ("lynx", "sunspots", "sunspot.month", "co2", "discoveries", "UKgas", "JohnsonJohnson")
 SERIES += ("nhtemp", "presidents", "WWWusage", "austres")
 FLAT = {
     **{name: (amounts, name, name) for name in SERIES},

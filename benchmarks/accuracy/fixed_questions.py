@@ -73,13 +73,10 @@ def main() -> None:
     parser.add_argument("--populations", type=Path, metavar="FILE", help="what the first printed")
     arguments = parser.parse_args()
     populations = read(arguments.data, arguments.populations)
-    for title, is_mine in (
-        ("tuned", lambda name: name not in REPORTED),
-        ("not tuned", lambda name: name in REPORTED),
-    ):
-        mine = [name for name in populations if is_mine(name)]
+    for title, is_reported in (("tuned", False), ("not tuned", True)):
+        mine = {name: x for name, x in populations.items() if (name in REPORTED) == is_reported}
         if mine:
-            print_tables(title, {name: populations[name] for name in mine}, arguments)
+            print_tables(title, mine, arguments)
 
 
 def read(data: Path, file: Path | None) -> dict[str, Population]:

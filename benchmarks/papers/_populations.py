@@ -17,6 +17,8 @@ from scipy.stats import poisson
 
 from sklearn_ldp.datasets import load_us_states, make_beta, make_zipf, read_histogram
 
+from ..accuracy.seven_distributions import rounded
+
 _POPULATION_SEED = 0  # the users are the same in every run; --seed draws their reports
 
 
@@ -44,15 +46,6 @@ class Population:
 
 # -- a whole data set made of a part, at the paper's n and d --------------------------------------
 _ITERATIONS = 500
-
-
-def scaled(counts: np.ndarray, n_samples: int) -> np.ndarray:
-    """As many users with the same frequencies, to the nearest whole numbers."""
-    exact = counts / counts.sum() * n_samples
-    floor = np.floor(exact).astype(np.int64)
-    missing = n_samples - int(floor.sum())
-    floor[np.argsort(floor - exact, kind="stable")[:missing]] += 1
-    return floor
 
 
 def widened(counts: np.ndarray, n_categories: int) -> np.ndarray:
@@ -96,12 +89,12 @@ def head_and_tail(
     Shapes: (h,) in the whole and (d - h,) in the part to (d,) of `n_samples` users.
     """
     tail = completed(part, share, rng)
-    return np.concatenate([head, scaled(tail, n_samples - int(head.sum()))])
+    return np.concatenate([head, rounded(tail, n_samples - int(head.sum()))])
 
 
 def scaled_part(part: np.ndarray, n_samples: int, n_categories: int) -> np.ndarray:
     """The part's frequencies at the size of the whole; no users where the part has none."""
-    return widened(scaled(part, n_samples), n_categories)
+    return widened(rounded(part, n_samples), n_categories)
 
 
 # -- the data sets --------------------------------------------------------------------------------
@@ -138,18 +131,18 @@ _RAREST = 6  # users of the rarest emoji that the data know; those that they lac
 def _emoji_at_full_size(data: Path) -> Made:
     known, _ = _emoji(data)
     rest = np.round(np.geomspace(_RAREST, 0.3, 1573 - len(known))).astype(np.int64)
-    return scaled(np.concatenate([known, rest]), 884_427), {}
+    return rounded(np.concatenate([known, rest]), 884_427), {}
 
 
 def _pos(data: Path) -> Made:
     counts, _ = _file("RETAIL_one_item")(data)
-    return scaled(-np.sort(-counts)[:1657], 515_597), {}
+    return rounded(-np.sort(-counts)[:1657], 515_597), {}
 
 
 def _fire(data: Path) -> Made:
     counts, _ = _file("FIRE_WEEK_JAN2017")(data)
     n, rng = 305_132, np.random.default_rng(_POPULATION_SEED)
-    return scaled(completed(widened(counts, 742), counts.sum() / n, rng), n), {}
+    return rounded(completed(widened(counts, 742), counts.sum() / n, rng), n), {}
 
 
 def _states(data: Path) -> Made:
@@ -161,7 +154,7 @@ def _letters(data: Path) -> Made:
     text = " ".join(pydoc_data.topics.topics.values()).lower()
     typed = Counter(re.findall("(?=([a-z][a-z]))", text))
     pairs = [first + second for first in ascii_lowercase for second in ascii_lowercase]
-    counts = scaled(np.array([typed[pair] for pair in pairs]), 1_000_000)
+    counts = rounded(np.array([typed[pair] for pair in pairs]), 1_000_000)
     return counts, {"first letter": np.array([pair[0] for pair in pairs])}
 
 
@@ -172,7 +165,7 @@ KOSARAK_SHARE = 36_682 / _USERS  # of the streams, that of our prefix
 def _kosarak(data: Path) -> Made:
     counts, _ = _file("KOSARAK_PREFIX36682_one_item")(data)
     rng = np.random.default_rng(_POPULATION_SEED)
-    return scaled(completed(widened(counts, 42_178), KOSARAK_SHARE, rng, least=0), _USERS), {}
+    return rounded(completed(widened(counts, 42_178), KOSARAK_SHARE, rng, least=0), _USERS), {}
 
 
 def _kosarak_head_and_tail(data: Path) -> Made:

@@ -59,9 +59,10 @@ def write_report(
     return f"{counts}; the report is {folder / 'report.md'}"
 
 
-def _tally(findings: list[Finding]) -> str:
+def _tally(findings: list[Finding], words: dict[str, str] | None = None) -> str:
     kinds = [finding.verdict.split(":")[0] for finding in findings]
-    parts = [f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(sorted(kinds, reverse=True))]
+    words = words or {kind: kind for kind in sorted(set(kinds), reverse=True)}
+    parts = [f"{kinds.count(kind)} {word}" for kind, word in words.items() if kind in kinds]
     return ", ".join(parts) or "none computed"
 
 
@@ -73,15 +74,9 @@ def _counts(findings: list[Finding]) -> str:
     """Statements, each of them once, whatever the number of its data sets."""
     statements = _of_kind(by_claim(findings), "statement")
     checks = _of_kind(by_claim(findings), "check")
-    verdicts = [check.verdict.split(":")[0] for check in checks]
-    named = [
-        f"{verdicts.count(verdict)} {word}"
-        for verdict, word in _OF_CHECKS.items()
-        if verdict in verdicts
-    ]
     return (
         f"{len(statements)} published statements: {_tally(statements)}; beside them "
-        f"{len(checks)} checks: {', '.join(named) or 'none computed'}"
+        f"{len(checks)} checks: {_tally(checks, _OF_CHECKS)}"
     )
 
 
