@@ -198,20 +198,12 @@ TABLES = {
         ("seals", "long", "lat"),
     )
 }
-SERIES = ("AirPassengers", "UKDriverDeaths", "USAccDeaths", "nottem", "Nile", "LakeHuron")
-SERIES += (
-    "treering",
-    "lynx",
-    "sunspots",
-    "sunspot.month",
-    "co2",
-    "discoveries",
-    "UKgas",
-    "JohnsonJohnson",
-)
-SERIES += ("nhtemp", "presidents", "WWWusage", "austres")
+SERIES = """
+AirPassengers UKDriverDeaths USAccDeaths nottem Nile LakeHuron treering lynx sunspots sunspot.month
+co2 discoveries UKgas JohnsonJohnson nhtemp presidents WWWusage austres
+"""
 FLAT = {
-    **{name: (amounts, name, name) for name in SERIES},
+    **{name: (amounts, name, name) for name in SERIES.split()},
     "stations that felt an earthquake": (amounts, "quakes", "stations"),
     "hits": (amounts, "Baseball", "hits86"),
     "salaries": (amounts, "Salaries", "salary"),
