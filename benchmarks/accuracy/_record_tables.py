@@ -58,10 +58,7 @@ num_historical_failed_to_pay accounts_opened_24m loan_purpose loan_amount term b
 emp_length
 """
 #: Columns that are kept, where there are more than 31.
-KEPT = {
-    "caravan": slice(None, None, 4),
-    "loans": LOANS.split(),
-}
+KEPT = {"caravan": slice(None, None, 4), "loans": LOANS.split()}
 
 
 def main(folder):

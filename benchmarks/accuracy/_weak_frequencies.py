@@ -38,7 +38,6 @@ from sklearn_ldp import (
     NormSub,
     Power,
     PowerNS,
-    Smooth,
     SyntheticSearch,
 )
 from sklearn_ldp.datasets import load_us_states
@@ -52,11 +51,8 @@ from .fixed_questions import Population, questions
 BUDGETS, SUPPORTS, USERS = (0.5, 1, 2, 4), (2, 10, 40, 95), (300, 1000)
 OTHERS = {
     "Calibrate": Calibrate(),
-    "Calibrate, gaussian": Calibrate("gaussian"),
     "Power": Power(),
     "PowerNS": PowerNS(),
-    "PowerNS, mle": PowerNS(fit_method="mle"),
-    "Smooth": Smooth(),
     "NPMLE": NPMLE(),
     "EmpiricalBayes": EmpiricalBayes(),
     "HeldOutSearch, bootstrap": HeldOutSearch(method="bootstrap"),
@@ -190,8 +186,6 @@ def beside_norm_sub(oracle, found, repeats) -> pd.DataFrame:
         for truth, estimate, _ in collections(population, oracle, cell[0], n, repeats, 9):
             for method, post in {"NormSub": NormSub(), **OTHERS}.items():
                 if method.endswith("Search") and cell not in SEARCHED:
-                    continue
-                if method == "Smooth" and not population.ordered:
                     continue
                 made = post.fit_transform(estimate)
                 error = query_errors(truth, made, queries=full_domain())[0]

@@ -12,7 +12,7 @@ those that the constants were chosen on. Data come with scikit-learn; with the p
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,13 @@ from sklearn import datasets
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import (
-    log_loss,
-)
+from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_ldp.learning import LabelDPClassifier
 
 from .._command import command
+from .._tables import markdown
 from .learning import EPSILONS, FINE_CUTS, adult, indicators
 
 
@@ -138,26 +137,28 @@ def losses(data: Any, epsilon: float, seed: int, base: Any) -> list[float]:
 
 def loss_table(
     sources: dict[str, Callable[[], Any]], base: Any, epsilons: list[float], n_repeats: int
-) -> Iterator[str]:
-    """Yield the mean log losses of each cell, and the worst cells."""
-    yield "| data | epsilon | constant | naive | plain | default | default - least of both |"
-    yield "|---|---|---|---|---|---|---|"
-    excess = []
+) -> str:
+    """Return the mean log losses of each cell, and the worst cells."""
+    rows, excess = [], []
     for name, load in sources.items():
         try:
             data = load()
         except (ImportError, FileNotFoundError) as reason:
-            yield f"| {name}: not there ({reason}) |"
+            rows.append([f"{name}: not there ({reason})", *[""] * 6])
             continue
         for epsilon in epsilons:
             found = np.array([losses(data, epsilon, seed, base) for seed in range(n_repeats)])
             cells, by_seed = found.mean(axis=0), found[:, 3] - found[:, :2].min(axis=1)
             excess.append(cells[3] - cells[:2].min())
             error = by_seed.std(ddof=1) / np.sqrt(n_repeats) if n_repeats > 1 else np.nan
-            numbers = " | ".join(f"{cell:.3f}" for cell in cells)
-            yield f"| {name} | {epsilon:g} | {numbers} | {excess[-1]:+.3f} ({error:.3f}) |"
+            numbers = (f"{cell:.3f}" for cell in cells)
+            rows.append([name, f"{epsilon:g}", *numbers, f"{excess[-1]:+.3f} ({error:.3f})"])
+    header = ["data", "epsilon", "constant", "naive", "plain", "default"]
     worse = np.array(excess) > 0.02
-    yield f"cells: {len(excess)}, above .02: {worse.sum()}, greatest {max(excess):+.3f}"
+    return (
+        f"{markdown([*header, 'default - least of both'], rows)}\n"
+        f"cells: {len(excess)}, above .02: {worse.sum()}, greatest {max(excess):+.3f}"
+    )
 
 
 def main(quick: bool, *, n_repeats: int = 5, tuned: bool = False) -> None:
@@ -174,8 +175,7 @@ def main(quick: bool, *, n_repeats: int = 5, tuned: bool = False) -> None:
     for name, base in models.items():
         print(f"## {name}: log loss ({n_repeats} seeds)")
         small = {k: v for k, v in sources.items() if name.startswith("log") or k not in LARGE}
-        for line in loss_table(small, base, epsilons, n_repeats):
-            print(line, flush=True)
+        print(loss_table(small, base, epsilons, n_repeats), flush=True)
 
 
 #: Left out for trees, which are fitted six times or more for each cell.

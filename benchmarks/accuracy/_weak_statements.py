@@ -13,6 +13,7 @@ project: a file that is missing is skipped.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ import numpy as np
 from sklearn_ldp import GRR, OLH, OUE, EmpiricalBayes, HadamardResponse, SubsetSelection
 from sklearn_ldp._core.statements._confidence import leading_intervals
 from sklearn_ldp._core.statements._covariances import covariances_of_rows
-from sklearn_ldp.datasets import read_histogram
 
-from .._command import DATA, command
+from .._command import DATA, command, histograms
+from .._tables import markdown
 
 K = 10
 ORACLES = {
@@ -52,11 +53,8 @@ def populations() -> dict[str, np.ndarray]:
         "Dirichlet .3, d 700": (rng.gamma(0.3, size=700), 20_000),
         "two levels, d 300": (np.where(rank[:300] <= 20, 10.0, 1.0), 5_000),
     }
-    for name, file in FILES.items():
-        if (DATA / file).exists():
-            laws[f"{name}, d {{}}"] = (read_histogram(DATA / file).counts, 30_000)
-        else:
-            print(f"{name}: skipped, there is no {file} in {DATA}")
+    found = histograms(DATA, FILES)
+    laws |= {f"{name}, d {{}}": (one.counts, 30_000) for name, one in found.items()}
     return {
         name.format(len(law)): rng.permutation(rng.multinomial(n, law / law.sum()))
         for name, (law, n) in laws.items()
@@ -82,29 +80,24 @@ def measure(counts: np.ndarray, oracle: Any, n_runs: int) -> np.ndarray:
 
 def main(quick: bool) -> None:
     """Print the table."""
-    n_runs, cells, names = (20 if quick else 40), {}, populations()
-    print(
-        "| oracle, epsilon | listed ten | true ten | all listed at once | length / band's |\n"
-        "|---|---:|---:|---:|---:|"
-    )
-    for name, oracle in ORACLES.items():
-        for epsilon in EPSILONS:
-            for i, (population, counts) in enumerate(names.items()):
-                asked = oracle.set_params(epsilon=epsilon, categories=len(counts))
-                asked.set_params(random_state=np.random.default_rng([29, i]))
-                cells[name, epsilon, population] = measure(counts, asked, n_runs)
-            print_row(f"{name}, {epsilon:g}", [cells[name, epsilon, p] for p in names])
-    print_row("all", list(cells.values()))
+    n_runs, cells, names, rows = (20 if quick else 40), {}, populations(), []
+    for (name, oracle), epsilon in product(ORACLES.items(), EPSILONS):
+        for i, (population, counts) in enumerate(names.items()):
+            asked = oracle.set_params(epsilon=epsilon, categories=len(counts))
+            asked.set_params(random_state=np.random.default_rng([29, i]))
+            cells[name, epsilon, population] = measure(counts, asked, n_runs)
+        rows.append(row(f"{name}, {epsilon:g}", [cells[name, epsilon, p] for p in names]))
+    header = ["oracle, epsilon", "listed ten", "true ten", "all listed at once", "length / band's"]
+    print(markdown(header, [*rows, row("all", list(cells.values()))]))
     worst = min(cells, key=lambda key: cells[key][2])
     print(f"\nleast coverage of all selected at once: {cells[worst][2]:.3f} ({worst})")
 
 
-def print_row(name: str, cells: list[np.ndarray]) -> None:
-    """Print the means of some cells, with the least one of each coverage."""
+def row(name: str, cells: list[np.ndarray]) -> list[str]:
+    """Return the means of some cells, with the least one of each coverage."""
     values = np.array(cells)
     coverage = [f"{m:.3f} ({a:.2f})" for m, a in zip(values.mean(0), values.min(0), strict=True)]
-    length = f"{np.exp(np.log(values[:, 3]).mean()):.2f}"
-    print(f"| {name} | " + " | ".join([*coverage[:3], length]) + " |", flush=True)
+    return [name, *coverage[:3], f"{np.exp(np.log(values[:, 3]).mean()):.2f}"]
 
 
 if __name__ == "__main__":

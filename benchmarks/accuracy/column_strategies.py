@@ -70,12 +70,11 @@ def strategies(sizes: tuple[int, ...]) -> dict[str, Callable[[float], Callable]]
 
 def error(estimates: list[np.ndarray], codes: np.ndarray) -> float:
     """Return n times the sum of squared errors."""
-    truths = [
-        np.bincount(c, minlength=len(e)) / len(c) for c, e in zip(codes.T, estimates, strict=True)
-    ]
-    return len(codes) * sum(
-        float(np.sum((e - f) ** 2)) for e, f in zip(estimates, truths, strict=True)
-    )
+    total = 0.0
+    for column, estimate in zip(codes.T, estimates, strict=True):
+        truth = np.bincount(column, minlength=len(estimate)) / len(column)
+        total += float(np.sum((estimate - truth) ** 2))
+    return len(codes) * total
 
 
 def figure(x: float) -> str:

@@ -27,20 +27,19 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import OUE, EmpiricalBayes
-from sklearn_ldp.datasets import read_histogram
 from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.model_selection import candidate_name, default_candidates
 from sklearn_ldp.queries import QuerySet, full_domain, groups, ranges, top_k
 
-from .._command import add_data_argument, command
+from .._command import add_data_argument, command, histograms
 from .._tables import markdown
 
 COLLECTIONS = [(0.5, 10**5), (1, 10**5), (1, 10**6), (2, 10**6), (4, 10**6), (1, 10**7)]
-FILES = [
-    "EMOJI_TRACKER2019_N884427.csv.gz",
-    "US1940_CITY_1PCT_TOP915.csv.gz",
-    "FIRE_WEEK_JAN2017.csv.gz",
-]
+FILES = {
+    "emoji": "EMOJI_TRACKER2019_N884427.csv.gz",
+    "us1940": "US1940_CITY_1PCT_TOP915.csv.gz",
+    "fire": "FIRE_WEEK_JAN2017.csv.gz",
+}
 NATURAL_COLUMNS = ("category", "subcategory", "division", "region")
 REPORTED = (
     *(f"cities of {country}" for country in ("US", "GB", "IT", "ES", "TR", "ID", "PL", "NG")),
@@ -55,6 +54,7 @@ REPORTED = (
 )
 KINDS = ("natural groups", "groups by lot", "ten ranges", "400 ranges", "top 10", "top 50")
 ASKED = "EmpiricalBayes(queries)"
+CANDIDATES = {candidate_name(one): one for one in default_candidates()}
 SHOWN = ("Base", "NormSub", "EmpiricalBayes", ASKED)
 
 
@@ -73,13 +73,10 @@ def main() -> None:
     parser.add_argument("--populations", type=Path, metavar="FILE", help="what the first printed")
     arguments = parser.parse_args()
     populations = read(arguments.data, arguments.populations)
-    for title, is_mine in (
-        ("tuned", lambda name: name not in REPORTED),
-        ("not tuned", lambda name: name in REPORTED),
-    ):
-        mine = [name for name in populations if is_mine(name)]
+    for title, is_reported in (("tuned", False), ("not tuned", True)):
+        mine = {name: x for name, x in populations.items() if (name in REPORTED) == is_reported}
         if mine:
-            print_tables(title, {name: populations[name] for name in mine}, arguments)
+            print_tables(title, mine, arguments)
 
 
 def read(data: Path, file: Path | None) -> dict[str, Population]:
@@ -89,12 +86,9 @@ def read(data: Path, file: Path | None) -> dict[str, Population]:
         for name, one in json.loads(file.read_text(encoding="utf-8")).items():
             columns = {column: np.array(labels) for column, labels in one["groups"].items()}
             found[name] = Population(np.array(one["counts"]), columns, one["ordered"])
-    for path in (data / name for name in FILES):
-        if path.exists():
-            histogram = read_histogram(path)
-            columns = {c: histogram.groups[c] for c in NATURAL_COLUMNS if c in histogram.groups}
-            name = path.name.split("_")[0].lower()
-            found[name] = Population(histogram.counts, columns, False)
+    for name, histogram in histograms(data, FILES).items():
+        columns = {c: histogram.groups[c] for c in NATURAL_COLUMNS if c in histogram.groups}
+        found[name] = Population(histogram.counts, columns, False)
     return found
 
 
@@ -107,16 +101,15 @@ def print_tables(
         delayed(errors_in)(populations[name], *collection, arguments.repeats, arguments.seed)
         for name, *collection in cells
     )
-    candidates = [candidate_name(candidate) for candidate in default_candidates()]
     rows = []
     runs = zip(cells, Parallel(n_jobs=arguments.n_jobs)(work), strict=True)
     for (name, epsilon, n), found in runs:
-        for (kind, of), errors in found.items():
+        for (kind, of), errors in found.iterrows():
             cell = f"{name} ({of}), epsilon {epsilon:g}, n {n:,}"
-            best = min(errors[candidate][0] for candidate in candidates)
-            ratios = {method: errors[method][0] / best for method in SHOWN}
-            every = errors[ASKED][1] / errors["EmpiricalBayes"][1]
-            rows.append({"kind": kind, "cell": cell, **ratios, "every category": every})
+            answers, every = errors["answers"], errors["every category"]
+            ratios = {method: answers[method] / answers[[*CANDIDATES]].min() for method in SHOWN}
+            told = every[ASKED] / every["EmpiricalBayes"]
+            rows.append({"kind": kind, "cell": cell, **ratios, "every category": told})
     table = pd.DataFrame(rows).set_index("cell").groupby("kind")
     kinds = [kind for kind in KINDS if kind in table.groups]
     print(f"\n{title}: {len(populations)} populations, {len(rows)} cells")
@@ -151,35 +144,26 @@ def questions(
     return found
 
 
-def errors_in(
-    population: Population, epsilon: float, n: int, repeats: int, seed: int
-) -> dict[tuple[str, str], dict[str, np.ndarray]]:
+def errors_in(population: Population, epsilon: float, n: int, repeats: int, seed: int) -> Any:
     """Return mean squared errors of answers and of every category, by question and method."""
-    counts = population.counts
+    counts, rows = population.counts, []
     rng = np.random.default_rng([seed, n, round(100 * epsilon), len(counts)])
-    sums: dict[tuple[str, str], dict[str, np.ndarray]] = {}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # fits to pure noise fall back and warn
         for _ in range(repeats):
             users = rng.multinomial(n, counts / counts.sum())
-            truth = users / n
             estimate = OUE(epsilon, categories=len(counts), random_state=rng).simulate(users)
-            made = {
-                candidate_name(candidate): candidate.fit_transform(estimate)
-                for candidate in default_candidates()
-            }
+            made = {name: one.fit_transform(estimate) for name, one in CANDIDATES.items()}
             for question, queries in questions(population, rng).items():
                 made[ASKED] = EmpiricalBayes(queries=queries).fit_transform(estimate)
-                of_question = sums.setdefault(question, {})
                 for method, result in made.items():
-                    errors = np.array(
-                        [
-                            query_errors(truth, result, queries=asked)[0]
-                            for asked in (queries, full_domain())
-                        ]
+                    errors = (
+                        query_errors(users / n, result, queries=asked)[0]
+                        for asked in (queries, full_domain())
                     )
-                    of_question[method] = of_question.get(method, 0) + errors / repeats
-    return sums
+                    rows.append((*question, method, *errors))
+    table = pd.DataFrame(rows, columns=["kind", "of", "method", "answers", "every category"])
+    return table.groupby(["kind", "of", "method"], sort=False).mean().unstack()
 
 
 def _summary(ratios: pd.Series) -> str:

@@ -12,13 +12,14 @@ is simulated.
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import stats
+from scipy.stats import gmean
 from sklearn.base import clone
 
 from sklearn_ldp import (
@@ -84,7 +85,7 @@ def law_of_count(
 
 def one_category(of: str) -> str:
     """Exact coverage of score intervals with half a count, and of Wald's, by variance."""
-    found: dict[int, list[tuple[float, float, float]]] = defaultdict(list)
+    found = []
     epsilons, domains, users = (
         (0.2, 0.5, 1, 2, 4, 6),
         (2, 10, 100, 1000),
@@ -102,22 +103,14 @@ def one_category(of: str) -> str:
         wald = x - half, x + half
         covered = [law[(low <= truth) & (truth <= high)].sum() for low, high in (ends, wald)]
         lengths = [law @ np.diff(np.clip(pair, 0, 1), axis=0)[0] for pair in (ends, wald)]
-        place = int(np.searchsorted(VARIANCES, variance, side="right")) - 1
-        found[place].append((*covered, lengths[0] / max(lengths[1], 1e-300)))
+        found.append((variance, *covered, lengths[0] / max(lengths[1], 1e-300)))
+    table = pd.DataFrame(found, columns=["variance", "score", "wald", "length"])
     rows = []
-    for place, cells in sorted(found.items()):
-        score, wald, length = np.array(cells).T
-        rows.append(
-            [
-                f"{VARIANCES[place]:g} to {VARIANCES[place + 1]:g}",
-                f"{len(cells):,}",
-                f"{score.min():.3f}",
-                f"{score.mean():.3f}",
-                f"{wald.min():.3f}",
-                f"{np.mean(wald < 0.94):.0%}",
-                f"{np.exp(np.mean(np.log(length))):.2f}",
-            ]
-        )
+    for place, cells in table.groupby(pd.cut(table.variance, VARIANCES, right=False)):
+        coverage = [f"{x:.3f}" for x in (cells.score.min(), cells.score.mean(), cells.wald.min())]
+        others = f"{(cells.wald < 0.94).mean():.0%}", f"{gmean(cells.length):.2f}"
+        of = f"{place.left:g} to {place.right:g}"
+        rows.append([of, f"{len(cells):,}", *coverage, *others])
     head = ["variance of the count", "cells", "score, least", "mean", "Wald, least", "below .94"]
     return markdown([*head, "length / clipped Wald"], rows)
 
@@ -189,24 +182,22 @@ def covered(
     rng: np.random.Generator,
 ) -> str:
     """Return the table of what is covered; what looks bad is measured in new collections."""
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    found = []
     for row, *cell in cells(ALL, epsilons, rng):
         coverage = measure(*cell, repeats, rng)
         if min(coverage.values()) < SUSPECT:
             coverage = measure(*cell, 20 * repeats, rng)
-        for name, share in coverage.items():
-            found[row][name].append(share)
-    names = list(next(iter(found.values())))
+        found.append({"row": row, **coverage})
+    table = pd.DataFrame(found).set_index("row")
     rows = [
-        [*row.split(" | "), f"{len(of_row[names[0]])}"]
-        + [mean_and_range(of_row[name]) for name in names]
-        for row, of_row in found.items()
+        [*row.split(" | "), f"{len(part)}", *(mean_and_range(part[name]) for name in part)]
+        for row, part in table.groupby("row", sort=False)
     ]
     head = ["oracle", "variance of an empty category's count", "cells"]
-    return markdown([*head, *names], rows)
+    return markdown([*head, *table], rows)
 
 
-def mean_and_range(coverage: list[float]) -> str:
+def mean_and_range(coverage: Any) -> str:
     """Return mean, least and most."""
     return f"{np.mean(coverage):.3f} ({np.min(coverage):.3f} to {np.max(coverage):.3f})"
 
@@ -215,7 +206,7 @@ def of_few_users(repeats: int, rng: np.random.Generator) -> str:
     """Coverage with few users: of few categories at once and of two combined; false changes."""
     rows = []
     for kind in ALL:
-        at_once, single, named = [], [], []
+        found = []
         for d, (n, epsilon), other in itertools.product((2, 30), FEW_USERS, (1.0, 8.0)):
             for shares in (np.eye(d)[0], 1 / np.arange(1, d + 1)):
                 users = np.rint(n * shares / shares.sum()).astype(int)
@@ -226,13 +217,12 @@ def of_few_users(repeats: int, rng: np.random.Generator) -> str:
                 parts.append(one.simulate(2 * users, repeats))
                 truth = users / users.sum()
                 ends = parts[0].confidence_interval(LEVEL, simultaneous=True)
-                at_once.append(is_inside(ends, truth).all(axis=1).mean())
-                ends = combine(parts).confidence_interval(LEVEL)
-                single.append(is_inside(ends, truth).mean())
-                change = parts[0] - parts[1]
-                named.append(change.changed(of="users").mask.any(axis=1).mean())
-        of_all = (mean_and_range(shares) for shares in (at_once, single, named))
-        rows.append([label(kind), f"{len(single)}", *of_all])
+                at_once = is_inside(ends, truth).all(axis=1).mean()
+                single = is_inside(combine(parts).confidence_interval(LEVEL), truth).mean()
+                named = (parts[0] - parts[1]).changed(of="users").mask.any(axis=1).mean()
+                found.append((at_once, single, named))
+        shares = zip(*found, strict=True)
+        rows.append([label(kind), f"{len(found)}", *map(mean_and_range, shares)])
     head = ["oracle", "cells", "all categories at once", "each, two combined"]
     return markdown([*head, "named as changed by chance"], rows)
 

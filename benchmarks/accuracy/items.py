@@ -193,15 +193,13 @@ def peer_rows(peers_python: str) -> list[list[str]]:
         done = subprocess.run(call, capture_output=True, text=True, check=True)
     theirs, found = json.loads(done.stdout)
     start = time.process_time()
-    ours = ItemOracle(1.0, categories=D).fit(matrix).frequencies_
+    raw = ItemOracle(1.0, categories=D).fit_transform(matrix)
     took = time.process_time() - start
-    oracle = ItemOracle(1.0, categories=D)
-    start = time.process_time()
-    better = EmpiricalBayes(simplex=False).fit(oracle.fit_transform(matrix)).frequencies_
+    better = EmpiricalBayes(simplex=False).fit(raw).frequencies_
     both = time.process_time() - start
     pairs = [
         ("multi-freq-ldpy, one of five", theirs, np.array(found)),
-        ("ItemOracle", took, ours),
+        ("ItemOracle", took, raw.values[0]),
         ("ItemOracle and EmpiricalBayes", both, better),
     ]
     return [

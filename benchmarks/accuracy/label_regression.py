@@ -69,18 +69,17 @@ def errors(path: Path, epsilon: float, seed: int, n_rows: int | None) -> dict[st
 
 def main() -> None:
     """Print one row for each table and epsilon."""
-    parser = command(__doc__, __spec__, repeats=3)
+    parser = command(__doc__, __spec__, repeats=3, n_jobs=1)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tuned", action="store_true", help="the tables constants were chosen on")
     parser.add_argument("--rows", type=int, help="train on so many rows at most (default: all)")
-    parser.add_argument("--jobs", type=int, default=1, help="(default: 1)")
     parser.add_argument("--quick", action="store_true", help="one split, one epsilon")
     options = parser.parse_args()
     paths = sorted(options.folder.glob("*.csv"))
     paths = [p for p in paths if (p.stem.split(" ")[0] in TUNED) == options.tuned]
     epsilons, repeats = ((1.0,), 1) if options.quick else (EPSILONS, options.repeats)
     cells = [(p, e, seed, options.rows) for p in paths for e in epsilons for seed in range(repeats)]
-    rows = Parallel(options.jobs, verbose=0)(delayed(errors)(*cell) for cell in cells)
+    rows = Parallel(options.n_jobs)(delayed(errors)(*cell) for cell in cells)
     table = pd.DataFrame(rows).groupby(["data", "epsilon"], sort=False).mean()
     print(table.round(3).to_string())
     worst = (table[["ridge", "trees"]].div(table.constant, axis=0)).max()

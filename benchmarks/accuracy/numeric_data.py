@@ -30,7 +30,6 @@ from sklearn_ldp import (
     Domain,
     EmpiricalBayes,
     ExactMLE,
-    HadamardResponse,
     HeldOutSearch,
     LocalMean,
     MatrixOracle,
@@ -241,7 +240,6 @@ def collections(epsilon: float, d: int) -> dict[str, tuple[Any, dict[str, Any]]]
             {"none": Base(), **ordered, **by_likelihood},
         ),
         "OLH": (OLH(epsilon, categories=bins), {**ordered, "NormSub": NormSub()}),
-        "HadamardResponse": (HadamardResponse(epsilon, categories=bins), ordered),
     }
 
 
@@ -324,7 +322,7 @@ def ranges_section(arguments: argparse.Namespace) -> None:
 def bins_section(arguments: argparse.Namespace) -> None:
     """Print mean squared errors of single bins, times 1,000,000, and their standard errors."""
     for epsilon in (1.0, 0.5):
-        _compared(arguments, circular, bin_error, 1e6, epsilon, 288, ("OLH", "HadamardResponse"))
+        _compared(arguments, circular, bin_error, 1e6, epsilon, 288, ("OLH",))
 
 
 # -- how users are spread within bins ---------------------------------------------------------
@@ -412,8 +410,7 @@ def which_section(arguments: argparse.Namespace) -> None:
     table = pd.DataFrame(cells, columns=["users", "numbers", "way", "what", "error"])
     squares = table.groupby(["users", "what", "numbers", "way"], sort=False).error.mean().unstack()
     ratios = np.sqrt(squares.div(squares["RangeOracle"], axis=0)).groupby(["users", "what"])
-    for how in ("geometric mean", "least", "most"):
-        of_how = {"geometric mean": gmean, "least": np.min, "most": np.max}[how]
+    for how, of_how in (("geometric mean", gmean), ("greatest", np.max)):
         print(f"\n{how}\n")
         print(ratios.agg(lambda x, of=of_how: of(x.to_numpy())).stack().unstack("what").round(2))
 

@@ -7,31 +7,27 @@ from __future__ import annotations
 
 from sklearn_ldp.oracles import compare_oracles
 
+from .._tables import markdown
+
 SETTINGS = [(0.5, 16), (0.5, 1024), (1.0, 16), (1.0, 1024), (2.0, 16), (2.0, 1024), (4.0, 16)]
 SETTINGS += [(4.0, 1024)]
 BITS = (1.0, 1024)
 
 
 def table() -> str:
-    """Return the table in Markdown.
+    """Return a row for each oracle, in Markdown.
 
-    Returns
-    -------
-    str
-        One row per oracle: its total variance as a multiple of the minimax bound at each epsilon
-        and d, the bits of a report, and the operations to decode a million reports at epsilon 1,
-        d 1,024.
+    Its total variance as a multiple of the minimax bound at each epsilon and d, the bits of a
+    report, and the operations to decode a million reports at epsilon 1, d 1,024.
     """
     heads = [f"ε {epsilon:g}, d {d:,}" for epsilon, d in SETTINGS]
-    rows = [["oracle", *heads, "bits per report", "decode 10⁶ reports"]]
-    rows.append(["---", *["---:"] * (len(heads) + 2)])
     columns = [compare_oracles(*setting)["excess"] for setting in SETTINGS]
-    costs = compare_oracles(*BITS)
+    costs, rows = compare_oracles(*BITS), []
     for i, oracle in enumerate(costs["oracle"]):
         excess = [_multiple(column[i]) for column in columns]
         bits, work = costs["report_bits"][i], costs["decode_operations"][i]
         rows.append([f"`{oracle.removesuffix('()')}`", *excess, f"{bits:,}", f"{work:.1e}"])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return markdown(["oracle", *heads, "bits per report", "decode 10⁶ reports"], rows)
 
 
 def _multiple(excess: float) -> str:

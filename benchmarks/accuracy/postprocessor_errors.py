@@ -15,11 +15,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import NPMLE, OLH, Calibrate, PowerNS
-from sklearn_ldp.datasets import read_histogram
 from sklearn_ldp.model_selection import ErrorStudy, default_candidates, simulate_errors
 from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
 
-from .._command import add_data_argument, command
+from .._command import add_data_argument, command, histograms
 from .._tables import markdown
 
 # Each with its column of groups; products and pages have none, and get runs of numbers.
@@ -46,13 +45,9 @@ def main() -> None:
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 2.0])
     arguments = parser.parse_args()
     studies = {}
-    for name, (file, column) in HISTOGRAMS.items():
-        path = arguments.data / file
-        if not path.exists():
-            print(f"\n{file}: skipped, there is no such file in {arguments.data}")
-            continue
-        data = read_histogram(path)
-        d = len(data.counts)
+    files = {name: file for name, (file, _) in HISTOGRAMS.items()}
+    for name, data in histograms(arguments.data, files).items():
+        column, d = HISTOGRAMS[name][1], len(data.counts)
         labels = data.groups[column] if column else np.arange(d) * N_RUNS // d
         queries = (full_domain(), random_sets(0.1), top_k(10), groups(labels))
         studies[name] = simulate_errors(

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -52,23 +51,6 @@ def people() -> tuple[Any, np.ndarray, np.ndarray]:
     return private, public, raw.hours_per_week.to_numpy(dtype=float)
 
 
-def repeats(n_repeats: int, epsilon: float) -> Iterator[dict[str, Any]]:
-    """Yield training and test rows, true and noisy."""
-    private, public, hours = people()
-    for seed in range(n_repeats):
-        rng = np.random.default_rng(seed)
-        transformer = PrivatizedColumns(epsilon, random_state=rng)
-        rows = rng.integers(0, len(hours), N_TRAIN + N_TEST)
-        noisy = transformer.fit_transform(private.iloc[rows])
-        true = transformer.true_indicators(private.iloc[rows])
-        yield {
-            "blocks": list(transformer.slices_.values()),
-            "noisy": np.hstack([noisy, public[rows]]),
-            "true": np.hstack([true, public[rows]]),
-            "y": hours[rows],
-        }
-
-
 def population_coefficients() -> np.ndarray:
     """Return the coefficients of Ridge on all people's true values, at a vanishing penalty."""
     private, public, hours = people()
@@ -78,31 +60,36 @@ def population_coefficients() -> np.ndarray:
 
 def linear(n_repeats: int) -> pd.DataFrame:
     """Return the table of linear regressions: means, and the standard deviation of the effect."""
-    truth, found = population_coefficients(), []
-    for epsilon in EPSILONS:
-        for one in repeats(n_repeats, epsilon):
-            train, test, y = slice(0, N_TRAIN), slice(N_TRAIN, None), one["y"]
-            for name, fitted_on, private in (
-                ("true values", "true", []),
-                ("Ridge", "noisy", []),
-                ("CorrectedRidge", "noisy", one["blocks"]),
-            ):
-                model = CorrectedRidge(private=private).fit(one[fitted_on][train], y[train])
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", UserWarning)  # raised eigenvalues are counted
-                    low, high = model.confidence_interval(0.95)
-                row = {
-                    "epsilon": epsilon,
-                    "model": name,
-                    "effect of sex": model.unshrunk_coef_[1] - model.unshrunk_coef_[0],
-                    "covered": float(low[1] < truth[1] < high[1]),
-                    "all covered": np.mean((low < truth) & (truth < high)),
-                    "raised": model.n_raised_,
-                    "R2, true rows": model.score(one["true"][test], y[test]),
-                    "noisy rows": model.score(one["noisy"][test], y[test]),
-                    "corrected_score": model.corrected_score(one["noisy"][test], y[test]),
-                }
-                found.append(row)
+    truth, found, (private, public, hours) = population_coefficients(), [], people()
+    train, test = slice(0, N_TRAIN), slice(N_TRAIN, None)
+    for epsilon, seed in itertools.product(EPSILONS, range(n_repeats)):
+        rng = np.random.default_rng(seed)
+        transformer = PrivatizedColumns(epsilon, random_state=rng)
+        drawn = rng.integers(0, len(hours), N_TRAIN + N_TEST)
+        noisy = np.hstack([transformer.fit_transform(private.iloc[drawn]), public[drawn]])
+        true = np.hstack([transformer.true_indicators(private.iloc[drawn]), public[drawn]])
+        y = hours[drawn]
+        for name, rows, blocks in (
+            ("true values", true, []),
+            ("Ridge", noisy, []),
+            ("CorrectedRidge", noisy, list(transformer.slices_.values())),
+        ):
+            model = CorrectedRidge(private=blocks).fit(rows[train], y[train])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # raised eigenvalues are counted
+                low, high = model.confidence_interval(0.95)
+            row = {
+                "epsilon": epsilon,
+                "model": name,
+                "effect of sex": model.unshrunk_coef_[1] - model.unshrunk_coef_[0],
+                "covered": float(low[1] < truth[1] < high[1]),
+                "all covered": np.mean((low < truth) & (truth < high)),
+                "raised": model.n_raised_,
+                "R2, true rows": model.score(true[test], y[test]),
+                "noisy rows": model.score(noisy[test], y[test]),
+                "corrected_score": model.corrected_score(noisy[test], y[test]),
+            }
+            found.append(row)
     of_cell = pd.DataFrame(found).groupby(["epsilon", "model"], sort=False)
     table = of_cell.mean()
     table.insert(1, "+-", of_cell["effect of sex"].std(ddof=0))

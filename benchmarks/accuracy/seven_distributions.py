@@ -4,8 +4,8 @@
 
 Prints full-domain mean squared errors through OLH, and a rough bound:
 Bayes with the true prior (the histogram of the true frequencies), then Norm-Sub. How EmpiricalBayes
-averages its priors was chosen only on the distributions of ``--group tuning``; it is judged on the
-seven, and on the real histograms of ``--group held-back``. With ``--populations FILE``, which
+averages its priors was chosen on 13 others; it is judged on the seven, and on the real histograms
+of ``--group held-back``. With ``--populations FILE``, which
 _real_populations.py writes, it prints instead how EmpiricalBayes compares with the better of
 James-Stein (then Norm-Sub) and NPMLE, in six cells of each population.
 """
@@ -21,10 +21,9 @@ from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import GRR, NPMLE, OLH, Base, BaseCut, EmpiricalBayes, NormSub, PowerNS
 from sklearn_ldp._core.support.text import format_table
-from sklearn_ldp.datasets import read_histogram
 from sklearn_ldp.postprocessing import norm_sub, posterior_mean
 
-from .._command import add_data_argument, command
+from .._command import add_data_argument, command, histograms
 from .._tables import with_error
 
 METHODS = {
@@ -52,23 +51,16 @@ def main() -> None:
     """Print a table of the errors."""
     parser = command(__doc__, __spec__, repeats=30, n_jobs=1, seed=0)
     add_data_argument(parser)
-    parser.add_argument("--group", choices=["seven", "tuning", "held-back"], default="seven")
+    parser.add_argument("--group", choices=["seven", "held-back"], default="seven")
     parser.add_argument("--populations", type=Path, help="JSON of _real_populations.py")
     arguments = parser.parse_args()
     if arguments.populations:
         report_better_of_two(json.loads(arguments.populations.read_text()), arguments)
         return
+    truths = seven(arguments.seed)
     if arguments.group == "held-back":
-        paths = {name: arguments.data / file for name, file in HELD_BACK.items()}
-        for path in [path for path in paths.values() if not path.exists()]:
-            print(f"skipped: there is no {path}")
-        truths = {
-            name: (read_histogram(path).counts, 1.0)
-            for name, path in paths.items()
-            if path.exists()
-        }
-    else:
-        truths = seven(arguments.seed) if arguments.group == "seven" else tuning(arguments.seed)
+        found = histograms(arguments.data, HELD_BACK)
+        truths = {name: (one.counts, 1.0) for name, one in found.items()}
     work = (delayed(errors)(*truth, arguments.repeats, arguments.seed) for truth in truths.values())
     results = dict(zip(truths, Parallel(n_jobs=arguments.n_jobs)(work), strict=True))
     rows = [
@@ -169,30 +161,6 @@ def seven(seed: int) -> dict[str, tuple[np.ndarray, float]]:
     draws = np.random.default_rng(seed).beta(50, 2, 100_000)
     truths["beta(50, 2)"] = np.histogram(draws, bins=400, range=(0, 1))[0], 1.0
     return truths
-
-
-def tuning(seed: int) -> dict[str, tuple[np.ndarray, float]]:
-    """Return the true counts and epsilon of the distributions used for tuning."""
-    rng = np.random.default_rng(seed)
-
-    def rank(d):
-        return np.arange(1.0, d + 1)
-
-    return {
-        "zipf 1.3": (rounded(rank(1024) ** -1.3, 10**6), 1.0),
-        "zipf 1.3, 10,000": (rounded(rank(10_000) ** -1.3, 10**6), 1.0),
-        "zipf .8, 300": (rounded(rank(300) ** -0.8, 10**5), 1.0),
-        "zipf 1, 64": (rounded(1 / rank(64), 50_000), 1.0),
-        "geometric .97": (rounded(0.97 ** rank(1024), 10**6), 1.0),
-        "two levels": (rounded(np.where(rank(500) <= 20, 10, 1), 10**6), 1.0),
-        "30 equal, 512": (rounded(rank(512) <= 30, 10**5), 1.0),
-        "lognormal 1": (rounded(np.exp(rng.normal(size=1024)), 10**6), 1.0),
-        "lognormal 2.5": (rounded(np.exp(2.5 * rng.normal(size=800)), 5 * 10**5), 2.0),
-        "gamma .3": (rounded(rng.gamma(0.3, size=2048), 10**6), 0.5),
-        "gamma 5": (rounded(rng.gamma(5, size=200), 3 * 10**5), 1.0),
-        "bell": (rounded(np.exp(-0.5 * ((rank(400) - 201) / 20) ** 2), 10**5), 2.0),
-        "8 categories": (rounded([5, 4, 3, 2, 1, 1, 1, 1], 20_000), 0.5),
-    }
 
 
 if __name__ == "__main__":

@@ -165,8 +165,7 @@ def binary_table(n_users: int, n_repeats: int) -> Iterator[str]:
     users = (rng.random((n_users, 16)) < 0.5).astype(int)  # the formula is for uniform frequencies
     domains = {f"q{j}": 2 for j in range(16)}
     yield f"16 binary columns, {n_users:,} users: n times the squared error of a table"
-    yield "| order | epsilon | way | formula | measured |"
-    yield "|---|---|---|---|---|"
+    rows = []
     for order in (2, 3):
         for epsilon in (1.0, 2.0, 4.0):
             ways = compare_methods(epsilon, domains, order)
@@ -183,7 +182,9 @@ def binary_table(n_users: int, n_repeats: int) -> Iterator[str]:
                         errors.append(n_users * np.square(tables.row(name) - truth).sum())
             way = f"{ways['method'][0]}, views of {ways['order'][0]}"
             formula = ways["squared_error"][0]
-            yield f"| {order} | {epsilon:g} | {way} | {formula:.1f} | {np.mean(errors):.1f} |"
+            numbers = f"{formula:.1f}", f"{np.mean(errors):.1f}"
+            rows.append([f"{order}", f"{epsilon:g}", way, *numbers])
+    yield markdown(["order", "epsilon", "way", "formula", "measured"], rows)
 
 
 def rows_table(n_repeats: int) -> Iterator[str]:

@@ -16,6 +16,7 @@ from sklearn_ldp import ColumnOracle, Consistent, EmpiricalBayes, LatentClasses,
 from sklearn_ldp.planning import Plan
 
 from .._command import DATA
+from .._tables import markdown
 from .table_models import adult, domains_of, true_tables
 
 QUESTIONS = ["age", "education_num", "marital_status", "occupation", "relationship", "race", "sex"]
@@ -36,15 +37,14 @@ def main() -> None:
     planned = Plan(survey).rmse(n)
     estimates = survey.fit_transform(people)
     better = EmpiricalBayes().fit_transform(estimates)
-    print("\n| question | categories | asked | expected error | error | after EmpiricalBayes |")
-    print("|---|---|---|---|---|---|")
+    rows = []
     for name, part in estimates.items():
         true = np.bincount(people[name], minlength=domains[name]) / n
         errors = [np.sqrt(np.mean((e.values[0] - true) ** 2)) for e in (part, better[name])]
-        print(
-            f"| {name} | {domains[name]} | {part.noise.n_samples:,} | {planned[name]:.4f} | "
-            f"{errors[0]:.4f} | {errors[1]:.4f} |"
-        )
+        numbers = (f"{x:.4f}" for x in (planned[name], *errors))
+        rows.append([name, f"{domains[name]}", f"{part.noise.n_samples:,}", *numbers])
+    header = ["question", "categories", "asked", "expected error", "error", "after EmpiricalBayes"]
+    print("\n" + markdown(header, rows))
 
     oracle = MarginalOracle(EPSILON, domains=domains, random_state=0)
     start = time.process_time()

@@ -52,14 +52,14 @@ def error_panels(
 
 def over_base_on_largest(study: Any) -> Table:
     """Errors on the largest sets over that of Base."""
-    largest = distinct(study["queries"])[-1]
-    return Table.of(
-        [
-            {"postprocessor": name, "where": where, "over_base": value, "standard_error": error}
-            for name in distinct(study["postprocessor"])
-            for where, value, error in ratio(study, name, "Base", axis="queries", queries=largest)
-        ]
-    )
+    rows = []
+    for population in distinct(study["population"]):
+        part = study.select(population=population, queries=[distinct(study["queries"])[-1]])
+        for name in distinct(study["postprocessor"]):
+            ((_, value, error),) = ratio(part, name, "Base")
+            row = {"population": population, "postprocessor": name, "over_base": value}
+            rows.append(row | {"standard_error": error})
+    return Table.of(rows)
 
 
 _SETS_NOTE = (
@@ -68,6 +68,11 @@ _SETS_NOTE = (
     "that of one number a collection, the sum."
 )
 _TOP_REPEATS = 20  # of the few most frequent values the error varies much from one to the next
+
+
+def _numbers(settings: Settings) -> list[int]:
+    """Those of the most frequent values."""
+    return [int(k) for k in settings.grid(range(2, 33, 2), [2, 10, 32])]
 
 
 @dataclass(frozen=True)
@@ -89,36 +94,46 @@ class Experiment:
         """Curves along an axis."""
         return lambda study: error_panels(study, self.right, x=x, x_label=x_label, **kwargs)
 
+    def add(self, name: str, title: str, queries: Callable, n_repeats: int, **more: Any) -> None:
+        """Add a figure of queries at epsilon 1, with so many times the usual repeats."""
+
+        def compute(settings: Settings) -> Any:
+            n = n_repeats * settings.n_repeats
+            return self.errors(settings, epsilons=1.0, queries=queries(settings), n_repeats=n)
+
+        self.figures.add(f"{self.paper}-{name}", title, self.keys, **more)(compute)
+
     def add_sets(
         self, number: int, sizes: Sequence[int], quick: Sequence[int], n_repeats: int = 60
     ) -> None:
-        """Add the figure of random sets of these percentages of the domain, at epsilon 1."""
-
-        def compute(settings: Settings) -> Any:
-            queries = {f"{rho:g}": random_sets(rho / 100) for rho in settings.grid(sizes, quick)}
-            n = n_repeats * settings.n_repeats
-            return self.errors(settings, epsilons=1.0, queries=queries, n_repeats=n)
-
-        self.figures.add(
-            f"{self.paper}-fig{number}",
+        """Add the figure of random sets of these percentages of the domain."""
+        self.add(
+            f"fig{number}",
             f"Figure {number}: MSE on random sets of {sizes[0]} % to {sizes[-1]} % of the domain",
-            self.keys,
+            lambda settings: {f"{r:g}": random_sets(r / 100) for r in settings.grid(sizes, quick)},
+            n_repeats,
             draw=self.draw("queries", "ρ: set size, % of the domain"),
             note=_SETS_NOTE,
             summary=over_base_on_largest,
-        )(compute)
+        )
 
     def add_small_sets(self) -> None:
-        """Add a table of sets of 1 % of the domain beside single values, at epsilon 1."""
+        """Add a table of sets of 1 % of the domain beside single values."""
+        queries = {"1": random_sets(0.01), SINGLE: full_domain()}
+        title = "MSE on sets of 1 %, and on single values"
+        self.add("small-sets", title, lambda settings: queries, 4)
 
-        def compute(settings: Settings) -> Any:
-            queries = {"1": random_sets(0.01), SINGLE: full_domain()}
-            n = 4 * settings.n_repeats
-            return self.errors(settings, epsilons=1.0, queries=queries, n_repeats=n)
-
-        self.figures.add(
-            f"{self.paper}-small-sets", "MSE on sets of 1 %, and on single values", self.keys
-        )(compute)
+    def add_top(self, number: int) -> None:
+        """Add the figure of the most frequent values."""
+        # As the papers do: with Base, and without MLE-Apx, which does what Norm-Sub does.
+        right = ["Base", *(name for name in self.right if name != "MLE-Apx")]
+        self.add(
+            f"fig{number}",
+            f"Figure {number}: MSE of the k most frequent values",
+            lambda settings: {f"{k}": top_k(k) for k in _numbers(settings)},
+            _TOP_REPEATS,
+            draw=lambda study: error_panels(study, right, x="queries", x_label="k"),
+        )
 
     def add_known_k(self, name: str, process: Callable) -> None:
         """Add the figure of the k most frequent values where the method is told k.
@@ -127,11 +142,9 @@ class Experiment:
         """
 
         def compute(settings: Settings) -> ErrorStudy:
-            found = [settings.population(key) for key in self.keys]
             rows = [
                 row
-                for population in found
-                if population is not None
+                for population in settings.populations(self.keys).values()
                 for row in self._known_k(settings, population, f"{name}, T known", process)
             ]
             errors = np.array([row.pop("errors") for row in rows])
@@ -156,7 +169,7 @@ class Experiment:
         truth, order = population.frequencies, np.argsort(-counts, kind="stable")
         falling = -np.sort(-raw, axis=1)
         rows = []
-        for k in map(int, settings.grid(range(2, 33, 2), [2, 10, 32])):
+        for k in _numbers(settings):
             made = {"Base": raw, name: process(raw, falling[:, k - 1 : k])}
             top = order[:k]
             for method, values in made.items():
@@ -171,24 +184,3 @@ class Experiment:
                     }
                 )
         return rows
-
-    def add_top(self, number: int) -> None:
-        """Add the figure of the most frequent values, at epsilon 1."""
-
-        def compute(settings: Settings) -> Any:
-            queries = {f"{k:g}": top_k(int(k)) for k in settings.grid(range(2, 33, 2), [2, 10, 32])}
-            n = _TOP_REPEATS * settings.n_repeats
-            return self.errors(settings, epsilons=1.0, queries=queries, n_repeats=n)
-
-        self.figures.add(
-            f"{self.paper}-fig{number}",
-            f"Figure {number}: MSE of the k most frequent values",
-            self.keys,
-            # As the papers do: with Base, and without MLE-Apx, which does what Norm-Sub does.
-            draw=lambda study: error_panels(
-                study,
-                ["Base", *(name for name in self.right if name != "MLE-Apx")],
-                x="queries",
-                x_label="k",
-            ),
-        )(compute)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -42,13 +42,18 @@ class Settings:
         """One of the data sets, None where its file is not there."""
         return load(key, self.data)
 
+    def populations(self, keys: Iterable[str]) -> dict[str, Population]:
+        """Those data sets that are there."""
+        found = {key: self.population(key) for key in keys}
+        return {key: one for key, one in found.items() if one is not None}
+
     def grid(self, values: Any, quick: Any) -> list[float]:
         """The points of an axis."""
         return [float(v) for v in (quick if self.quick else values)]
 
     def errors(self, keys: list[str], oracles: Any, methods: dict, **kwargs: Any) -> ErrorStudy:
         """Simulate every cell on the populations that are there."""
-        found = [population for key in keys if (population := self.population(key)) is not None]
+        found = self.populations(keys).values()
         kwargs.setdefault("frequencies", {p.name: p.counts for p in found})
         kwargs.setdefault("n_repeats", self.n_repeats)
         study = simulate_errors(

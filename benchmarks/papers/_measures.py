@@ -1,7 +1,7 @@
 """Measures: functions from the table of a figure to the numbers that a claim is judged by.
 
-The files of claims name them, with their arguments. The table comes first; ``axis`` and the
-conditions of `of_points` choose the points of a study of errors.
+The files of claims name them, with their arguments. The table comes first, of one population;
+``axis`` and the conditions of `of_points` choose the points of a study of errors.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -65,15 +66,10 @@ def of_points(study: Any, axis: str = "epsilon", **where: Any) -> list[tuple[str
     part = study.select(**{name: where[name] for name in where if name not in compared})
     for name, condition in compared.items():
         part = part.select(**{name: [x for x in distinct(part[name]) if _holds(condition)(x)]})
-    populations = distinct(part["population"])
     found = []
-    for population in populations:
-        of_population = part.select(population=population)
-        for value in distinct(of_population[axis]):
-            name = f"{axis} {value:g}" if isinstance(value, float) else f"{axis} {value}"
-            label = name.replace("queries ", "")
-            label = f"{population}, {label}" if len(populations) > 1 else label
-            found.append((label, of_population.select(**{axis: [value]})))
+    for value in distinct(part[axis]):
+        name = f"{axis} {value:g}" if isinstance(value, float) else f"{axis} {value}"
+        found.append((name.replace("queries ", ""), part.select(**{axis: [value]})))
     return found
 
 
@@ -108,7 +104,7 @@ def ratio(study: Any, top: str, bottom: str, **points: Any) -> list[Measured]:
     ]
 
 
-def _over(study: Any, method: str, others: Sequence[str], rank: float, points: dict) -> list:
+def _over(rank: float, study: Any, method: str, others: Sequence[str], **points: Any) -> list:
     found = []
     for label, part in of_points(study, **points):
         rivals = {name: errors_of(part, name) for name in others if name != method}
@@ -120,19 +116,8 @@ def _over(study: Any, method: str, others: Sequence[str], rank: float, points: d
     return found
 
 
-def over_best(study: Any, method: str, others: Sequence[str], **points: Any) -> list[Measured]:
-    """Error of a method over the least of the others, at each point."""
-    return _over(study, method, others, 0, points)
-
-
-def over_worst(study: Any, method: str, others: Sequence[str], **points: Any) -> list[Measured]:
-    """Error of a method over the greatest of the others, at each point."""
-    return _over(study, method, others, 1, points)
-
-
-def over_typical(study: Any, method: str, others: Sequence[str], **points: Any) -> list[Measured]:
-    """Error of a method over the middle one of the others, at each point."""
-    return _over(study, method, others, 0.5, points)
+# Error of a method over the least, the middle and the greatest of the others, at each point.
+over_best, over_typical, over_worst = (partial(_over, rank) for rank in (0, 0.5, 1))
 
 
 def best_over(study: Any, methods: Sequence[str], method: str, **points: Any) -> list[Measured]:
@@ -163,56 +148,53 @@ def _error_of(part: Any, top: str, bottom: str) -> Measured:
 
 def last_over_first(study: Any, top: str, bottom: str = "", **points: Any) -> list[Measured]:
     """Error at the end of an axis over that at its start; with `bottom`, of the ratio to it."""
-    found = []
-    for population in distinct(study["population"]):
-        parts = of_points(study, population=population, **points)
-        if len(parts) > 1:
-            first, last = (_error_of(parts[i][1], top, bottom) for i in (0, -1))
-            found.append(_quotient(population, last, first))
-    return found
+    parts = of_points(study, **points)
+    if len(parts) < 2:
+        return []
+    first, last = (_error_of(parts[i][1], top, bottom) for i in (0, -1))
+    return [_quotient(_of(study), last, first)]
+
+
+def _of(study: Any) -> str:
+    return str(study["population"][0])
 
 
 def symmetry(study: Any, methods: Sequence[str]) -> list[Measured]:
     """MSE on sets of ρ % over that on sets of (100 - ρ) %, for ρ below 50."""
     found = []
-    for population in distinct(study["population"]):
-        for method in methods:
-            part = study.select(population=[population], postprocessor=[method])
-            by_size = {float(q): e for q, e in zip(part["queries"], part.errors, strict=True)}
-            found += [
-                Measured(
-                    f"{population}, {method}, ρ {rho:g}", *paired_ratio(errors, by_size[100 - rho])
-                )
-                for rho, errors in by_size.items()
-                if rho < 50
-            ]
+    for method in methods:
+        part = study.select(postprocessor=[method])
+        by_size = {float(q): e for q, e in zip(part["queries"], part.errors, strict=True)}
+        found += [
+            Measured(
+                f"{_of(study)}, {method}, ρ {rho:g}", *paired_ratio(errors, by_size[100 - rho])
+            )
+            for rho, errors in by_size.items()
+            if rho < 50
+        ]
     return found
 
 
 def growth(study: Any, methods: Sequence[str]) -> list[Measured]:
     """Least ratio of the MSE at one size of sets to that at the size before, for each method."""
     found = []
-    for population in distinct(study["population"]):
-        for method in methods:
-            part = study.select(population=[population], postprocessor=[method])
-            errors = part.errors[np.argsort(part["queries"].astype(float))]
-            steps = [paired_ratio(b, a) for a, b in pairwise(errors)]
-            found.append(Measured(f"{population}, {method}", *min(steps)))
+    for method in methods:
+        part = study.select(postprocessor=[method])
+        errors = part.errors[np.argsort(part["queries"].astype(float))]
+        steps = [paired_ratio(b, a) for a, b in pairwise(errors)]
+        found.append(Measured(f"{_of(study)}, {method}", *min(steps)))
     return found
 
 
 def decay_over_others(study: Any, method: str, others: Sequence[str]) -> list[Measured]:
     """Factor by which a method's error falls along the axis, over the least one of the others."""
-    falls = {
-        name: {one.where: one for one in last_over_first(study, name)} for name in [method, *others]
-    }
-    found = []
-    for population, ours in falls[method].items():
-        rivals = {name: falls[name][population] for name in others if name != method}
-        # The least fall has the greatest quotient of the last error and the first.
-        name = max(rivals, key=lambda name: rivals[name].value)
-        found.append(_quotient(f"{population}, {name}", ours, rivals[name]))
-    return found
+    falls = {name: last_over_first(study, name) for name in [method, *others]}
+    if not falls[method]:
+        return []
+    rivals = {name: falls[name][0] for name in others if name != method}
+    # The least fall has the greatest quotient of the last error and the first.
+    name = max(rivals, key=lambda name: rivals[name].value)
+    return [_quotient(f"{_of(study)}, {name}", falls[method][0], rivals[name])]
 
 
 def _rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
@@ -221,15 +203,11 @@ def _rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
 
 def rank_correlation(study: Any, methods: Sequence[str], at: str) -> list[Measured]:
     """Of the methods' errors on queries named `at` with those on every value, "1 value"."""
-    found = []
-    for population in distinct(study["population"]):
-        part = study.select(population=[population])
-        errors = [
-            [errors_of(part.select(queries=[queries]), name).mean() for name in methods]
-            for queries in (at, SINGLE)
-        ]
-        found.append(Measured(population, _rank_correlation(*map(np.array, errors))))
-    return found
+    errors = [
+        [errors_of(study.select(queries=[queries]), name).mean() for name in methods]
+        for queries in (at, SINGLE)
+    ]
+    return [Measured(_of(study), _rank_correlation(*map(np.array, errors)))]
 
 
 SINGLE = "1 value"  # what sets of one category are called among sets of a share of the domain
@@ -250,29 +228,27 @@ def metrics_agree(study: Any, methods: Sequence[str]) -> list[Measured]:
 
 def level(study: Any, methods: Sequence[str], last: str) -> list[Measured]:
     """Error at each k over that at the last, at which it is an average of the most values."""
-    found = []
-    for population in distinct(study["population"]):
-        part = study.select(population=[population])
-        if last not in part["queries"]:
-            continue
-        end = part.select(queries=[last])
-        found += [
-            Measured(
-                f"{population}, {name}, k {where}",
-                *paired_ratio(errors_of(cell, name), errors_of(end, name)),
-            )
-            for where, cell in of_points(study, "queries", population=[population])
-            if where != last
-            for name in methods
-        ]
-    return found
+    if last not in study["queries"]:
+        return []
+    end = study.select(queries=[last])
+    return [
+        Measured(
+            f"{_of(study)}, {name}, k {where}",
+            *paired_ratio(errors_of(cell, name), errors_of(end, name)),
+        )
+        for where, cell in of_points(study, "queries")
+        if where != last
+        for name in methods
+    ]
 
 
-def value(table: Any, column: str, **where: Any) -> list[Measured]:
-    """A number of one row, with its error if it was estimated."""
+def value(table: Any, column: str, by: str = "", sign: int = 1, **where: Any) -> list[Measured]:
+    """A number of one row, or of each row by another column; with its error if it has one."""
     part = table.select(**where)
-    errors = part.get(f"{column}_error", [0.0])
-    return [Measured("", float(part[column][0]), float(errors[0]))]
+    places = [f"{by} {x:,.0f}" if x > 10 else f"{by} {x:g}" for x in part[by]] if by else [""]
+    errors = part.get(f"{column}_error", np.zeros(len(part[column])))
+    rows = zip(places, part[column], errors, strict=False)  # one place: the first row
+    return [Measured(place, sign * float(number), float(error)) for place, number, error in rows]
 
 
 # -- oracles, and what methods promise ------------------------------------------------------------
@@ -507,49 +483,38 @@ def picks_itself(table: Any, method: str) -> list[Measured]:
 # -- Calibrate ------------------------------------------------------------------------------------
 def line(table: Any, data: str) -> list[Measured]:
     """Squared correlation of the logarithms, over item frequencies up to 30."""
-    found = []
-    for name in distinct(table["population"]):
-        part = table.select(population=[name])
-        among = (part["count"] >= 1) & (part["count"] <= 30)
-        if name.startswith(data) and among.sum() > 5:
-            x, y = np.log(part["count"][among]), np.log(part["fraction"][among])
-            found.append(Measured(name, np.corrcoef(x, y)[0, 1] ** 2))
-    return found
+    among = (table["count"] >= 1) & (table["count"] <= 30)
+    if not _of(table).startswith(data) or among.sum() <= 5:
+        return []
+    x, y = np.log(table["count"][among]), np.log(table["fraction"][among])
+    return [Measured(_of(table), np.corrcoef(x, y)[0, 1] ** 2)]
 
 
 def gain(
     table: Any, method: str, population: str, epsilon: float, as_share: bool = False
 ) -> list[Measured]:
     """Error of OUE-Zero over that of a method, less 1; or 1 less the reverse `as_share`."""
-    found = []
-    for name in distinct(table["population"]):
-        part = table.select(population=[name], postprocessor=method, epsilon=epsilon)
-        if name.startswith(population) and len(part["error"]):
-            value, error = part["zero_over_this"][0], part["zero_over_this_error"][0]
-            one = (1 - 1 / value, error / value**2) if as_share else (value - 1, error)
-            found.append(Measured("", *one))
-    return found
+    part = table.select(postprocessor=method, epsilon=epsilon)
+    if not _of(table).startswith(population) or not len(part["error"]):
+        return []
+    value, error = part["zero_over_this"][0], part["zero_over_this_error"][0]
+    one = (1 - 1 / value, error / value**2) if as_share else (value - 1, error)
+    return [Measured("", *one)]
 
 
 def zero_over(table: Any, method: str) -> list[Measured]:
     """Error of OUE-Zero over that of a method, at each epsilon."""
-    part = table.select(postprocessor=method)
-    rows = zip(part["epsilon"], part["zero_over_this"], part["zero_over_this_error"], strict=True)
-    return [Measured(f"epsilon {x:g}", value, error) for x, value, error in rows]
+    return value(table, "zero_over_this", by="epsilon", postprocessor=method)
 
 
 def raw_over(table: Any, method: str) -> list[Measured]:
     """Error of OUE over that of a method, at each epsilon."""
-    raw, ours = (
-        [
-            Measured(f"{method}, epsilon {epsilon:g}", value, error)
-            for epsilon, value, error in zip(
-                part["epsilon"], part["error"], part["standard_error"], strict=True
-            )
-        ]
-        for part in (table.select(postprocessor=name) for name in ("OUE", method))
-    )
-    return [_quotient(a.where, a, b) for a, b in zip(raw, ours, strict=True)]
+    parts = [table.select(postprocessor=name) for name in ("OUE", method)]
+    found = []
+    for i, epsilon in enumerate(parts[0]["epsilon"]):
+        raw, ours = (Measured("", part["error"][i], part["standard_error"][i]) for part in parts)
+        found.append(_quotient(f"{method}, epsilon {epsilon:g}", raw, ours))
+    return found
 
 
 def gain_grows(table: Any, method: str) -> list[Measured]:
@@ -572,8 +537,7 @@ def score_gain(table: Any, score: str, sign: int = 1, bottom: str = "zero") -> l
     """Score of OUE-Calibrate less that of OUE-Zero (or of OUE: "raw")."""
     ours = table.select(score=score, postprocessor="OUE-Calibrate")
     axis = "threshold" if len(distinct(ours["epsilon"])) == 1 else "epsilon"
-    rows = zip(ours[axis], ours[f"over_{bottom}"], ours[f"over_{bottom}_error"], strict=True)
-    return [Measured(f"{axis} {x:,.0f}", sign * value, error) for x, value, error in rows]
+    return value(ours, f"over_{bottom}", axis, sign)
 
 
 _PRECISE = (("precision", 1), ("recall", -1))

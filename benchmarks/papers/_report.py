@@ -59,9 +59,10 @@ def write_report(
     return f"{counts}; the report is {folder / 'report.md'}"
 
 
-def _tally(findings: list[Finding]) -> str:
+def _tally(findings: list[Finding], words: dict[str, str] | None = None) -> str:
     kinds = [finding.verdict.split(":")[0] for finding in findings]
-    parts = [f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(sorted(kinds, reverse=True))]
+    words = words or {kind: kind for kind in sorted(set(kinds), reverse=True)}
+    parts = [f"{kinds.count(kind)} {word}" for kind, word in words.items() if kind in kinds]
     return ", ".join(parts) or "none computed"
 
 
@@ -73,15 +74,9 @@ def _counts(findings: list[Finding]) -> str:
     """Statements, each of them once, whatever the number of its data sets."""
     statements = _of_kind(by_claim(findings), "statement")
     checks = _of_kind(by_claim(findings), "check")
-    verdicts = [check.verdict.split(":")[0] for check in checks]
-    named = [
-        f"{verdicts.count(verdict)} {word}"
-        for verdict, word in _OF_CHECKS.items()
-        if verdict in verdicts
-    ]
     return (
         f"{len(statements)} published statements: {_tally(statements)}; beside them "
-        f"{len(checks)} checks: {', '.join(named) or 'none computed'}"
+        f"{len(checks)} checks: {_tally(checks, _OF_CHECKS)}"
     )
 
 
@@ -135,10 +130,15 @@ def _blocks(figures, results, findings, settings, seconds) -> list[str]:
     return blocks
 
 
+def _kinds(finding: Finding, figures: dict[str, Figure], settings: Settings) -> dict[str, bool]:
+    """Whether each population of a finding's figure is exact, by its name."""
+    found = settings.populations(figures[finding.figure].data).values()
+    return {population.name: population.is_exact for population in found}
+
+
 def _is_exact(finding: Finding, figures: dict[str, Figure], settings: Settings) -> bool:
     """Whether the finding is on the paper's own data, or on the law that it states."""
-    found = [settings.population(key) for key in figures[finding.figure].data]
-    kinds = {p.name: p.is_exact for p in found if p is not None}
+    kinds = _kinds(finding, figures, settings)
     return all(kinds[name] for name in kinds if not finding.data or _is_of(finding.data, name))
 
 
@@ -163,11 +163,13 @@ def _verdicts(findings, figures, settings) -> str:
     rows = []
     for finding in findings:
         claim = finding.claim
-        found = [settings.population(key) for key in figures[finding.figure].data]
-        kinds = {p.name: "exact" if p.is_exact else "stand-in" for p in found if p is not None}
+        kinds = _kinds(finding, figures, settings)
         name = finding.data or next(iter(kinds), "")
         text = claim.text + (f" ({claim.note})" if claim.note else "")
-        data = ", ".join([name, *(kind for one, kind in kinds.items() if _is_of(name, one))])
+        of = (
+            "exact" if is_exact else "stand-in" for p, is_exact in kinds.items() if _is_of(name, p)
+        )
+        data = ", ".join([name, *of])
         rows.append([finding.figure, text, data, claim.band.text, finding.ours, finding.verdict])
     header = ["figure", "the paper says", "data", "band", "ours ± standard error", "verdict"]
     return _table(header, rows)
@@ -188,7 +190,7 @@ def _data(figures: dict[str, Figure], settings: Settings) -> str:
 
 
 def figure_blocks(name, figure, table, settings, seconds) -> list[str]:
-    found = [p for key in figure.data if (p := settings.population(key)) is not None]
+    found = settings.populations(figure.data).values()
     used = "; ".join(
         f"{p.name}: {'exact' if p.is_exact else 'stand-in'}, n = {p.n_samples:,}, "
         f"d = {len(p.counts):,}"

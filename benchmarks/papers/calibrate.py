@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.optimize import brentq
-from scipy.special import zeta
 from scipy.stats import kstest
 
 from sklearn_ldp import NPMLE, OUE, Base, BaseCut, Calibrate, FrequencyEstimate, Power
@@ -24,7 +23,7 @@ from sklearn_ldp.postprocessing import (
 
 from ._experiment import rows_of_panels
 from ._figure import Registry, Settings, Table
-from ._measures import paired_ratio
+from ._measures import distinct, paired_ratio
 from ._populations import (
     KOSARAK_SHARE,
     Population,
@@ -54,7 +53,6 @@ _SHARE = {("retail", 1.0): 5.0} | {
     for key in _KOSARAK
     for epsilon, share in ((1.0, 5.0), (2.0, 1 / 3), (3.0, 1 / 3), (4.0, 1 / 3), (5.0, 2 / 3))
 }
-_ROWS = 10  # collections of one task
 _SCORES = ("precision", "recall", "f_score")
 
 
@@ -68,34 +66,16 @@ def _collections(settings: Settings, key: str) -> dict[tuple[float, str], Freque
         oracle = OUE(epsilon, categories=len(counts), random_state=settings.seed)
         n_repeats = max(2, round(_SHARE.get((key, epsilon), 1.0) * settings.n_repeats))
         raw[epsilon] = oracle.simulate(counts, n_repeats)
-    cells = [
-        (epsilon, name, start)
-        for epsilon, estimate in raw.items()
-        for name in METHODS
-        for start in range(0, len(estimate), _ROWS)
-    ]
-    parts = Parallel(n_jobs=settings.n_jobs)(
-        delayed(_processed)(METHODS[name], raw[epsilon][start : start + _ROWS])
-        for epsilon, name, start in cells
+    cells = [(epsilon, name) for epsilon in raw for name in METHODS]
+    made = Parallel(n_jobs=settings.n_jobs)(
+        delayed(METHODS[name].fit_transform)(raw[epsilon]) for epsilon, name in cells
     )
-    rows: dict[tuple[float, str], list[np.ndarray]] = {}
-    for (epsilon, name, _), values in zip(cells, parts, strict=True):
-        rows.setdefault((epsilon, name), []).append(values)
-    found = {
-        (epsilon, name): raw[epsilon].with_values(np.concatenate(values), by=name)
-        if name != "OUE"
-        else raw[epsilon]
-        for (epsilon, name), values in rows.items()
-    }
+    found = dict(zip(cells, made, strict=True))
     for epsilon, estimate in raw.items():
         ours = found[epsilon, "OUE-Calibrate"]
         kept = np.where(ours.values >= _significance(estimate), ours.values, 0)
         found[epsilon, _CUT] = ours.with_values(kept, by=_CUT)
     return found
-
-
-def _processed(method: Any, raw: FrequencyEstimate) -> np.ndarray:
-    return method.fit_transform(raw).values
 
 
 def _significance(raw: FrequencyEstimate) -> float:
@@ -114,7 +94,7 @@ def _row(population: Population, epsilon: float, name: str, values: np.ndarray) 
 
 # -- the prior knowledge --------------------------------------------------------------------------
 def _draw_item_frequencies(table: Table) -> Any:
-    names = list(dict.fromkeys(table["population"].tolist()))
+    names = distinct(table["population"])
     figure, (axes,) = rows_of_panels(1, len(names))
     for name, ax in zip(names, axes, strict=True):
         part = table.select(population=name)
@@ -132,10 +112,7 @@ def _draw_item_frequencies(table: Table) -> Any:
 )
 def _(settings: Settings) -> Table:
     rows = []
-    for key in _KEYS:
-        population = settings.population(key)
-        if population is None:
-            continue
+    for population in settings.populations(_KEYS).values():
         counts, items = np.unique(population.counts, return_counts=True)
         fraction = items / items.sum()
         rows += [
@@ -193,7 +170,7 @@ def _(settings: Settings) -> Table:
 
 # -- errors ---------------------------------------------------------------------------------------
 def _draw_errors(table: Table) -> Any:
-    names = list(dict.fromkeys(table["population"].tolist()))
+    names = distinct(table["population"])
     figure, (axes,) = rows_of_panels(1, len(names))
     methods = [name for name in METHODS if name != "OUE"]  # left out in the paper as well
     for name, ax in zip(names, axes, strict=True):
@@ -212,10 +189,7 @@ def _draw_errors(table: Table) -> Any:
 )
 def _(settings: Settings) -> Table:
     rows = []
-    for key in _KEYS:
-        population = settings.population(key)
-        if population is None:
-            continue
+    for key, population in settings.populations(_KEYS).items():
         truth, n = population.frequencies, population.n_samples
         found = _collections(settings, key)
         errors = {cell: n**2 * query_errors(truth, made) for cell, made in found.items()}
@@ -282,36 +256,22 @@ _BOUND = "the true histogram as the prior"
 
 
 def _readings(raw: FrequencyEstimate) -> dict[str, np.ndarray]:
-    n, d = int(raw.noise.n_samples), raw.shape[1]
-
-    def gap(exponent):
-        return zeta(exponent - 1) / zeta(exponent) - n / d
-
-    def values(method: Any) -> np.ndarray:
-        return method.fit_transform(raw).values
-
-    return {
-        "exponent from the mean n/d, k = 1 .. n": values(Power()),
-        "exponent from the mean of the positive estimates": _by_mean(raw, positive=True),
-        "exponent from the mean n/d, k = 1 .. ∞": values(Power(exponent=brentq(gap, 2.0001, 9))),
-        "exponent 1.5": values(Power(exponent=1.5)),
-        "exponent 2": values(Power(exponent=2.0)),
-        "exponent 2.5": values(Power(exponent=2.5)),
-        "exponent by marginal likelihood, k = 1 .. n": values(Power(fit_method="mle")),
-        "a prior of no family (NPMLE)": values(NPMLE()),
-        "exponent from the mean of all estimates (Eq. 19)": _by_mean(raw),
+    methods = {
+        "exponent from the mean n/d, k = 1 .. n": Power(),
+        "exponent by marginal likelihood, k = 1 .. n": Power(fit_method="mle"),
+        "a prior of no family (NPMLE)": NPMLE(),
     }
+    found = {name: method.fit_transform(raw).values for name, method in methods.items()}
+    return found | {"exponent from the mean of the positive estimates": _by_positive(raw)}
 
 
-def _by_mean(raw: FrequencyEstimate, *, positive: bool = False) -> np.ndarray:
-    """Power with the exponent from the mean of all estimates (Eq. 19), or of those above 0.
+def _by_positive(raw: FrequencyEstimate) -> np.ndarray:
+    """Power with the exponent from the mean of the estimates above 0.
 
-    The mean of all is n/d exactly; where noise exceeds most counts that of the positive ones is the
-    mean of the noise, and far too large.
+    Where noise exceeds most counts that is the mean of the noise, and far too large.
     """
     n, std = int(raw.noise.n_samples), float(raw.noise.std)
-    rows = [row[row > 0] if positive else row for row in raw.values]
-    exponents = [power_law_exponent(n, 1 / row.mean()) for row in rows]
+    exponents = [power_law_exponent(n, 1 / row[row > 0].mean()) for row in raw.values]
     return np.array([power(row, std, n, a) for row, a in zip(raw.values, exponents, strict=True)])
 
 
@@ -380,7 +340,7 @@ def _scores(
 
 
 def _score_panels(table: Table, x: str, x_label: str, line: bool = False) -> Any:
-    names = list(dict.fromkeys(table["population"].tolist()))
+    names = distinct(table["population"])
     figure, rows = rows_of_panels(len(names), 3)
     for name, axes in zip(names, rows, strict=True):
         for score, ax in zip(_SCORES, axes, strict=True):
@@ -395,45 +355,24 @@ def _score_panels(table: Table, x: str, x_label: str, line: bool = False) -> Any
     return figure
 
 
-def _by_threshold(population: Population, found: dict, settings: Settings) -> list[dict]:
-    line = _significance(found[_THRESHOLD_EPSILON, "OUE"])
-    return [
-        row | {"significance": line * population.n_samples}
-        for factor in settings.grid(np.arange(1, 17) / 8, [0.25, 0.5, 1, 2])
-        for row in _scores(population, _THRESHOLD_EPSILON, found, factor * line)
-    ]
+def _heavy_hitters(keys: tuple[str, ...], by_threshold: bool) -> Callable[[Settings], Table]:
+    """The scores along the threshold at one epsilon, or at the significance threshold of each."""
 
-
-def _by_epsilon(population: Population, found: dict, settings: Settings) -> list[dict]:
-    lines = {epsilon: _significance(raw) for (epsilon, name), raw in found.items() if name == "OUE"}
-    return [
-        row | {"significance": line * population.n_samples}
-        for epsilon, line in lines.items()
-        for row in _scores(population, epsilon, found, line)
-    ]
-
-
-def _of_each(keys: tuple[str, ...], rows_of: Callable) -> Callable[[Settings], Table]:
     def compute(settings: Settings) -> Table:
-        found = [(key, settings.population(key)) for key in keys]
-        return Table.of(
-            [
-                row
-                for key, population in found
-                if population is not None
-                for row in rows_of(population, _collections(settings, key), settings)
-            ]
-        )
+        rows = []
+        for key, population in settings.populations(keys).items():
+            found = _collections(settings, key)
+            lines = {e: _significance(raw) for (e, name), raw in found.items() if name == "OUE"}
+            factors = [1.0]
+            if by_threshold:
+                lines = {_THRESHOLD_EPSILON: lines[_THRESHOLD_EPSILON]}
+                factors = settings.grid(np.arange(1, 17) / 8, [0.25, 0.5, 1, 2])
+            for (epsilon, line), factor in itertools.product(lines.items(), factors):
+                scores = _scores(population, epsilon, found, factor * line)
+                rows += [row | {"significance": line * population.n_samples} for row in scores]
+        return Table.of(rows)
 
     return compute
-
-
-def _draw_by_threshold(table: Table) -> Any:
-    return _score_panels(table, "threshold", "threshold (count)", line=True)
-
-
-def _draw_by_epsilon(table: Table) -> Any:
-    return _score_panels(table, "epsilon", "epsilon")
 
 
 for _keys, _name, _first, _second in [
@@ -444,12 +383,12 @@ for _keys, _name, _first, _second in [
         f"calibrate-fig{_first}",
         f"Figure {_first}: heavy hitters against the threshold, {_name}, epsilon 4",
         _keys,
-        draw=_draw_by_threshold,
+        draw=partial(_score_panels, x="threshold", x_label="threshold (count)", line=True),
         note="The vertical line is the significance threshold.",
-    )(_of_each(_keys, _by_threshold))
+    )(_heavy_hitters(_keys, by_threshold=True))
     FIGURES.add(
         f"calibrate-fig{_second}",
         f"Figure {_second}: heavy hitters above the significance threshold, {_name}",
         _keys,
-        draw=_draw_by_epsilon,
-    )(_of_each(_keys, _by_epsilon))
+        draw=partial(_score_panels, x="epsilon", x_label="epsilon"),
+    )(_heavy_hitters(_keys, by_threshold=False))

@@ -16,6 +16,7 @@ from sklearn_ldp.queries import groups, random_sets, top_k
 
 from ._experiment import Experiment, rows_of_panels
 from ._figure import Registry, Settings, Table
+from ._measures import distinct
 from ._methods import METHODS_2019, RIGHT_2019_BOTH, STUDIED_2019
 from .paper2020 import properties
 
@@ -42,21 +43,15 @@ def _(settings: Settings) -> Table:
         "beta": (100_000, 400),
         "zipf": (1_000_000, 1_024),
     }
-    rows = []
-    for key, (n, d) in published.items():
-        population = settings.population(key)
-        if population is not None:
-            rows.append(
-                {
-                    "population": population.name,
-                    "published_n": n,
-                    "n": population.n_samples,
-                    "published_d": d,
-                    "d": len(population.counts),
-                    "is_exact": population.is_exact,
-                }
-            )
-    return Table.of(rows)
+    found = settings.populations(published)
+    return Table(
+        population=np.array([one.name for one in found.values()]),
+        published_n=np.array([published[key][0] for key in found]),
+        n=np.array([one.n_samples for one in found.values()]),
+        published_d=np.array([published[key][1] for key in found]),
+        d=np.array([len(one.counts) for one in found.values()]),
+        is_exact=np.array([one.is_exact for one in found.values()]),
+    )
 
 
 @FIGURES.add(
@@ -115,7 +110,7 @@ _PAPER.add_known_k("Norm-Hyb", norm_hyb)
 
 # -- Appendix C -----------------------------------------------------------------------------------
 def _draw_densities(table: Table) -> Any:
-    names = list(dict.fromkeys(table["population"].tolist()))
+    names = distinct(table["population"])
     figure, axes = rows_of_panels(-(-len(names) // 2))
     for ax in axes.ravel()[len(names) :]:
         ax.remove()
@@ -136,7 +131,7 @@ def _draw_densities(table: Table) -> Any:
     draw=_draw_densities,
 )
 def _(settings: Settings) -> Table:
-    found = [settings.population(key) for key in ["census", *_APPENDIX, "zipf"]]
+    found = settings.populations(["census", *_APPENDIX, "zipf"]).values()
     parts = [
         {
             "population": np.full(len(p.counts), p.name, dtype=object),
@@ -144,7 +139,6 @@ def _(settings: Settings) -> Table:
             "count": -np.sort(-p.counts),
         }
         for p in found
-        if p is not None
     ]
     return Table({key: np.concatenate([part[key] for part in parts]) for key in parts[0]})
 
@@ -167,60 +161,44 @@ def _appendix(settings: Settings) -> Any:
 _POWER = "The paper left out Power on Kosarak, where it took more than four hours a run."
 
 
-@FIGURES.add(
-    "2019-fig7",
-    "Figure 7: full-domain MAE",
-    ("beta", "pos", "fire", "kosarak"),
-    draw=_PAPER.draw(y_label="MAE"),
-    note=_POWER,
-)
-def _(settings: Settings) -> Any:
-    return _appendix(settings).select(queries=["every value"], metric=["mae"])
+def _of_appendix(**conditions: list[str]) -> Any:
+    return lambda settings: _appendix(settings).select(**conditions)
 
 
-@FIGURES.add(
-    "2019-fig8",
-    "Figure 8: MSE on random sets of 5 % of the domain",
-    ("beta", "pos", "fire", "kosarak"),
-    draw=_PAPER.draw(),
-    note=_POWER,
-)
-def _(settings: Settings) -> Any:
-    return _appendix(settings).select(queries=["sets of 5 %"], metric=["mse"])
-
-
-@FIGURES.add(
-    "2019-fig9",
-    "Figure 9: MSE of the ten most frequent values",
-    ("beta", "pos", "fire", "kosarak"),
-    draw=_PAPER.draw(),
-    note=_POWER,
-)
-def _(settings: Settings) -> Any:
-    return _appendix(settings).select(queries=["top 10"], metric=["mse"])
-
-
-@FIGURES.add(
-    "2019-metrics",
-    "Section C.2: full-domain MAE beside MSE",
-    ("beta", "pos", "fire", "kosarak"),
-    note=_POWER,
-)
-def _(settings: Settings) -> Any:
-    return _appendix(settings).select(queries=["every value"])
+for _name, _title, _draw, _conditions in (
+    (
+        "fig7",
+        "Figure 7: full-domain MAE",
+        _PAPER.draw(y_label="MAE"),
+        {"queries": ["every value"], "metric": ["mae"]},
+    ),
+    (
+        "fig8",
+        "Figure 8: MSE on random sets of 5 % of the domain",
+        _PAPER.draw(),
+        {"queries": ["sets of 5 %"], "metric": ["mse"]},
+    ),
+    (
+        "fig9",
+        "Figure 9: MSE of the ten most frequent values",
+        _PAPER.draw(),
+        {"queries": ["top 10"], "metric": ["mse"]},
+    ),
+    ("metrics", "Section C.2: full-domain MAE beside MSE", None, {"queries": ["every value"]}),
+):
+    FIGURES.add(f"2019-{_name}", _title, tuple(_APPENDIX), draw=_draw, note=_POWER)(
+        _of_appendix(**_conditions)
+    )
 
 
 @FIGURES.add(
     "2019-cut-sum",
     "Section C.3: the sum of the estimates after Base-Cut at epsilon 2",
-    ("beta", "pos", "fire", "kosarak"),
+    tuple(_APPENDIX),
 )
 def _(settings: Settings) -> Table:
     rows = []
-    for key in _APPENDIX:
-        population = settings.population(key)
-        if population is None:
-            continue
+    for population in settings.populations(_APPENDIX).values():
         oracle = OUE(2.0, categories=len(population.counts), random_state=settings.seed)
         raw = oracle.simulate(population.counts, settings.n_repeats)
         total = METHODS_2019["Base-Cut"].fit_transform(raw).values.sum(axis=1)

@@ -6,7 +6,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
+from scipy.stats import gmean
 from sklearn.base import clone
 
 from sklearn_ldp import (
@@ -30,7 +32,7 @@ from sklearn_ldp.queries import QuerySet, full_domain, groups, top_k
 
 from ._experiment import Experiment, error_panels, rows_of_panels
 from ._figure import Registry, Settings, Table, joined
-from ._measures import best_constant, distinct
+from ._measures import distinct
 from ._methods import LEFT, METHODS_2020, PAPER_OLH, RIGHT_2020, paper_olh
 from ._populations import Population
 
@@ -57,7 +59,8 @@ def properties(settings: Settings, methods: dict) -> Table:
     )
     rows = []
     for name, method in methods.items():
-        processed = method.fit_transform(raw)
+        fitted = clone(method).fit(raw)
+        processed = fitted.transform(raw)
         total = processed.values.sum(axis=1)
         order = np.take_along_axis(processed.values, np.argsort(raw.values, axis=1), axis=1)
         rows.append(
@@ -69,15 +72,11 @@ def properties(settings: Settings, methods: dict) -> Table:
                 "is_non_negative": bool(processed.answer(full_domain()).min() >= 0),
                 "sums_to_one": bool(np.allclose(total, 1, rtol=0, atol=1e-9)),
                 "keeps_order": bool(np.diff(order, axis=1).min() >= 0),
-                "mean_threshold": np.mean(getattr(_fitted(method, raw), "threshold_", np.nan)),
+                "mean_threshold": np.mean(getattr(fitted, "threshold_", np.nan)),
                 "reliable": int(np.sum((processed.values > 0).mean(axis=0) >= 0.95)),
             }
         )
     return Table.of(rows)
-
-
-def _fitted(method: Any, raw: FrequencyEstimate) -> Any:
-    return clone(method).fit(raw)
 
 
 @FIGURES.add(
@@ -469,17 +468,13 @@ def _draw_choice(table: Table) -> Any:
 def _choices(table: Table) -> Table:
     """What was chosen most often, and how much worse it is than the best method."""
     rows = []
-    for name in dict.fromkeys(table["population"].tolist()):
-        for epsilon in np.unique(table["epsilon"]):
-            cell = table.select(population=name, epsilon=epsilon)
-            best = cell["postprocessor"][np.argmin(cell["true_error"])]
-            row = {"groups": name, "epsilon": float(epsilon), "best": str(best)}
-            for synthesizer in dict.fromkeys(table["synthesizer"].tolist()):
-                chosen = cell.select(synthesizer=synthesizer, is_chosen=True)
-                picks = chosen["postprocessor"].tolist()
-                row[f"by {synthesizer}"] = max(picks, key=picks.count)
-                row[f"regret by {synthesizer}"] = float(chosen["regret"].mean())
-            rows.append(row)
+    for (name, epsilon), cell in pd.DataFrame(table).groupby(["population", "epsilon"], sort=False):
+        best = cell.postprocessor[cell.true_error.idxmin()]
+        row = {"groups": name, "epsilon": epsilon, "best": best}
+        for synthesizer, chosen in cell[cell.is_chosen].groupby("synthesizer", sort=False):
+            row[f"by {synthesizer}"] = chosen.postprocessor.value_counts().index[0]
+            row[f"regret by {synthesizer}"] = chosen.regret.mean()
+        rows.append(row)
     return Table.of(rows)
 
 
@@ -511,17 +506,11 @@ _WIDER = {
 
 def _wider_choices(table: Table) -> Table:
     rows = []
-    for data in dict.fromkeys(table["data"].tolist()):
-        for kind in dict.fromkeys(table.select(data=data)["queries"].tolist()):
-            cell = table.select(data=data, queries=kind)
-            chosen, single = (cell.select(is_choice=one) for one in (True, False))
-            best = best_constant(single)
-            means = [
-                float(np.exp(np.log(part["over_least"]).mean()))
-                for part in (chosen, single.select(postprocessor=best))
-            ]
-            names = ("data", "queries", "choice", "best single method", "its error")
-            rows.append(dict(zip(names, (data, kind, means[0], best, means[1]), strict=True)))
+    for (data, kind), cell in pd.DataFrame(table).groupby(["data", "queries"], sort=False):
+        chosen, single = cell[cell.is_choice], cell[~cell.is_choice]
+        means = single.groupby("postprocessor", sort=False).over_least.agg(gmean)
+        row = {"data": data, "queries": kind, "choice": gmean(chosen.over_least)}
+        rows.append(row | {"best single method": means.idxmin(), "its error": means.min()})
     return Table.of(rows)
 
 
@@ -572,9 +561,8 @@ def _chosen(population: Population, column: str, epsilon: float, i: int, n_repea
 )
 def _(settings: Settings) -> Table:
     tasks = [
-        delayed(_chosen)(population, column, epsilon, i, settings.n_repeats)
-        for key, column in _WIDER.items()
-        if (population := settings.population(key)) is not None
+        delayed(_chosen)(population, _WIDER[key], epsilon, i, settings.n_repeats)
+        for key, population in settings.populations(_WIDER).items()
         for epsilon in settings.grid([0.5, 1, 2, 4], [1, 4])
         for i in range(2 if settings.quick else 5)
     ]

@@ -150,17 +150,6 @@ def row_of(oracle: Any, bomb_bytes: int) -> list[str]:
 def fragments(oracle: Any) -> list[list[str]]:
     """Return rows for files with as many row groups, pages and messages as fit into a megabyte."""
     rows = []
-    for name, options, group in (
-        ("Parquet, row groups of one report", {}, 1),
-        ("Parquet, pages of one report", {"data_page_size": 1, "write_batch_size": 1}, 1 << 20),
-    ):
-        n = 6_000 if group == 1 else 30_000
-        schema, columns = promising(oracle, n)
-        batch = to_batch([np.repeat(column, n, axis=0) for column in columns], schema)
-        file = io.BytesIO()
-        with pq.ParquetWriter(file, schema, use_dictionary=False, **options) as writer:
-            writer.write_batch(batch, row_group_size=group)
-        rows.append([name, file.getvalue(), "parquet"])
     schema, columns = promising(oracle, 5_000)
     for name, size in (("Arrow, messages of one report", 1), ("Arrow, empty messages", 0)):
         file = io.BytesIO()

@@ -26,11 +26,11 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import GRR, NPMLE, OUE, FrequencyEstimate
-from sklearn_ldp.datasets import load_us_states, read_histogram
+from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.model_selection import candidate_name, default_candidates
 from sklearn_ldp.postprocessing import norm_sub
 
-from .._command import add_data_argument, command
+from .._command import add_data_argument, command, histograms
 from .._tables import markdown
 from ..accuracy.postprocessor_errors import HISTOGRAMS
 from ..accuracy.seven_distributions import rounded, seven
@@ -69,13 +69,9 @@ def judged(arguments: argparse.Namespace) -> dict[str, np.ndarray]:
     """Return the true counts of the populations to report on."""
     populations = {name: counts for name, (counts, _) in seven(arguments.seed).items()}
     populations["US states"] = rounded(load_us_states().counts, 1_000_000)
-    for name in ("emoji", "cities"):
-        path = arguments.data / HISTOGRAMS[name][0]
-        if path.exists():
-            populations[name] = read_histogram(path).counts
-        else:
-            print(f"skipped: there is no {path}")
-    return populations
+    files = {name: HISTOGRAMS[name][0] for name in ("emoji", "cities")}
+    found = histograms(arguments.data, files)
+    return populations | {name: one.counts for name, one in found.items()}
 
 
 def collections(

@@ -241,19 +241,12 @@ def main() -> None:
     header += [f"revealed by\n{n} reports" for n in (1, 2, 3, 5)]
     header += ["variance\nenumerated", "variance\ndrawn", "mean\ndrawn"]
     print(format_table(header, [revealed(o, *both) for o in ORACLES for both in BUDGETS]))
-    header = [
-        "oracle",
-        "epsilon\nforever",
-        *(f"found after\n{n} reports" for n in (1, 2, 4, 8, 20)),
-    ]
+    header = ["oracle", "epsilon\nforever"]
+    header += [f"found after\n{n} reports" for n in (1, 2, 4, 8, 20)]
     print("\n" + format_table(header, risks(20, 20)))
     folders = [None] if arguments.memory is None else [None, arguments.memory]
-    header = [
-        "folder",
-        f"seconds for\n{arguments.reports:,} reports",
-        "of CPU",
-        "bytes of\nthe file",
-    ]
+    header = ["folder", f"seconds for\n{arguments.reports:,} reports", "of CPU"]
+    header.append("bytes of\nthe file")
     print("\n" + format_table(header, [timing(arguments.reports, one) for one in folders]))
     with tempfile.TemporaryDirectory() as name:
         start = time.perf_counter()

@@ -37,6 +37,7 @@ from sklearn_ldp.robustness._report_tests import (
 )
 
 from .._command import command
+from .._tables import markdown
 from ._attacks import ATTACKS, Attack
 
 N, D, LEVEL = 100_000, 100, 0.05
@@ -199,19 +200,17 @@ def _full(row: tuple) -> list[str]:
 def markdown_table(rows: list[tuple]) -> str:
     """Return the table of the page: tests below each other, and numbers of targets side by side."""
     cells = {row[:3]: row[3:] for row in rows}
-    header = ["oracle, attack", "", *(f"{r} targets" if r > 1 else "1 target" for r in N_TARGETS)]
-    lines = [header, ["---", "---", *("---:" for _ in N_TARGETS)]]
+    lines = []
     for name, attack in PAGE:
         of_attack = [cells.get((name, attack, r)) for r in N_TARGETS]
         gains = [f"{cell[0][1]:.3f}" if cell else "" for cell in of_attack]
         lines.append([f"{name}, {attack}", "gain of 1 %", *gains])
         for i, test in enumerate(TESTS.values()):
-            powers = [cell[1][i] if cell else None for cell in of_attack]
-            if all(power is None or np.isnan(power).all() for power in powers):
-                continue
-            shown = [" / ".join(map(_percent, x)) if x is not None else "" for x in powers]
-            lines.append(["", f"`{test.__name__}`", *shown])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+            shown = [" / ".join(map(_percent, cell[1][i])) if cell else "" for cell in of_attack]
+            if any(text.strip(" /") for text in shown):
+                lines.append(["", f"`{test.__name__}`", *shown])
+    header = ["oracle, attack", "", *(f"{r} targets" if r > 1 else "1 target" for r in N_TARGETS)]
+    return markdown(header, lines)
 
 
 def _percent(x: float) -> str:

@@ -72,7 +72,6 @@ def race(
     sizes: Iterable[tuple[int, int]] = SIZES,
     epsilon: float = 1.0,
     seconds: float = SECONDS,
-    packages: Iterable[str] = (OURS, *PEERS),
 ) -> Iterator[Result]:
     """Measure every package that has an interpreter, oracle by oracle."""
     for n, d in sizes:
@@ -82,29 +81,28 @@ def race(
             np.save(path, values)
             for oracle in ORACLES:
                 task = {"oracle": oracle, "values": str(path), "n_categories": d}
-                entrants = {
-                    package: sys.executable if package == OURS else peers_python
-                    for package in packages
-                    if oracle in PEERS.get(package, ORACLES)
-                    and (package == OURS or peers_python is not None)
-                }
+                entrants = _entrants(oracle, peers_python)
                 yield from _heat(entrants, task | {"epsilon": epsilon}, seconds, values)
+
+
+def _entrants(oracle: str, peers_python: str | None) -> dict[str, str]:
+    """The interpreters of the packages that have an oracle."""
+    found = {OURS: sys.executable}
+    if peers_python is not None:
+        found |= {name: peers_python for name, oracles in PEERS.items() if oracle in oracles}
+    return found
 
 
 def race_one_value(peers_python: str | None, d: int, epsilon: float = 1.0) -> list[list[str]]:
     """Return rows of a table: microseconds to randomise one value, by oracle and package."""
     rows = []
     for oracle in ORACLES:
-        row = [oracle]
-        for package in (OURS, *PEERS):
-            python = sys.executable if package == OURS else peers_python
-            if python is None or oracle not in PEERS.get(package, ORACLES):
-                row.append("")
-                continue
-            task = {"package": package, "oracle": oracle, "n_categories": d, "epsilon": epsilon}
-            took = run_contestant(python, {**task, "values": "", "one_value": True})
-            row.append(f"{took['microseconds']:.3g}")
-        rows.append(row)
+        task = {"oracle": oracle, "n_categories": d, "epsilon": epsilon, "values": ""}
+        cells = dict.fromkeys((OURS, *PEERS), "")
+        for package, python in _entrants(oracle, peers_python).items():
+            took = run_contestant(python, {**task, "package": package, "one_value": True})
+            cells[package] = f"{took['microseconds']:.3g}"
+        rows.append([oracle, *cells.values()])
     return rows
 
 

@@ -67,7 +67,7 @@ def page(
     if growth:
         parts += ["## How our cost grows", growth_table(growth)]
     if checks:
-        rows = [[c.target, c.measured, "yes" if c.is_met else "**no**"] for c in checks]
+        rows = [[*texts, "yes" if is_met else "**no**"] for *texts, is_met in checks]
         parts += ["## Targets", markdown(["target", "measured", "met"], rows)]
     return "\n\n".join(parts) + "\n"
 
@@ -107,20 +107,13 @@ def _three_digits(x: float) -> str:
 
 def growth_table(growth: list[Growth]) -> str:
     """Return the table of exponents, one row per oracle."""
-    ranges = {g.varied: (g.at[0], g.at[-1]) for g in growth}
-    header = ["oracle"]
-    header += [f"{SYMBOLS[x]} from {low:,g} to {high:,g}" for x, (low, high) in ranges.items()]
-    of = {(g.oracle, g.varied): g for g in growth}
-    rows = [
-        [oracle, *(_growth_cell(of[oracle, varied]) for varied in ranges)]
-        for oracle in dict.fromkeys(g.oracle for g in growth)
-    ]
-    return markdown(header, rows)
-
-
-def _growth_cell(growth: Growth) -> str:
-    first, last = (_three_digits(1e3 * s) for s in (growth.seconds[0], growth.seconds[-1]))
-    return f"{growth.exponent:.2f} ({first} to {last} ms)"
+    header: dict[str, str] = {}
+    rows: dict[str, list[str]] = {}
+    for one in growth:
+        header[one.varied] = f"{SYMBOLS[one.varied]} from {one.at[0]:,g} to {one.at[-1]:,g}"
+        first, last = (_three_digits(1e3 * s) for s in (one.seconds[0], one.seconds[-1]))
+        rows.setdefault(one.oracle, []).append(f"{one.exponent:.2f} ({first} to {last} ms)")
+    return markdown(["oracle", *header.values()], [[name, *cells] for name, cells in rows.items()])
 
 
 # -- figure -------------------------------------------------------------------------------------

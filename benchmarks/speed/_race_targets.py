@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sklearn_ldp import OLH, SyntheticSearch
 from sklearn_ldp.datasets import make_zipf
@@ -24,13 +23,7 @@ POWER = ("Power", "PowerNS")
 LEARNT = ("EmpiricalBayes",)  # no closed form, and no target
 
 
-@dataclass
-class Check:
-    """A target, the measured value, and whether it reaches the target."""
-
-    target: str
-    measured: str
-    is_met: bool
+Check = tuple[str, str, bool]  # a target, the measured value, and whether it reaches the target
 
 
 def check_targets(results: list[Result]) -> list[Check]:
@@ -47,19 +40,19 @@ def check_targets(results: list[Result]) -> list[Check]:
         if ratios:
             text = ", ".join(f"{name}: {value:,.0f}" for name, value in ratios.items())
             target = f"{' / '.join(names)} at {_size(SMALL)}: {factor} times as fast as the peers"
-            checks.append(Check(target, text, min(ratios.values()) >= factor))
+            checks.append((target, text, min(ratios.values()) >= factor))
     seconds = of[OURS, "OLH", LARGE].seconds
-    checks.append(Check(f"OLH at {_size(LARGE)}: under 1 s", f"{seconds:.2f} s", seconds < 1))
+    checks.append((f"OLH at {_size(LARGE)}: under 1 s", f"{seconds:.2f} s", seconds < 1))
     peaks = {r: of[OURS, *r].peak_mib for r in [(n, s) for n in ("OUE", "SUE") for s in SIZES]}
     worst = max(peaks.values())
-    checks.append(Check("OUE / SUE: under 300 MB", f"at most {worst:.0f} MiB", worst < 286))
+    checks.append(("OUE / SUE: under 300 MB", f"at most {worst:.0f} MiB", worst < 286))
     nanoseconds = {
         name: 1e9 * max(of[OURS, name, size].seconds / size[0] for size in (SMALL, MANY))
         for name in ("GRR", "HadamardResponse", "ProjectiveGeometryResponse")
     }
     text = ", ".join(f"{name} {value:.0f}" for name, value in nanoseconds.items())
     target = "GRR, HadamardResponse, ProjectiveGeometryResponse: under 150 ns a user"
-    checks.append(Check(target, text, max(nanoseconds.values()) < 150))
+    checks.append((target, text, max(nanoseconds.values()) < 150))
     return checks + _without_peers()
 
 
@@ -79,15 +72,15 @@ def _without_peers() -> list[Check]:
     search: Callable = SyntheticSearch(n_repeats=30, random_state=0).fit
     took = seconds(lambda: search(estimate))
     target = "SyntheticSearch, d = 1,024, the default candidates, 30 repeats: under 3 s"
-    checks.append(Check(target, f"{took:.2f} s", took < 3))
+    checks.append((target, f"{took:.2f} s", took < 3))
     pipeline, own = import_seconds()
     target = "import sklearn_ldp: at most 50 ms beyond import sklearn.pipeline"
     text = f"{1e3 * own:.0f} ms beyond {1e3 * pipeline:.0f} ms"
-    return [*checks, Check(target, text, own <= 0.05)]
+    return [*checks, (target, text, own <= 0.05)]
 
 
 def _check(target: str, slowest: str, took: float, limit: float) -> Check:
-    return Check(target, f"at most {took:.1f} ms ({slowest})", took < limit)
+    return target, f"at most {took:.1f} ms ({slowest})", took < limit
 
 
 def _size(size: tuple[int, int]) -> str:

@@ -1,8 +1,8 @@
 """Counting reports in object storage: ``python -m benchmarks.speed.object_storage``.
 
 Starts an S3 server on this machine (moto, of the extra ``test``) in a process of its own, fills a
-bucket with files of reports, and counts them by `aggregate`: from the disk, from ``memory://`` and
-from S3 through fsspec's driver s3fs. The server is written in Python and shares the machine, so the
+bucket with files of reports, and counts them by `aggregate`: from the disk, and from S3 through
+fsspec's driver s3fs. The server is written in Python and shares the machine, so the
 figures are a lower bound for a real one nearby.
 """
 
@@ -73,7 +73,7 @@ def main() -> None:
     rows = []
     with s3_server() as address, tempfile.TemporaryDirectory() as folder:
         s3 = {"endpoint_url": f"http://{address}"}
-        system, memory = fsspec.filesystem("s3", **s3), fsspec.filesystem("memory")
+        system = fsspec.filesystem("s3", **s3)
         system.mkdir("bucket")
         for form, suffix in _FORMATS.items():
             for n_files in arguments.files:
@@ -87,10 +87,8 @@ def main() -> None:
                     content = path.read_bytes()
                     size += len(content)
                     system.pipe_file(f"bucket/{name}/{path.name}", content)
-                    memory.pipe_file(f"/bucket/{name}/{path.name}", content)
                 sources = {
                     "disk": (Path(folder) / name, {}),
-                    "memory://": (f"memory://bucket/{name}", {}),
                     "s3:// (s3fs)": (f"s3://bucket/{name}", {"storage_options": s3}),
                 }
                 for source, (place, options) in sources.items():

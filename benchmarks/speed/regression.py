@@ -90,14 +90,11 @@ def main(arguments: list[str] | None = None) -> int:
             rounded = {name: float(f"{value:.3g}") for name, value in measured.items()}
             BASELINES.write_text(json.dumps(rounded, indent=1) + "\n", encoding="ascii")
         baselines = json.loads(BASELINES.read_text(encoding="ascii"))
-        suspects = worse(measured, baselines, options.factor)
-        if suspects:
-            again = measure_all(only=suspects)
-            measured |= {name: min(value, measured[name]) for name, value in again.items()}
-        loose = too_loose(measured, baselines)
-        if loose:  # the best of several times is low by chance where the yardstick was disturbed
-            again = measure_all(only=loose)
-            measured |= {name: max(value, measured[name]) for name, value in again.items()}
+        # The best of several times is low by chance, too, where the yardstick was disturbed.
+        for judge, better in ((partial(worse, factor=options.factor), min), (too_loose, max)):
+            suspects = judge(measured, baselines)
+            again = measure_all(only=suspects) if suspects else {}
+            measured |= {name: better(value, measured[name]) for name, value in again.items()}
     print(table(measured, baselines, options.factor))
     failed, loose = worse(measured, baselines, options.factor), too_loose(measured, baselines)
     print(f"\n{len(measured)} paths, {len(failed)} worse than allowed: {', '.join(failed) or '-'}")

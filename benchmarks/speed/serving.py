@@ -28,7 +28,7 @@ from sklearn_ldp import GRR
 from .._command import command
 from .._timing import mebibytes
 
-GUIDE_NAME, SERVE_NAME = "guide of 4ce34d2", "serve"
+GUIDE_NAME = "guide of 4ce34d2"
 CATEGORIES = ["chrome", "edge", "firefox"]
 ROOT = Path(__file__).parents[2]
 # The collector of the guide at 4ce34d2: a thread for each connection, one line for each report.
@@ -89,7 +89,7 @@ def cpu_seconds(process: int) -> float:
 
 
 async def load(
-    port: int, seconds: float, n_connections: int, reports: list, has_nonce: bool, keeps: bool
+    port: int, seconds: float, n_connections: int, has_nonce: bool, keeps: bool
 ) -> tuple[float, list[float]]:
     """Post again and again over some connections; return posts a second and all latencies."""
     configuration = GRR(1.0, categories=CATEGORIES).protocol("may").configuration
@@ -99,8 +99,7 @@ async def load(
     async def one() -> None:
         writer = None
         while time.perf_counter() < stop:
-            content = {"configuration": configuration}
-            content |= {"reports": reports} if len(reports) > 1 else {"report": reports[0]}
+            content = {"configuration": configuration, "report": 1}
             content |= {"nonce": secrets.token_hex(16)} if has_nonce else {}
             body = json.dumps(content).encode()
             began = time.perf_counter()
@@ -134,7 +133,6 @@ def main() -> None:
     code = "import sklearn.pipeline; print(open('/proc/self/status').read())"
     text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
     base = int(text.partition("VmRSS:")[2].split()[0]) / 1024
-    reports = GRR(1.0, categories=CATEGORIES).privatize(["edge"] * 1000).tolist()
     found: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -143,14 +141,13 @@ def main() -> None:
         options = "--oracle grr --categories domain.txt --round may --port 0 --folder kept"
         serve = ["-m", "sklearn_ldp", "serve", *options.split(), "--batch-seconds", "1000000"]
         for _ in range(arguments.repeats):
-            for what, argv, n, keeps in (
-                (GUIDE_NAME, ["guide.py"], 1, False),
-                ("serve, a connection a post", serve, 1, False),
-                (SERVE_NAME, serve, 1, True),
-                ("serve, 1,000 reports a post", serve, 1000, True),
+            for what, argv, keeps in (
+                (GUIDE_NAME, ["guide.py"], False),
+                ("serve, a connection a post", serve, False),
+                ("serve", serve, True),
             ):
                 process, port = start(argv, folder, cores[0])
-                load_of = arguments.seconds, arguments.connections, reports[:n]
+                load_of = arguments.seconds, arguments.connections
                 before = cpu_seconds(process.pid)
                 rate, times = asyncio.run(load(port, *load_of, what != GUIDE_NAME, keeps))
                 of_cpu = len(times) / (cpu_seconds(process.pid) - before)

@@ -494,8 +494,8 @@ def test_a_part_is_completed_to_the_law_of_the_whole():
 
 def test_scaled_keeps_the_sum_and_the_frequencies():
     counts = np.array([7, 0, 2, 1])
-    np.testing.assert_array_equal(populations.scaled(counts, 100), [70, 0, 20, 10])
-    assert populations.scaled(counts, 1001).sum() == 1001
+    np.testing.assert_array_equal(populations.rounded(counts, 100), [70, 0, 20, 10])
+    assert populations.rounded(counts, 1001).sum() == 1001
     np.testing.assert_array_equal(populations.scaled_part(counts, 20, 6), [14, 0, 4, 2, 0, 0])
 
 

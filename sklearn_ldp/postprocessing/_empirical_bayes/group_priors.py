@@ -30,8 +30,7 @@ from .hints import Partition
 # hints, totals and the most frequent, were chosen together in November 2026, on the 28 populations
 # that `python -m benchmarks.accuracy.fixed_questions --populations FILE` calls tuned: among several
 # dozen variants for groups, and about twenty for an order (doc/notes/postprocessors.md). FEW_GROUPS
-# was chosen by hand; `benchmarks.accuracy._told_groups` measures its price. The others bound errors
-# of computation, or work.
+# was chosen by hand. The others bound errors of computation, or work.
 _NEAR = 10.0  # estimates above it, in sigma, hardly depend on the prior
 _CELL = 0.1  # distance, in sigma, of nodes between which everything is interpolated
 _REACH = 12.0  # standard deviations beyond which a normal density is negligible
