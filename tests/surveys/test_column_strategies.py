@@ -166,7 +166,7 @@ def standardised(oracle, table, repeats, noise_of=lambda noise: noise):
     return np.concatenate(errors, axis=1)
 
 
-@each_strategy
+@pytest.mark.parametrize("name", KINDS)
 def test_variance_and_coverage(name):
     """Mean squares of standardised errors at 1e-6 each, and coverage of 95 % by five errors."""
     repeats = 400

@@ -234,7 +234,8 @@ def test_intervals_cover(collections, name):
     assert np.all(wrong[collections[1][name] > 0.05] < 0.9), wrong  # rare ones have little of it
 
 
-@pytest.mark.parametrize("name", ["sex", pytest.param("age", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sex", "age"])
 def test_variance_and_bias(collections, name):
     """Of standardised errors, each at 1e-6; without the sampling term the variance is too small."""
     estimates, truth = collections
@@ -286,9 +287,9 @@ def test_variances_of_the_columns_of_adult(shared_data):
 
 
 @pytest.mark.parametrize("oracle", [GRR(), MatrixOracle()])
-def test_simulated_collections_are_like_real_ones(oracle, collections):
+def test_simulated_collections_are_like_real_ones(oracle):
     """Standardised errors have mean square 1, at 1e-6; half of the users asked is found."""
-    _, truth = collections
+    truth = survey().true_frequencies(people(500, seed=1))
     counts = {name: np.rint(500 * f).astype(int) for name, f in truth.items()}
     simulated = survey(epsilon=3.0, oracle=oracle).simulate(counts, 600)
     assert simulated["sex"].shape == (600, 2)
@@ -327,16 +328,15 @@ def test_of_a_population():
     assert np.all(part.confidence_interval().high < high)
 
 
-def test_detection_counts_whom_one_asked(collections):
+def test_detection_counts_whom_one_asked():
     """Categories at the threshold are called above it no more often than stated."""
-    estimates, truth = collections
+    truth = survey().true_frequencies(people(500, seed=1))
+    counts = {name: np.rint(500 * f).astype(int) for name, f in truth.items()}
+    ages = survey(epsilon=3.0, oracle=GRR()).simulate(counts, 600)["age"]
     threshold = float(np.max(truth["age"])) + 1e-9
-    found = np.mean(
-        [one["age"].detected(0.95, threshold=threshold).mask.any() for one in estimates]
-    )
-    assert found < 0.09  # 4.5 standard errors above 5 %
-    lower = np.mean([one["age"].detected(0.95, threshold=0.01).mask[0, 1] for one in estimates])
-    assert lower > 0.9  # it has power
+    found = ages.detected(0.95, threshold=threshold).mask.any(axis=1)
+    assert found.mean() < 0.09  # 4.5 standard errors above 5 %
+    assert ages.detected(0.95, threshold=0.01).mask[:, 1].mean() > 0.9  # it has power
 
 
 # -- post-processors, searches and metrics --------------------------------------------------------
