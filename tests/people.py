@@ -24,6 +24,14 @@ def people(n=3000, seed=0, *, n_states):
     )
 
 
+def same(one, other):
+    """Whether two sets hold the same estimates of the same parts, with the same noise."""
+    return one.names == other.names and all(
+        np.array_equal(part.values, other[name].values) and part.noise == other[name].noise
+        for name, part in one.items()
+    )
+
+
 def survey(*, domains, **parameters):
     """An oracle of the columns, seeded."""
     return ColumnOracle(**{"epsilon": 2.0, "domains": domains, "random_state": 0, **parameters})

@@ -86,11 +86,6 @@ def test_all_are_sums_over_sets(queries):
 
 
 @pytest.mark.parametrize("queries", ALL_QUERIES, ids=repr)
-def test_all_ask_the_same_again(queries):
-    np.testing.assert_array_equal(dense(queries, 5, TRUTH), dense(queries, 5, TRUTH))
-
-
-@pytest.mark.parametrize("queries", ALL_QUERIES, ids=repr)
 def test_errors_average_over_the_queries(queries):
     """For random sets over all sets of their size (in closed form), otherwise over the matrix."""
     errors = np.random.default_rng(0).normal(size=(3, 5))

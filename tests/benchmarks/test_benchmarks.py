@@ -14,7 +14,7 @@ from sklearn.base import clone
 from benchmarks import leaderboard
 from benchmarks._command import DATA
 from benchmarks._tables import refresh
-from benchmarks.accuracy import column_strategies, table_models
+from benchmarks.accuracy import table_models
 from benchmarks.security import poisoned_estimates, report_test_power
 from benchmarks.speed import _peers, regression
 from benchmarks.speed._contest import ORACLES, PEERS, Result
@@ -197,22 +197,6 @@ def test_power_is_that_of_the_public_tests():
                     test(reports, clone(oracle))
             else:
                 assert p_value == pytest.approx(test(reports, clone(oracle)).p_value)
-
-
-@pytest.mark.slow
-def test_strategies_of_columns_are_unbiased():
-    """Of each way, the mean of 20 estimates within 6 standard errors of the truth."""
-    sizes = (2, 3)
-    codes = column_strategies.users(sizes, 2000)
-    truths = [np.bincount(codes[:, j], minlength=d) / 2000 for j, d in enumerate(sizes)]
-    for at in column_strategies.strategies(sizes).values():
-        collect = at(4.0)
-        found = [collect(codes) for _ in range(20)]
-        for j, truth in enumerate(truths):
-            values = np.array([one[j] for one in found])
-            spread = values.std(axis=0, ddof=1) / np.sqrt(20)
-            assert np.all(np.abs(values.mean(axis=0) - truth) < 6 * spread)
-        assert column_strategies.error(truths, codes) == pytest.approx(0)
 
 
 @pytest.mark.slow

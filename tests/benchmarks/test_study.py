@@ -18,7 +18,6 @@ from sklearn_ldp.postprocessing import (
     power,
     power_law_exponent,
 )
-from sklearn_ldp.queries import random_sets
 
 main = importlib.import_module("benchmarks.papers.__main__")
 claims = importlib.import_module("benchmarks.papers._claims")
@@ -540,18 +539,6 @@ def test_bad_arguments(arguments, message, capsys):
 def test_list_of_the_figures(capsys):
     assert main.main(["--list"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == len(main.FIGURES)
-
-
-def test_errors_of_sets_grow_with_their_size_whatever_the_errors_are():
-    """Why growth up to half of the domain is a check: on errors at random, and on one alone."""
-    rng = np.random.default_rng(0)
-    for errors in (rng.normal(size=(3, 50)), np.eye(1, 50), rng.normal(size=(2, 50)) + 5):
-        centred = errors - errors.mean(axis=1, keepdims=True)
-        for made in (errors, centred):
-            found = [random_sets(m).expected_squared_error(made) for m in range(1, 26)]
-            assert np.all(np.diff(found, axis=0) >= -1e-12)
-        large, small = (random_sets(m).expected_squared_error(centred) for m in (45, 5))
-        np.testing.assert_allclose(large, small)
 
 
 # -- the power of the verdicts --------------------------------------------------------------------

@@ -420,23 +420,6 @@ def test_interrupted_and_resumed(folder):
 
 
 # -- real data ----------------------------------------------------------------------------------
-def test_a_collection_of_a_real_histogram(shared_data, folder, capsys):
-    """Intervals of 95 % at once, with commas in names; six misses have a chance of 1e-6."""
-    from sklearn_ldp.datasets import read_histogram
-
-    path = shared_data("US1940_CITY_1PCT_TOP915.csv.gz")
-    truth = read_histogram(path, dtype=str)
-    (folder / "domain.txt").write_text("".join(f"{name}\n" for name in truth.categories))
-    argv = ["privatize", str(path), "--categories", "domain.txt", "--output", "reports/a.parquet"]
-    assert main(argv) == 0
-    assert add_up("reports") == 0
-    capsys.readouterr()
-    assert main(["estimate", "state.npz", "--categories", "domain.txt"]) == 0
-    rows = rows_of(capsys.readouterr().out)
-    assert [row["category"] for row in rows] == truth.categories.tolist()
-    low, high = (np.array([float(row[name]) for row in rows]) for name in ("low", "high"))
-    assert np.sum((truth.frequencies < low) | (high < truth.frequencies)) < 6
-    assert np.mean(high - low) < 0.02
 
 
 # -- keys, caps, other writers and other signals --------------------------------------------------
@@ -476,13 +459,6 @@ def test_limits_are_options(folder, capsys):
         assert what in capsys.readouterr().err
         add_up("reports", option, number, "--on-refusal", "skip")
         capsys.readouterr()
-
-
-def test_plan_names_the_limits(capsys):
-    assert main(["plan", "--n-categories", "10", "--n-samples", "50000"]) == 0
-    err = capsys.readouterr().err
-    assert "--max-source-reports 500`" in err
-    assert all(f"--{name}" in err for name in ("max-source-batches", "min-batch-reports"))
 
 
 def test_a_checkpoint_in_use(folder, capsys):

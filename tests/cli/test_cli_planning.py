@@ -44,6 +44,8 @@ def test_plan_agrees_with_the_library(few_simulated, tmp_path, capsys):
     assert rows["oue"]["report_bits"] == "50"
     least = min(rows, key=lambda name: float(rows[name]["rmse"]))
     assert f"take {least} (sklearn_ldp.best_oracle" in err
+    assert "--max-source-reports 1000`" in err
+    assert all(f"--{name}" in err for name in ("max-source-batches", "min-batch-reports"))
     domain = tmp_path / "domain.txt"
     domain.write_text("".join(f"{i}\n" for i in range(50)))
     assert main([*PLAN, "--categories", str(domain), *options]) == 0
@@ -81,7 +83,7 @@ def test_plan_knows_what_is_left_after_processing(tmp_path, capsys):
 
 
 def test_plan_writes_files(few_simulated, tmp_path, capsys):
-    output = tmp_path / "plan.csv"
+    output = tmp_path / "new" / "plan.csv"
     assert main([*PLAN, "--n-categories", "50", "--output", str(output)]) == 0
     assert capsys.readouterr().out == ""
     assert len(rows_of(output.read_text())) == 8
@@ -107,7 +109,7 @@ def test_plan_tells_how_many_users_a_statement_takes(few_simulated, capsys):
     assert_fails([*argv, "--gap", "0.01", "--power", "1"], capsys, "0.5 <= power < 1")
 
 
-def test_a_plan_without_noise_is_finite(capsys):
+def test_a_plan_without_noise_is_finite(few_simulated, capsys):
     """No report of GRR is false at epsilon 50, so that there is no error to divide by."""
     assert main(["plan", "--epsilon", "50", "--n-categories", "100", "--n-samples", "1000"]) == 0
     rows = rows_of(capsys.readouterr().out)

@@ -2,11 +2,10 @@
 
 import pickle
 import sys
-import threading
 
 import numpy as np
 import pytest
-from estimators import ORACLES
+from estimators import ORACLES, each_way
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, Base, HeldOutSearch, NormSub, SubsetSelection
@@ -45,7 +44,7 @@ def batches_of(oracle, n_batches=7):
     }
 
 
-@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=str)
 def test_counts_are_those_of_the_oracle_in_any_order(oracle):
     oracle = clone(oracle).set_params(categories=13, random_state=0)
     batches = batches_of(oracle)
@@ -267,22 +266,6 @@ def test_ledgers_that_grow_out_of_one_do_not_see_each_other():
     assert pickle.loads(pickle.dumps(ledger)).digests == ledger.digests == {"a": bytes(48)}
     with pytest.raises(RepeatedBatchError, match="seen batch 'b' before: a report counts once"):
         one + Ledger({"b": 2}, {})
-
-
-def test_threads_may_share_one():
-    server = Aggregator(ORACLE, on_repeat="ignore")
-
-    def send():
-        for i in range(50):
-            server.add([i % 3] * (i + 1), f"batch {i}")
-
-    threads = [threading.Thread(target=send) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert server.n_samples == sum(range(1, 51)) == server.tally().sizes.sum()
-    assert server.summary().n_repeats == 150
 
 
 def test_pickles():

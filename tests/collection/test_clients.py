@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import secrets
 import shutil
 import subprocess
 import time
@@ -12,7 +11,7 @@ from fractions import Fraction
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -38,7 +37,6 @@ from sklearn_ldp.collection import (
     client_module,
     describe_reports,
     read_reports,
-    write_reports,
 )
 
 slow = pytest.mark.slow
@@ -824,22 +822,6 @@ def test_bad_lines_refuse_the_batch():
     assert "no configuration" in refusal(b"{}\n")
 
 
-def test_lines_of_open_domains_are_counted_by_a_list():
-    client = OLH(1.0, categories="open", hash_family="mixing").protocol()
-    reports = client.privatize(["edge"] * 300)
-    texts = [[str(seed), value] for seed, value in reports.tolist()]
-    lines = b"".join(
-        json.dumps({"configuration": client.configuration, "report": row}).encode() + b"\n"
-        for row in texts
-    )
-    server = OLH(1.0, categories=BROWSERS, hash_family="mixing")
-    found = read_reports(lines, server, format="jsonl")
-    np.testing.assert_array_equal(found, reports)
-    for other in (OLH(1.0, categories=BROWSERS), server.set_params(epsilon=2.0)):
-        with pytest.raises(RefusedBatchError, match="of another collection"):
-            read_reports(lines, other, format="jsonl")
-
-
 def test_posted_lines_are_read_twice():
     protocol = GRR(1.0, categories=BROWSERS).protocol()
 
@@ -858,59 +840,14 @@ def test_posted_lines_are_read_twice():
 
 
 # -- a page in a browser ---------------------------------------------------------------------------
-PAGE = """<!doctype html><title>page</title><script type="module">
-import { privatize, configuration } from "./client.mjs";
-const post = (body) => fetch("/reports", { method: "POST", body: JSON.stringify(body) });
-const values = [["chrome", 1000], ["edge", 700], ["firefox", 300]];
-const answer = (value) => ({ configuration, report: privatize(value) });
-const bodies = values.flatMap(([value, n]) => Array.from({ length: n }, () => answer(value)));
-let refused = 0;
-for (let i = 0; i < bodies.length; i += 50) {
-  const answers = await Promise.all(bodies.slice(i, i + 50).map(post));
-  refused += answers.filter((answer) => answer.status !== 204).length;
-}
-const tampered = await post({ ...bodies[0], report: 3 });
-const other = await post({ configuration: { ...configuration, epsilon: 2 }, report: 1 });
-const body = JSON.stringify([refused, tampered.status, other.status]);
-await fetch("/done", { method: "POST", body });
-</script>"""
-
-
-PROTOCOL = GRR(1.0, categories=BROWSERS).protocol("may")
-
-
-class Collector(BaseHTTPRequestHandler):
-    held, lock, folder, batch = [], Lock(), Path("reports"), 1000
-
-    def do_POST(self):
-        size = int(self.headers.get("Content-Length", 0))
-        line = self.rfile.read(min(size, 1 << 16)).strip()
-        try:
-            report = read_reports(line, PROTOCOL, format="jsonl")
-            is_one = len(report) == 1
-        except RefusedBatchError:
-            is_one = False
-        self.send_response(204 if is_one else 400)
-        self.end_headers()
-        with self.lock:
-            if is_one:
-                self.held.append(report)
-            if len(self.held) >= self.batch:
-                self.folder.mkdir(exist_ok=True)
-                file = self.folder / f"{secrets.token_hex(8)}.jsonl"
-                write_reports(file, np.concatenate(self.held), PROTOCOL)
-                self.held.clear()
-
-    def log_message(self, *args):
-        """Log nothing: neither addresses nor times belong to a report."""
 
 
 @contextmanager
-def collector(folder, files):
-    """A collector that also serves files and hears when the page is done."""
+def site(files):
+    """A server of files, which hears what pages say when they are done."""
     done = []
 
-    class Site(Collector):
+    class Site(BaseHTTPRequestHandler):
         def do_GET(self):
             content = files.get(self.path.strip("/") or "index.html")
             self.send_response(404 if content is None else 200)
@@ -921,19 +858,19 @@ def collector(folder, files):
             self.wfile.write((content or "").encode())
 
         def do_POST(self):
-            if self.path == "/reports":
-                return super().do_POST()
             done.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(204)
             self.end_headers()
 
-    Site.folder = folder
+        def log_message(self, *args):
+            """Say nothing."""
+
     server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
     server.daemon_threads = True
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/", done, PROTOCOL
+        yield f"http://127.0.0.1:{server.server_port}/", done
     finally:
         server.shutdown()
         server.server_close()
@@ -988,40 +925,15 @@ def test_two_tabs_of_a_browser_send_one_report(tmp_path):
     """Negative control: two clients whose memos are apart."""
     module = client_module(OLH(1.0, categories=MANY), epsilon_forever=2.0)
     files = {"index.html": TAB, "second": TAB, "client.mjs": module}
-    with collector(tmp_path / "reports", files) as (url, done, _):
+    with site(files) as (url, done):
         browse(url, done, 2, tmp_path)
     different = [one != other for one, other in zip(*done, strict=True)]
     assert (len(different), sum(different)) == (200, 0)
     apart = TAB.replace("`question ${i}`", "`question ${i} ${location.pathname.slice(1)}`")
     files |= {"index.html": apart, "second": apart}
-    with collector(tmp_path / "reports", files) as (url, done, _):
+    with site(files) as (url, done):
         browse(url, done, 2, tmp_path)
     assert sum(one != other for one, other in zip(*done, strict=True)) > 100
-
-
-@slow
-@pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed")
-def test_a_page_posts_reports_to_a_collector(tmp_path):
-    """Secure coins: a simultaneous interval at 99.9 % misses once in 1000 runs."""
-    oracle = GRR(1.0, categories=BROWSERS)
-    files = {"index.html": PAGE, "client.mjs": client_module(oracle, collection_round="may")}
-    reports = tmp_path / "reports"
-    with collector(reports, files) as (url, done, protocol):
-        browse(url, done, 1, tmp_path)
-    assert done == [[0, 400, 400]]
-    server = aggregate(reports, protocol.protocol())
-    assert server.n_samples == 2000
-    estimate = oracle.aggregate(
-        np.concatenate([read_reports(path, protocol) for path in reports.iterdir()])
-    ).estimate_
-    low, high = estimate.confidence_interval(0.999, simultaneous=True)
-    truth = np.array([0.5, 0.35, 0.15])
-    assert np.all((low <= truth) & (truth <= high))
-    assert not np.all((low <= truth[::-1]) & (truth[::-1] <= high))  # negative control
-    one = posted(protocol, [0])
-    tampered = one + one.replace(b'"report": 0', b'"report": 3')
-    with pytest.raises(RefusedBatchError, match=r"\[0, 2\]"):
-        read_reports(tampered, protocol, format="jsonl")
 
 
 SETS = """

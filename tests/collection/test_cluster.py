@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from sklearn_ldp import GRR, OLH, OUE, ColumnOracle
+from sklearn_ldp import OLH, OUE, ColumnOracle
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -173,64 +173,6 @@ def test_progress(client, files, capsys):
 
 
 # -- a worker dies ------------------------------------------------------------------------------
-def pids(client):
-    return set(client.run(os.getpid).values())
-
-
-def kill_one_in_the_middle(client, paths, oracle, kill=True):
-    """Add up files while a worker is killed; return the result and how many reports were in."""
-    server, outcome = Aggregator(oracle), []
-    before = pids(client)
-    thread = threading.Thread(
-        target=lambda: outcome.append(aggregate_dask(client, paths, server)), daemon=True
-    )
-    thread.start()
-    while thread.is_alive() and not server.n_samples:
-        time.sleep(0.001)
-    n_then = server.n_samples
-    if kill:
-        os.kill(min(before), signal.SIGKILL)
-    thread.join(300)
-    assert outcome == [server]
-    client.wait_for_workers(2, timeout=60)
-    assert (pids(client) == before) is not kill  # it has really died, and another one has come
-    return server, n_then
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills processes as POSIX does")
-def test_a_killed_worker_loses_and_doubles_nothing(client, tmp_path):
-    oracle = OUE(1.0, categories=256)
-    total = write_files(tmp_path / "files", oracle, 1, 2000)
-    paths = [tmp_path / "files" / "0000.parquet"]
-    expected = total.copy()
-    for i in range(1, 40):
-        expected += write_files(tmp_path / "files", oracle, 1, 2000, start=i)
-        paths.append(tmp_path / "files" / f"{i:04}.parquet")
-    server, n_then = kill_one_in_the_middle(client, paths, oracle)
-    assert 0 < n_then < 40 * 2000
-    assert server.n_samples == 40 * 2000
-    np.testing.assert_array_equal(server.oracle_.support_counts_, expected)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills processes as POSIX does")
-def test_a_killed_worker_among_50_million_reports(client, tmp_path):
-    oracle = GRR(1.0, categories=1000)
-    rng = np.random.default_rng(0)
-    n_files, n_reports = 200, 250_000
-    expected = np.zeros(1000, dtype=np.int64)
-    paths = []
-    for i in range(n_files):
-        reports = rng.integers(0, 1000, n_reports).astype(np.uint16)
-        expected += np.bincount(reports, minlength=1000)
-        paths.append(tmp_path / f"{i:03}.parquet")
-        write_reports(paths[-1], reports, oracle, batch_id=f"b{i}", random_state=0)
-    server, n_then = kill_one_in_the_middle(client, paths, oracle)
-    assert 0 < n_then < n_files * n_reports
-    assert server.n_samples == 50_000_000
-    assert len(server.batches) == 200
-    np.testing.assert_array_equal(server.oracle_.support_counts_, expected)
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import pickle
-import shutil
 import zipfile
 
 import numpy as np
@@ -153,14 +152,6 @@ def test_ids_are_random():
     ]
     assert len(set(ids)) == 4
     assert {len(one) for one in ids} == {32}
-
-
-def test_a_file_that_comes_again_is_a_repeat(tmp_path):
-    path = tmp_path / "a.jsonl"
-    write_reports(path, np.arange(1000) % 2, YES_NO)
-    shutil.copy(path, tmp_path / "b.jsonl")
-    server = aggregate(tmp_path, YES_NO, on_repeat="ignore")
-    assert (server.n_samples, server.summary().n_repeats) == (1000, 1)
 
 
 def test_checkpoints_hold_neither_times_nor_the_order_of_batches(tmp_path, monkeypatch):

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from sklearn_ldp import GRR, OLH, OUE, SubsetSelection
+from sklearn_ldp import GRR, OLH, OUE
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
     RepeatedBatchError,
     aggregate,
     tally_file,
-    tally_reports,
     write_reports,
 )
 
@@ -257,14 +256,6 @@ def test_mapped_files(tmp_path):
         assert (aggregate(mapped, GRR_ORACLE).oracle_.support_counts_ == expected).all()
         assert (aggregate(mapped[::2], GRR_ORACLE).n_samples) == 50_000
     assert mapped[0] == (reports[0] + 1) % 5
-
-
-def test_streams_of_bits_and_sets():
-    for oracle in (OUE(1.0, categories=9), SubsetSelection(1.0, categories=9)):
-        oracle.set_params(random_state=0)
-        reports = oracle.privatize(np.arange(900) % 9)
-        pieces = (reports[i : i + 100] for i in range(0, 900, 100))
-        assert tally_reports(pieces, oracle, "x").batches == {"x": 900}
 
 
 SCRIPT = """

@@ -358,34 +358,6 @@ def test_the_race_shows_writers_that_do_not_compare(tmp_path):
     assert any(race(tmp_path / str(i), 4, 1, breaks, seed=1000 * i) for i in range(10))
 
 
-@forking
-def test_processes_may_save_without_a_run(tmp_path):
-    """Those that are refused load the newer state and try again, as the message says."""
-    path = tmp_path / "state.npz"
-    Aggregator(ORACLE).save(path)
-
-    def save_often(name):
-        rng, done = random.Random(name), 0
-        while done < 10:
-            time.sleep(rng.uniform(0, 0.01))
-            server = Aggregator.load(path, ORACLE)
-            try:
-                server.add(reports_of(f"{name}{done}"), f"{name}{done}").save(path)
-            except CheckpointError:
-                continue
-            done += 1
-
-    context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=save_often, args=(name,)) for name in "abc"]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(120)
-    assert [process.exitcode for process in processes] == [0, 0, 0]
-    expected = [f"{name}{i}" for name in "abc" for i in range(10)]
-    assert_holds_exactly(Aggregator.load(path, ORACLE), expected)
-
-
 @pytest.mark.slow
 def test_overlapping_jobs_on_the_command_line(tmp_path):
     """The defect as it was found: both ended with 0, and one of them had lost its reports."""

@@ -248,13 +248,6 @@ def test_us_states_as_frame():
     assert counts.sum() == 331_449_281
 
 
-def test_us_states_as_frame_without_pandas(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r'pip install "sklearn_ldp\[data\]"'):
-        load_us_states(as_frame=True)
-    assert load_us_states().n_samples == 331_449_281
-
-
 def test_us_states_sample():
     states = load_us_states(n_samples=1_000_000, random_state=0)
     assert states.n_samples == states.counts.sum() == 1_000_000
@@ -671,37 +664,6 @@ def test_read_never_unpickles(tmp_path):
 
 
 # Reader: real files
-
-
-def read_shared(name):
-    path = SHARED_DATA / name
-    if not path.exists():
-        pytest.skip(f"{name} is not laid beside the checkout (../shared/data)")
-    return read_histogram(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "n_samples", "n_categories", "kind", "groups"),
-    [
-        ("RETAIL_one_item.csv.gz", 88_162, 16_470, "i", {}),
-        ("EMOJI_TRACKER2019_N884427.csv.gz", 884_427, 845, "U", {"category": 9, "subcategory": 93}),
-        (
-            "US1940_CITY_1PCT_TOP915.csv.gz",
-            612_404,
-            915,
-            "U",
-            {"category": 50, "division": 9, "region": 4},
-        ),
-    ],
-)
-def test_read_real_files(name, n_samples, n_categories, kind, groups):
-    histogram = read_shared(name)
-    assert histogram.n_samples == histogram.counts.sum() == n_samples
-    assert histogram.categories.shape == histogram.counts.shape == (n_categories,)
-    assert histogram.categories.dtype.kind == kind
-    for column, n_groups in groups.items():
-        assert histogram.groups[column].shape == (n_categories,)
-        assert np.unique(histogram.groups[column]).size == n_groups
 
 
 def test_read_real_file_of_several_histograms_is_refused():

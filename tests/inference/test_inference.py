@@ -375,8 +375,8 @@ def test_whom_an_interval_is_about_must_be_said_right():
 
 
 # -- the covariance as an operator ------------------------------------------------------------
-@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
-@pytest.mark.parametrize("d", [2, 5, 17])
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=repr)
+@pytest.mark.parametrize("d", [2, 17])
 def test_the_product_is_that_of_the_matrix(oracle, d):
     channel = clone(oracle).channel(d)
     rng = np.random.default_rng(d)

@@ -578,17 +578,6 @@ def test_overlaid_estimates_stand_apart():
     assert len({to_hex(line.get_color()) for line in curves}) == 5
 
 
-def test_intervals_and_truth_beside_a_post_processed_estimate():
-    display = FrequencyDisplay.from_estimate(ESTIMATE)
-    after = FrequencyDisplay.from_estimate(
-        NormSub().fit_transform(ESTIMATE), ax=display.ax_, truth=TRUTH
-    )
-    assert after.interval is None
-    n_bars = [len(c.get_segments()) for c in display.ax_.collections if hasattr(c, "get_segments")]
-    assert n_bars == [4]
-    np.testing.assert_array_equal(drawn(display.ax_, "truth")[1], TRUTH)
-
-
 def test_other_categories_do_not_fit_on_the_axes():
     display = FrequencyDisplay.from_estimate(ESTIMATE)
     other = FrequencyEstimate([[0.5, 0.5]], ["a", "z"])

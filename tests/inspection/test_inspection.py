@@ -400,12 +400,6 @@ def test_truth_of_another_shape(truth):
         FrequencyDisplay.from_estimate(ESTIMATE, truth=truth, k=2)
 
 
-@pytest.mark.parametrize("level", [0, 1, 95])
-def test_bad_level(level):
-    with pytest.raises(ValueError, match="0.5 <= level < 1"):
-        FrequencyDisplay.from_estimate(ESTIMATE, level=level)
-
-
 @pytest.mark.parametrize("k", [-1, 0, 1.5])
 def test_bad_k(k):
     with pytest.raises((ValueError, TypeError), match=r"\bk\b"):
@@ -435,9 +429,3 @@ def test_inspection_imports_neither_estimates_nor_matplotlib(fresh_processes):
 def test_no_figure_is_made_by_importing_or_constructing():
     FrequencyDisplay(np.array(["a"]), np.array([1.0]))
     assert not plt.get_fignums()
-
-
-def test_drawing_changes_no_estimate():
-    before = ESTIMATE.values.copy()
-    ESTIMATE.plot(truth=TRUTH)
-    np.testing.assert_array_equal(ESTIMATE.values, before)

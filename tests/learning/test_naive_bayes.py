@@ -14,7 +14,6 @@ from sklearn.naive_bayes import CategoricalNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_ldp import ColumnOracle, Consistent, Domain, LatentClasses, MarginalOracle
-from sklearn_ldp.collection import aggregate, write_reports
 from sklearn_ldp.learning import LDPNaiveBayes
 from sklearn_ldp.learning._naive_bayes import log_lifts, slope
 from sklearn_ldp.utils._checks import check_exact_epsilon_of
@@ -231,19 +230,6 @@ def test_clients_and_servers_end_where_fit_does():
     again = pickle.loads(pickle.dumps(at_once))
     np.testing.assert_array_equal(again.predict_proba(X), at_once.predict_proba(X))
     assert clone(at_once).get_params()["domains"] is not None
-
-
-def test_files_of_reports_and_a_server_that_counts_each_batch_once(tmp_path):
-    pytest.importorskip("pyarrow")
-    X, y, _ = people(np.random.default_rng(0), 1000)
-    nb = model()
-    for i, rows in enumerate((slice(0, 600), slice(600, 1000))):
-        reports = model(random_state=i).oracle().privatize(records(X[rows], y[rows]))
-        write_reports(tmp_path / f"{i}.parquet", reports, nb.oracle(), batch_id=str(i))
-    server = aggregate(tmp_path, nb.oracle())
-    nb.fit_tables(server.oracle_.estimate_)
-    assert nb.n_samples_seen_ == 1000
-    assert nb.predict(X).shape == (1000,)
 
 
 def test_tables_of_any_survey_that_asked_for_the_class(seed):

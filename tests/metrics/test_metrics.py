@@ -6,14 +6,11 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
-    ShuffleSplit,
     cross_val_score,
     cross_validate,
 )
@@ -24,12 +21,10 @@ from sklearn_ldp import (
     GRR,
     OUE,
     Base,
-    BaseCut,
     FrequencyEstimate,
     NormSub,
     PostPos,
     PrivacyWarning,
-    SyntheticSearch,
 )
 from sklearn_ldp.metrics import (
     frequency_mae,
@@ -93,24 +88,6 @@ def test_errors_of_drawn_random_sets(metric, clip):
         np.testing.assert_allclose(
             query_errors(TRUTH, estimate, queries=queries, metric=metric), expected, atol=1e-15
         )
-
-
-@given(
-    data=st.data(),
-    d=st.integers(1, 12),
-    n_rows=st.integers(1, 3),
-    metric=st.sampled_from(["mse", "mae"]),
-)
-def test_errors_against_brute_force_anywhere(data, d, n_rows, metric):
-    numbers = st.floats(-2, 2, allow_subnormal=False)
-    row = st.lists(numbers, min_size=d, max_size=d)
-    truth = np.array(data.draw(row))
-    estimates = np.array(data.draw(st.lists(row, min_size=n_rows, max_size=n_rows)))
-    labels = data.draw(st.lists(st.integers(0, 3), min_size=d, max_size=d))
-    for queries in (groups(labels), full_domain()):
-        expected = brute_force(truth, estimates, queries.matrix(d).toarray(), metric)
-        found = query_errors(truth, estimates, queries=queries, metric=metric)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -205,17 +182,6 @@ def test_score_takes_y():
     assert scorer(pipe, HELD_OUT, None) == scorer(pipe, HELD_OUT) == scorer(pipe, HELD_OUT, y=[1])
 
 
-@pytest.mark.parametrize(
-    "held_out",
-    [HELD_OUT.tolist(), HELD_OUT[:, None], pd.Series(HELD_OUT), pd.DataFrame({"c": HELD_OUT})],
-    ids=["list", "column", "Series", "DataFrame"],
-)
-def test_score_of_any_container(held_out):
-    pipe = pipeline(NormSub()).fit(VALUES)
-    scorer = make_frequency_scorer()
-    assert scorer(pipe, held_out) == scorer(pipe, HELD_OUT)
-
-
 def test_score_of_a_bare_oracle():
     oracle = OUE(2.0, categories=CATEGORIES, random_state=0).fit(VALUES)
     expected = -frequency_mse(HELD_OUT_FREQUENCIES, oracle.estimate_)
@@ -241,13 +207,6 @@ def test_score_with_a_step_before_the_oracle():
     assert scorer(pipe, np.char.upper(HELD_OUT)[:, None]) == scorer(plain, HELD_OUT)
 
 
-def test_score_of_a_search_at_the_end():
-    search = SyntheticSearch([Base(), NormSub()], n_repeats=2, random_state=0)
-    pipe = pipeline(search).fit(VALUES)
-    expected = -frequency_mse(HELD_OUT_FREQUENCIES, [pipe[-1].frequencies_])
-    assert make_frequency_scorer()(pipe, HELD_OUT) == pytest.approx(expected)
-
-
 def test_score_costs_no_privacy():
     """No second release, so no PrivacyWarning (an error here), and the estimate does not change."""
     pipe = pipeline(NormSub()).fit(VALUES)
@@ -255,24 +214,6 @@ def test_score_costs_no_privacy():
     scorer = make_frequency_scorer()
     assert scorer(pipe, HELD_OUT) == scorer(pipe, HELD_OUT)
     np.testing.assert_array_equal(pipe[-1].frequencies_, before)
-
-
-def test_grid_search():
-    """Over epsilon and methods; the winner is the best row of the table, and it can score."""
-    grid = {
-        "oue__epsilon": [0.1, 8.0],
-        "post": [Base(), NormSub(), BaseCut(), PostPos()],
-    }
-    pipe = Pipeline([("oue", OUE(categories=CATEGORIES, random_state=0)), ("post", Base())])
-    scorer = make_frequency_scorer("mse", queries=groups([1, 1, 2, 2]))
-    cv = ShuffleSplit(2, test_size=0.5, random_state=0)
-    search = GridSearchCV(pipe, grid, cv=cv, scoring=scorer).fit(VALUES)
-    assert search.best_params_["oue__epsilon"] == 8.0
-    scores = search.cv_results_["mean_test_score"]
-    assert np.isfinite(scores).all()
-    assert (scores < 0).all()
-    assert search.best_score_ == scores.max()
-    assert search.score(HELD_OUT) == scorer(search.best_estimator_, HELD_OUT)
 
 
 def test_several_scorers_at_once():
@@ -295,15 +236,6 @@ def test_a_grid_over_composed_methods():
     flat = pipeline(NormSub()).fit(VALUES)
     scorer = make_frequency_scorer()
     assert scorer(nested, HELD_OUT) == scorer(flat, HELD_OUT)
-
-
-def test_nested_cross_validation():
-    """`cross_val_score` of a GridSearchCV, scikit-learn's nested cross-validation."""
-    scorer = make_frequency_scorer()
-    grid = {"oue__epsilon": [1.0, 2.0]}
-    search = GridSearchCV(pipeline(NormSub()), grid, cv=2, scoring=scorer)
-    scores = cross_val_score(search, VALUES, cv=2, scoring=scorer)
-    assert (scores < 0).all()
 
 
 @pytest.mark.filterwarnings("ignore:.*not data frames")
@@ -375,12 +307,6 @@ def test_scorer_pickles(queries):
     assert twin(oracle, HELD_OUT) == scorer(oracle, HELD_OUT)
 
 
-def test_scorer_can_be_cloned():
-    """GridSearchCV clones all its parameters, including its scoring."""
-    search = GridSearchCV(pipeline(NormSub()), {}, cv=2, scoring=make_frequency_scorer())
-    assert np.isfinite(clone(search).fit(VALUES).best_score_)
-
-
 # -- weights ----------------------------------------------------------------------------------
 WEIGHTS = [4, 0, 2, 4]  # of the rows a, b, c, d
 
@@ -400,21 +326,6 @@ def test_true_frequencies_of_the_same_category_in_several_rows():
     oracle = GRR(categories=CATEGORIES)
     truth = oracle.true_frequencies(["a", "b", "a"], sample_weight=[1, 5, 2])
     np.testing.assert_array_equal(truth, [3 / 8, 5 / 8, 0, 0])
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ([1, 2, 3], "OUE expects one sample_weight for each row of X: expected 4, got 3"),
-        ([0.5, 1, 1, 1], "OUE: sample_weight must be whole numbers"),
-        ([-1, 1, 1, 1], "OUE: sample_weight must not be negative"),
-        ([0, 0, 0, 0], "OUE: sample_weight are all zero"),
-    ],
-)
-def test_malformed_weights(weights, message):
-    pipe = pipeline(NormSub()).fit(VALUES)
-    with pytest.raises(ValueError, match=message):
-        make_frequency_scorer()(pipe, CATEGORIES, sample_weight=weights)
 
 
 def test_weights_of_the_fit_alone_are_noticed():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import f1_score, precision_score, recall_score
 
-from sklearn_ldp import OUE, BasePos, FrequencyEstimate, NormSub, PostPos
+from sklearn_ldp import OUE, BasePos, FrequencyEstimate, PostPos
 from sklearn_ldp.metrics import bias_variance, frequency_mse, heavy_hitter_scores
 from sklearn_ldp.queries import groups, top_k
 
@@ -153,22 +153,6 @@ def test_heavy_hitters_of_any_container():
             heavy_hitter_scores(list(TRUTH), estimate, k=2), expected, strict=True
         ):
             np.testing.assert_array_equal(left, right)
-
-
-def test_the_order_of_categories_does_not_matter():
-    order = np.array([2, 0, 3, 1])
-    left = heavy_hitter_scores(TRUTH, ESTIMATES, threshold=0.2)
-    right = heavy_hitter_scores(TRUTH[order], ESTIMATES[:, order], threshold=0.2)
-    np.testing.assert_array_equal(left, right)
-
-
-def test_norm_sub_keeps_the_most_frequent():
-    """Norm-Sub keeps the order, so that top-k scores do not change."""
-    counts = np.array([300, 200, 100, 90, 80, 30, 20, 10])
-    raw = OUE(2.0, random_state=0).simulate(counts, 20)
-    before = heavy_hitter_scores(counts / counts.sum(), raw, k=3)
-    after = heavy_hitter_scores(counts / counts.sum(), NormSub().fit_transform(raw), k=3)
-    np.testing.assert_array_equal(before, after)
 
 
 @pytest.mark.parametrize("options", [{}, {"threshold": 0.1, "k": 2}])

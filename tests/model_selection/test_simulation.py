@@ -1,9 +1,6 @@
 """Studies: their numbers, their independence of how they are computed, and resuming them."""
 
 import json
-import multiprocessing
-import os
-import time
 
 import numpy as np
 import pytest
@@ -259,42 +256,6 @@ def test_a_damaged_line_is_named(tmp_path):
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(ValueError, match="damaged in line 3"):
         a_study(checkpoint=path)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="starts a process by fork")
-def test_a_killed_study_is_continued(tmp_path):
-    """If a process is killed at work, the next one gets the same study from the file it left."""
-    path = tmp_path / "study.jsonl"
-    seconds = 0.0
-
-    def worst(truth, answers):
-        time.sleep(seconds)
-        return abs(truth - answers).max()
-
-    arguments = (OUE(), Base(), [10] * 8, None, range(1, 100))
-
-    def study():
-        nonlocal seconds
-        seconds = 0.01
-        pytest.MonkeyPatch().setattr("sklearn_ldp.model_selection._simulation._TASK", 1)
-        simulate_errors(*arguments, metrics=worst, n_repeats=2, checkpoint=path)
-
-    process = multiprocessing.get_context("fork").Process(target=study)
-    process.start()
-    try:
-        deadline = time.monotonic() + 60
-        while not path.exists() or path.read_bytes().count(b"\n") < 5:
-            assert time.monotonic() < deadline
-            assert process.is_alive()
-            time.sleep(0.01)
-    finally:
-        process.kill()
-        process.join()
-    n_kept = path.read_bytes().count(b"\n") - 1
-    study = simulate_errors(*arguments, metrics=worst, n_repeats=2, checkpoint=path)
-    assert 4 <= n_kept < len(study)
-    assert same(study, simulate_errors(*arguments, metrics=worst, n_repeats=2))
 
 
 # -- refusals, before any work --------------------------------------------------------------------

@@ -33,7 +33,6 @@ from sklearn_ldp.__main__ import main
 from sklearn_ldp.collection import (
     Aggregator,
     aggregate,
-    aggregate_dask,
     read_reports,
     tally_reports,
     write_reports,
@@ -44,7 +43,7 @@ from sklearn_ldp.metrics import (
     held_out_score,
 )
 from sklearn_ldp.model_selection import simulate_errors
-from sklearn_ldp.oracles import best_oracle, compare_oracles, estimate_by_group, profile_oracle
+from sklearn_ldp.oracles import best_oracle, compare_oracles, profile_oracle
 from sklearn_ldp.oracles.channels import ReportField, direct_threshold
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import groups, random_sets
@@ -144,14 +143,6 @@ def test_an_estimate_and_what_is_asked_of_it(oracle):
     assert NormSub().fit_transform(estimate).values.sum() == pytest.approx(1)
     assert EmpiricalBayes().fit(estimate).frequencies_.min() >= 0
     FrequencyDisplay.from_estimator(fitted)
-
-
-@every_oracle
-def test_groups(oracle):
-    by = np.resize(["east", "west", "west"], N)
-    estimate = estimate_by_group(declared(oracle), VALUES, by)
-    assert estimate.row_names.tolist() == ["east", "west"]
-    assert estimate.noise.n_samples.tolist() == [np.sum(by == "east"), np.sum(by == "west")]
 
 
 @every_oracle
@@ -296,18 +287,6 @@ def is_covariance_of(answers, covariance, is_exact):
     degrees = len(answers) - 1
     low, high = law.cdf(ratio * slack * degrees), law.sf(ratio / slack * degrees)
     return bool(min(low.min(), high.min()) > 1e-8)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("oracle", slow_but([RandomQuestion()], EVERY), ids=repr)
-def test_files_on_a_cluster(oracle, client, tmp_path):
-    server = declared(oracle, random_state=None)
-    reports = declared(oracle).privatize(VALUES)
-    for i in range(3):
-        write_reports(tmp_path / f"{i}.parquet", reports[i::3], server, batch_id=str(i))
-    total = aggregate_dask(client, tmp_path, server)
-    plain = clone(server).aggregate(reports)
-    np.testing.assert_array_equal(total.oracle_.support_counts_, plain.support_counts_)
 
 
 @pytest.mark.parametrize("name", ["olh", "random_question:RandomQuestion"])

@@ -33,7 +33,6 @@ from sklearn_ldp._core.mechanisms.coins import TWO_64, exp_lower_bound, group_th
 from sklearn_ldp.collection import (
     Aggregator,
     RepeatedClient,
-    aggregate_dask,
     client_module,
     read_reports,
     write_reports,
@@ -284,16 +283,6 @@ def test_files_checkpoints_and_groups(method, tmp_path):
     assert estimate.shares_overlap
     estimate.save(tmp_path / "estimate.npz")
     assert load_estimate(tmp_path / "estimate.npz").shares_overlap
-
-
-@pytest.mark.slow
-@METHODS
-def test_files_on_a_cluster(method, client, tmp_path):
-    reports, server = oracle(method).privatize(USERS), oracle(method, random_state=None)
-    for i in range(3):
-        write_reports(tmp_path / f"{i}.parquet", reports[i::3], server, batch_id=str(i))
-    total, plain = aggregate_dask(client, tmp_path, server), clone(server).aggregate(reports)
-    np.testing.assert_array_equal(total.oracle_.support_counts_, plain.support_counts_)
 
 
 def test_open_clients_and_a_server_with_a_list(tmp_path):

@@ -180,37 +180,6 @@ def test_containers(ages):
     )
 
 
-def test_pieces_merges_reports_and_clones_agree():
-    whole = LocalMean(1.0, bounds=(0, 100), random_state=0).fit(AGES)
-    pieces = clone(whole).partial_fit(AGES[:1500]).partial_fit(AGES[1500:])
-    assert pieces.mean_ == whole.mean_
-    reports = whole.protocol().privatize(AGES, random_state=0)
-    servers = [LocalMean(1.0, bounds=(0, 100)).aggregate(part) for part in np.split(reports, [999])]
-    merged = servers[0].merge(servers[1])
-    assert merged.mean_ == pytest.approx(whole.mean_)
-    assert LocalMean(1.0, bounds=(0, 100), input="reports").fit(reports).mean_ == whole.mean_
-    with pytest.raises(ValueError, match="differently configured"):
-        merged.merge(LocalMean(1.0, bounds=(0, 90)).aggregate(np.asarray(reports)))
-    histogram = clone(whole).fit([20, 80], sample_weight=[3000, 1000])
-    assert histogram.n_samples_seen_ == 4000
-
-
-def test_files_and_an_aggregator(tmp_path):
-    oracle = LocalMean(1.0, bounds=(0, 100))
-    write_reports(tmp_path / "monday.parquet", oracle.privatize(AGES), oracle)
-    write_reports(tmp_path / "tuesday.parquet", oracle.privatize(AGES), oracle)
-    server = Aggregator(oracle)
-    for day in ("monday", "tuesday"):
-        aggregate(tmp_path / f"{day}.parquet", server)
-    server.save(tmp_path / "state.npz")
-    found = Aggregator.load(tmp_path / "state.npz", oracle).estimate_
-    assert found.n_samples.tolist() == [8000]
-    low, high = found.confidence_interval(0.9999)
-    assert low[0] < AGES.mean() < high[0]
-    with pytest.raises(ValueError, match="domain"):
-        read_reports(tmp_path / "monday.parquet", LocalMean(1.0, bounds=(0, 99)))
-
-
 def test_a_client_of_the_other_channel_is_refused(tmp_path):
     """Its reports are outputs with other values: files, batches, states and merges are refused."""
     servers = [LocalMean(2.0, bounds=(0, 100), worst_case=worst) for worst in (1.1, 1.0)]

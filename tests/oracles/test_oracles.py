@@ -7,7 +7,6 @@ import pickle
 import traceback
 import warnings
 from copy import copy
-from itertools import pairwise
 
 import joblib
 import numpy as np
@@ -15,7 +14,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from estimators import ORACLES
+from estimators import ORACLES, each_way
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -29,7 +28,6 @@ from sklearn_ldp import (
     OUE,
     SUE,
     Base,
-    BaseCut,
     ColumnOracle,
     FrequencyEstimate,
     MarginalOracle,
@@ -429,22 +427,8 @@ def test_fit_on_reports_forgets_even_a_learned_domain():
     assert oracle.categories_.tolist() == ["a", "b"]
 
 
-def test_an_estimate_stays_one_whatever_the_output_is_set_to(monkeypatch):
-    pipe = make_pipeline(GRR(categories=BROWSERS), BaseCut(), NormSub())
-    monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
-    pipe.set_output().set_output(transform="default")  # nothing to tell
-    with pytest.warns(
-        UserWarning, match=r"GRR returns estimates, not data frames: .* to_frame\(\)"
-    ):
-        pipe.set_output(transform="pandas")
-    estimate = pipe.set_output(transform="pandas").fit_transform(VALUES)  # told once
-    assert isinstance(estimate, FrequencyEstimate)
-    assert estimate.to_frame().columns.tolist() == BROWSERS
-    assert pipe.get_feature_names_out().tolist() == BROWSERS
-
-
 # -- shards, chunks, streams ------------------------------------------------------------------
-@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=repr)
 def test_shards_partition_the_reports(oracle):
     oracle = clone(oracle).set_params(categories=6, random_state=0, n_shards=4)
     reports = oracle.privatize(np.arange(50) % 6)
@@ -486,29 +470,6 @@ def test_expand_is_repeat(weights, data):
     stop = data.draw(st.integers(start + 1, total))
     rows = expand(np.cumsum(weights), start, stop)
     np.testing.assert_array_equal(rows, np.repeat(np.arange(len(weights)), weights)[start:stop])
-
-
-@given(st.permutations(range(4)), st.lists(st.integers(0, 40), min_size=3, max_size=3))
-def test_merge_is_associative_and_commutative(order, cuts):
-    reports = OLH(categories=9, random_state=0).privatize(np.arange(40) % 9)
-    bounds = [0, *sorted(cuts), 40]
-    servers = []
-    for start, stop in pairwise(bounds):
-        server = OLH(categories=9).aggregate([[0, 0]])
-        servers.append(server.aggregate(reports[start:stop]) if stop > start else server)
-    shuffled = [servers[i] for i in order]
-    left = OLH(categories=9)
-    for server in shuffled:
-        left.merge(server)
-    right = OLH(categories=9)
-    for server in reversed(shuffled):
-        right = (
-            clone(right).merge(server).merge(right)
-            if right.__sklearn_is_fitted__()
-            else (right.merge(server))
-        )
-    np.testing.assert_array_equal(left.support_counts_, right.support_counts_)
-    assert left.n_samples_seen_ == right.n_samples_seen_ == 44
 
 
 # -- simulate ---------------------------------------------------------------------------------
@@ -597,8 +558,8 @@ def test_mixing_takes_the_integer_closest_to_the_ideal_hash_range(epsilon, g):
 
 
 @pytest.mark.parametrize("limit", [1 << 19, 300, 1])
-@pytest.mark.parametrize("g", [2, 3, 4, 5, 8, 9, 53])
-@pytest.mark.parametrize("d", [2, 3, 9, 10, 60, 200])
+@pytest.mark.parametrize("g", [2, 3, 4, 9, 53])
+@pytest.mark.parametrize("d", [2, 9, 10, 200])
 def test_decoding_equals_brute_force(g, d, limit, monkeypatch):
     """Decoding agrees with the definition, whether all digits are contracted, some, or none."""
     monkeypatch.setattr("sklearn_ldp.oracles._local_hashing._SMALL_TABLE", limit)

@@ -156,18 +156,6 @@ def test_tallies_are_those_of_lists(n):
     np.testing.assert_array_equal(support.sum(axis=0), expected[codes])
 
 
-def test_a_fit_is_a_collection_of_reports():
-    codes = np.arange(3000) % D
-    fitted = SubsetSelection(1.0, categories=D, random_state=3).fit(codes)
-    server = SubsetSelection(1.0, categories=D).aggregate(some_fit_reports(codes))
-    np.testing.assert_array_equal(fitted.support_counts_, server.support_counts_)
-
-
-@pytest.mark.filterwarnings("ignore:SubsetSelection.privatize draws")
-def some_fit_reports(codes):
-    return SubsetSelection(1.0, categories=D, random_state=3).protocol().privatize(codes, 3)
-
-
 # -- hostile reports --------------------------------------------------------------------------
 def tampered(change, row=5):
     reports = some_reports(20).astype(np.int64)
@@ -192,7 +180,6 @@ def too_large(row):
     row[3] += 256
 
 
-SHAPE = f"of shape \\(n, {-(-D // 8)}\\)"
 HOSTILE = {
     "a member too many": (tampered(one_more), "row 5"),
     "a member beyond the last": (tampered(one_beyond), "row 5"),

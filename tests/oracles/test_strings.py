@@ -9,7 +9,6 @@ from fractions import Fraction
 from importlib.resources import files
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import clone
@@ -346,14 +345,6 @@ def test_a_code_is_a_parameter_as_any_other():
     assert fitted.estimate_.categories[0] == "firefox"
     again = clone(fitted).fit(WORDS, sample_weight=COUNTS).merge(fitted)
     assert again.n_samples_seen_ == 2 * sum(COUNTS)
-
-
-def test_values_may_be_in_any_container():
-    reference = oracle().fit(WORDS, sample_weight=COUNTS).estimate_.values
-    for container in (np.array, pd.Series, tuple):
-        assert np.array_equal(
-            oracle().fit(container(WORDS), sample_weight=COUNTS).estimate_.values, reference
-        )
 
 
 def test_files_and_checkpoints(tmp_path):

@@ -7,10 +7,9 @@ import pytest
 from estimators import slow_but
 from scipy import stats
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from sklearn_ldp import OLH, OUE, Calibrate, NoiseModel, NormSub, Power, PowerNS
+from sklearn_ldp import OLH, OUE, Calibrate, NoiseModel, Power, PowerNS
 from sklearn_ldp._core.numerics import posterior as posteriors
 from sklearn_ldp.metrics import frequency_mse
 from sklearn_ldp.postprocessing import (
@@ -22,7 +21,6 @@ from sklearn_ldp.postprocessing import (
 from sklearn_ldp.postprocessing._count_priors import PowerLaw
 
 F3 = np.array([[0.75, 0.5, -0.125], [0.25, 0.125, 0.375]])
-NAMES = ["red", "green", "blue"]
 
 
 def noise_of_level(std, n_samples):
@@ -405,14 +403,6 @@ def test_power_without_a_solution_warns_and_goes_on():
     assert (
         Power(noise=noise_of_level(0.1, 3), fit_method="mle").fit([[0.5, 0.5, 0, 0]]).exponent_ > 0
     )
-
-
-def test_power_ns_is_power_then_norm_sub():
-    estimate = OUE(1.0, categories=NAMES, random_state=0).fit_transform(["red", "blue"] * 500)
-    composed = make_pipeline(Power(), NormSub()).fit_transform(estimate)
-    at_once = PowerNS().fit(estimate)
-    np.testing.assert_array_equal(composed.values[0], at_once.frequencies_)
-    assert at_once.exponent_.shape == (1,)
 
 
 @pytest.mark.parametrize("n", [10**9, 10**10])

@@ -275,16 +275,6 @@ def test_noise_from_the_estimate_or_from_parameters(post):
 
 
 @over_posts
-def test_each_row_has_its_own_noise(post):
-    F = simulate(GEOMETRIC, 2, 0).values
-    noise = NoiseModel(0.5, 0.25, np.array([10**6, 10**5]))
-    together = clone(post).fit(FrequencyEstimate(F, np.arange(512), noise)).frequencies_
-    for i, n in enumerate([10**6, 10**5]):
-        alone = FrequencyEstimate(F[i], np.arange(512), NoiseModel(0.5, 0.25, n))
-        np.testing.assert_array_equal(clone(post).fit(alone).frequencies_, together[i])
-
-
-@over_posts
 def test_without_simplex_it_is_the_posterior_mean(post):
     estimate = simulate(GEOMETRIC, 2, 0)
     plain = clone(post).set_params(simplex=False).fit(estimate)

@@ -6,7 +6,6 @@ from estimators import slow_but
 from scipy.special import logsumexp
 from scipy.stats import norm as normal
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 
 from sklearn_ldp import (
     GRR,
@@ -405,29 +404,10 @@ def test_each_row_is_on_its_own():
         np.testing.assert_array_equal(post.fit_transform(alone).values[0], together[i])
 
 
-def test_transform_repeats_fit_and_changes_nothing():
-    estimate = estimate_of(population(np.random.default_rng(8)), 8)
-    post = EmpiricalBayes(groups=LABELS).fit(estimate)
-    before = dict(vars(post))
-    np.testing.assert_array_equal(post.transform(estimate).values, post.estimate_.values)
-    assert vars(post).keys() == before.keys()
-    assert post.group_totals_ is before["group_totals_"]
-
-
 def test_a_fit_without_groups_forgets_those_of_an_earlier_one():
     estimate = estimate_of(population(np.random.default_rng(8)), 8)
     post = EmpiricalBayes(groups=LABELS).fit(estimate)
     assert not hasattr(post.set_params(groups=None).fit(estimate), "group_totals_")
-
-
-def test_it_is_a_step_of_a_pipeline():
-    rng = np.random.default_rng(9)
-    users = rng.integers(0, 400, 2_000)
-    pipe = make_pipeline(
-        OUE(2.0, categories=400, random_state=0), EmpiricalBayes(groups=groups(LABELS))
-    )
-    assert pipe.fit_transform(users).values.sum() == pytest.approx(1)
-    assert clone(pipe)[-1].groups is not None
 
 
 def test_a_noise_level_is_enough():

@@ -1,12 +1,9 @@
 """Post-processors: properties over the list of all of them, and each against its definition."""
 
-import copy
-import pickle
 from math import erfc, expm1, fsum, sqrt
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from estimators import POSTPROCESSORS, ROW_JOINERS, TALLY_PROCESSORS, is_ordinal, slow_but
 from hypothesis import assume, given, settings
@@ -189,17 +186,6 @@ def test_the_list_is_complete():
 
 
 # -- properties over all ----------------------------------------------------------------------
-@over_all
-@few
-@given(F=rows())
-def test_finite_and_of_the_same_shape(post, F):
-    result = process(post, F)
-    assert type(result) is np.ndarray
-    assert result.shape == F.shape
-    assert result.dtype == np.float64
-    assert np.isfinite(result).all()
-
-
 @over_nominal
 @few
 @given(F=rows())
@@ -225,26 +211,6 @@ def test_categories_may_come_in_any_order(post, F, data):
     np.testing.assert_allclose(process(post, F[:, order]), permuted, rtol=1e-12, atol=tolerance)
 
 
-@over_all
-@few
-@given(F=rows())
-def test_rows_are_independent(post, F):
-    together = process(post, F)
-    for i in range(len(F)):
-        np.testing.assert_array_equal(process(post, F[i : i + 1])[0], together[i])
-
-
-@over_all
-@few
-@given(F=rows())
-def test_input_stays_as_it_is(post, F):
-    before = F.copy()
-    result = process(post, F)
-    np.testing.assert_array_equal(F, before)
-    result[:] = 7.0  # the output is the caller's own
-    np.testing.assert_array_equal(F, before)
-
-
 @pytest.mark.parametrize(
     "post", [post for post in ALL if not getattr(post, "ordered", False)], ids=repr
 )
@@ -264,9 +230,12 @@ def test_class_is_its_function(post, F):
 @over_all
 @few
 @given(F=rows())
-def test_sums_and_signs(post, F):
-    """2020 paper, Table I."""
+def test_shapes_sums_and_signs(post, F):
+    """2020 paper, Table I; whatever is given, the result is finite."""
     result = process(post, F)
+    assert type(result) is np.ndarray
+    assert (result.shape, result.dtype) == (F.shape, np.float64)
+    assert np.isfinite(result).all()
     if isinstance(post, NON_NEGATIVE):
         assert (result >= 0).all()
     sums = np.array([fsum(row) for row in result])
@@ -286,7 +255,7 @@ def test_twice_is_once(post, F):
 
 
 @over_all
-@pytest.mark.parametrize("value", [-2.0, 0.0, 0.25, 1.0, 3.0, 1e12, -1e12])
+@pytest.mark.parametrize("value", [-2.0, 0.0, 0.25, 1.0, 1e12])
 def test_one_category(post, value):
     result = process(post, [[value]])
     expected = {
@@ -314,28 +283,11 @@ def test_one_category(post, value):
     np.testing.assert_allclose(result, [[expected]], atol=2 * EPSILON * abs(value))
 
 
-@over_all
-def test_pickles_and_copies(post):
-    F = np.array([[0.75, 0.5, -0.125], [0.25, 0.25, 0.25]])
-    fitted = clone(post).fit(F)
-    for twin in (pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):
-        np.testing.assert_array_equal(twin.frequencies_, fitted.frequencies_)
-        np.testing.assert_array_equal(twin.transform(F), fitted.transform(F))
-
-
-@over_all
-def test_no_attribute_before_fit(post):
-    assert not hasattr(clone(post), "frequencies_")
-    assert not hasattr(clone(post), "estimate_")
-
-
-@over_all
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("as_estimate", [False, True])
-def test_estimates_must_be_finite(post, bad, as_estimate):
-    F = np.array([[0.5, bad]])
+def test_estimates_must_be_finite(bad):
+    """Also those of an oracle; arrays are scikit-learn's to check."""
     with pytest.raises(ValueError, match="(?i)nan|infinity"):
-        clone(post).fit(FrequencyEstimate(F, ["a", "b"]) if as_estimate else F)
+        NormSub().fit(FrequencyEstimate([[0.5, bad]], ["a", "b"]))
 
 
 # -- containers -------------------------------------------------------------------------------
@@ -364,48 +316,9 @@ def test_estimate_in_estimate_out(post):
     assert estimate.is_raw
 
 
-@over_all
-def test_list_and_integers(post):
-    np.testing.assert_array_equal(process(post, F3.tolist()), process(post, F3))
-    np.testing.assert_array_equal(process(post, [[1, 2]]), process(post, [[1.0, 2.0]]))
-
-
-@over_all
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_views(post, order):
-    """Rows of anything with strides."""
-    F = np.asarray(np.tile(F3, (2, 2)), order=order)[::2, ::-1]
-    np.testing.assert_allclose(process(post, F), process(post, np.ascontiguousarray(F)), rtol=1e-14)
-
-
-@over_all
-def test_data_frame(post):
-    frame = pd.DataFrame(F3, columns=NAMES, index=["x", "y"])
-    fitted = clone(post).fit(frame)
-    assert fitted.feature_names_in_.tolist() == NAMES
-    assert fitted.get_feature_names_out().tolist() == NAMES
+def test_columns_of_a_data_frame_are_the_categories():
+    fitted = NormSub().fit(pd.DataFrame(F3, columns=NAMES))
     assert fitted.estimate_.categories.tolist() == NAMES
-    assert type(clone(post).fit_transform(frame)) is np.ndarray
-    np.testing.assert_array_equal(frame.to_numpy(), F3)
-
-
-@over_all
-def test_set_output_pandas(post):
-    frame = pd.DataFrame(F3, columns=NAMES, index=["x", "y"])
-    post = clone(post).set_output(transform="pandas")
-    for result in (post.fit_transform(frame), post.transform(frame)):
-        assert isinstance(result, pd.DataFrame)
-        assert result.columns.tolist() == NAMES
-        assert result.index.tolist() == ["x", "y"]
-        np.testing.assert_array_equal(result.to_numpy(), process(post.set_output(), frame))
-
-
-@over_all
-def test_set_output_polars(post):
-    post = clone(post).set_output(transform="polars")
-    result = post.fit_transform(pl.DataFrame(F3, schema=NAMES, orient="row"))
-    assert isinstance(result, pl.DataFrame)
-    assert result.columns == NAMES
 
 
 def test_users_values_are_no_estimates():
@@ -439,7 +352,7 @@ def test_an_estimate_that_is_no_data_frame_is_told_of(monkeypatch, is_global):
 
 
 @pytest.mark.filterwarnings("ignore:.*not data frames")
-@pytest.mark.parametrize("post", FROM_NOISE, ids=repr)
+@pytest.mark.parametrize("post", [Base(), BaseCut(), EmpiricalBayes()], ids=repr)
 def test_an_estimate_stays_one_whatever_the_output_is_set_to(post):
     """A data frame would lose the noise level on the way to the next step of a Pipeline."""
     oracle = OUE(1.0, categories=NAMES, random_state=0)
@@ -455,24 +368,6 @@ def test_an_estimate_stays_one_whatever_the_output_is_set_to(post):
     assert isinstance(frame, pd.DataFrame)
     assert frame.columns.tolist() == NAMES
     assert plain[-1].get_feature_names_out().tolist() == NAMES
-
-
-def test_names_out_of_a_pipeline_are_the_categories():
-    pipe = make_pipeline(OUE(1.0, categories=NAMES, random_state=0), NormSub()).fit(NAMES)
-    assert pipe.get_feature_names_out().tolist() == NAMES
-
-
-@over_all
-def test_another_width(post):
-    fitted = clone(post).fit(F3)
-    with pytest.raises(ValueError, match="X has 2 features"):
-        fitted.transform(F3[:, :2])
-
-
-@over_all
-def test_a_flat_row_is_refused(post):
-    with pytest.raises(ValueError, match="2D array"):
-        clone(post).fit(F3[0])
 
 
 def test_methods_compose():
@@ -500,6 +395,9 @@ def test_base_is_the_identity(F):
     np.testing.assert_array_equal(Base().fit_transform(F), F)
     np.testing.assert_array_equal(PostPos().fit_transform(F), F)
     np.testing.assert_array_equal(base_pos(F), np.where(F > 0, F, 0))
+    before = F.copy()
+    Base().fit_transform(F)[:] = 7.0  # the output is the caller's own
+    np.testing.assert_array_equal(F, before)
 
 
 def test_post_pos_clips_answers_only():
@@ -682,14 +580,6 @@ def test_norm_sub_is_constrained_least_squares(d, seed_):
     np.testing.assert_allclose(norm_sub(row), solution, atol=1e-7)
 
 
-@given(F=rows(max_rows=1, kinds=("float", "counts", "mixed")), data=st.data())
-def test_norm_sub_is_nearer_than_any_other_distribution(F, data):
-    weights = data.draw(arrays(np.float64, F.shape, elements=st.floats(0, 1)))
-    assume(weights.sum() > 0.01)
-    other = weights / weights.sum()
-    assert np.sum((norm_sub(F) - F) ** 2) <= np.sum((other - F) ** 2) * (1 + 1e-9) + 1e-12
-
-
 @pytest.mark.parametrize("function", [norm_sub, norm_mul])
 @pytest.mark.parametrize("scale", [1e9, 1e12, 1e15, 1e17, 1e200])
 def test_ties_share_the_sum_at_any_scale(function, scale):
@@ -852,13 +742,6 @@ def test_base_pos_is_biased_upwards(seed):
 
     assert not (bias_z_scores(norm(raw.values), FREQUENCIES)[nobody] > critical).any()
     assert abs(bias_z_scores(pooled, 1.2 * gain)) > critical
-
-
-@pytest.mark.parametrize("post", [Norm(), NormMul(), NormSub()], ids=repr)
-def test_biases_of_what_sums_to_one_cancel(post, seed):
-    """2020 paper, Lemma 2: no statistics, they cancel in every collection."""
-    errors = process(post, simulated(seed, 20)).values - FREQUENCIES
-    np.testing.assert_allclose(errors.sum(axis=1), 0, atol=1e-12)
 
 
 def test_norm_mul_understates_the_frequent_most(seed):

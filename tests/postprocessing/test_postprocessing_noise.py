@@ -1,7 +1,6 @@
 """Post-processors and the noise, estimates that are no longer raw, and fitted attributes."""
 
 import copy
-import pickle
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +41,6 @@ NAMES = ["red", "green", "blue"]
 NOISE = NoiseModel(0.5, 0.25, 10_000)
 over_all = pytest.mark.parametrize("post", POSTPROCESSORS, ids=repr)
 WITH_NOISE = [post for post in POSTPROCESSORS if hasattr(post, "noise")]
-over_noisy = pytest.mark.parametrize("post", WITH_NOISE, ids=repr)
 NEEDS_NOISE = [BaseCut(), NormHyb(), MLEApx(), Calibrate(), Power(), PowerNS()]
 NEEDS_NOISE += [EmpiricalBayes(), NPMLE(), Smooth()]
 over_needy = pytest.mark.parametrize("post", NEEDS_NOISE, ids=repr)
@@ -121,13 +119,6 @@ def test_any_kind_of_noise_will_do():
             continue
         number = clone(post).set_params(noise=0.04).fit_transform(F)
         np.testing.assert_allclose(added, number, rtol=1e-12)
-
-
-@over_noisy
-def test_noise_survives_clones_and_pickles(post):
-    twin = clone(post)
-    assert twin.noise == post.noise
-    assert pickle.loads(pickle.dumps(post)).get_params()["noise"] == post.noise
 
 
 @over_needy

@@ -7,7 +7,6 @@ import os
 import stat
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -280,46 +279,6 @@ def test_processes_that_share_a_memo_spend_what_it_says(tmp_path):
     assert [user.exitcode for user in users] == [0] * 8
     assert SurveyClient(survey(), tmp_path / "memo.json", question="census").n_reports == 9
     assert [file.name for file in tmp_path.iterdir()] == ["memo.json"]
-
-
-def use_until_killed(path, log):
-    """Note what was handed out: each line is one write, so a kill cuts none."""
-    with open(log, "ab", buffering=0) as file:
-        while True:
-            client = SurveyClient(survey(), path, question="census")
-            report = client.renew(RECORD)[0].tolist()
-            file.write((json.dumps([client.column, report]) + "\n").encode())
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="starts processes by fork")
-def test_600_kills_lose_no_report(tmp_path):
-    """Two clients of one memo at a time, each killed at a random instant.
-
-    Whatever was handed out is counted, at most one report per kill is counted and not handed out,
-    the column stays, and the memo is always read.
-    """
-    context, rng = multiprocessing.get_context("fork"), np.random.default_rng(0)
-    path, log = tmp_path / "memo" / "memo.json", tmp_path / "log"
-    path.parent.mkdir()
-    SurveyClient(survey(), path, question="census")
-    n_kills = 0
-    for _ in range(300):
-        users = [context.Process(target=use_until_killed, args=(path, log)) for _ in range(2)]
-        for user in users:
-            user.start()
-        for user in users:
-            time.sleep(rng.uniform(0, 0.06))
-            user.kill()
-        for user in users:
-            user.join()
-        n_kills += len(users)
-    client = SurveyClient(survey(), path, question="census")
-    handed_out = [json.loads(line) for line in log.read_text().splitlines()]
-    assert {column for column, _ in handed_out} <= {client.column}
-    assert len(handed_out) <= client.n_reports <= len(handed_out) + n_kills
-    assert len(handed_out) > 100
-    assert [file.name for file in path.parent.iterdir()] == ["memo.json"]
 
 
 # -- tests of reports -----------------------------------------------------------------------------

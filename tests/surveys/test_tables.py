@@ -15,7 +15,6 @@ from sklearn_ldp import (
     ColumnOracle,
     Consistent,
     EmpiricalBayes,
-    HeldOutSearch,
     LatentClasses,
     MarginalOracle,
     NormSub,
@@ -317,33 +316,7 @@ def test_post_processors_compose():
     assert both.answer({"a": 1}) == pytest.approx(both.row("a")[1])
 
 
-@pytest.mark.slow
-def test_a_search_chooses_for_each_table():
-    raw = MarginalOracle(2.0, domains=DOMAINS, random_state=0).fit_transform(
-        people(DOMAINS, 20_000)
-    )
-    search = HeldOutSearch([NormSub(), EmpiricalBayes()]).fit(raw)
-    assert set(search.estimators_) == set(raw)
-    assert isinstance(search.estimate_, TableSet)
-    agreed = Consistent().fit_transform(search.estimate_)
-    assert_tables_agree(agreed)
-
-
 # -- life -----------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("method", "domains"), EVERY_METHOD)
-def test_clients_and_servers(method, domains):
-    users = people(domains, 3000)
-    client = MarginalOracle(1.0, domains=domains, method=method, expected_n_users=3000)
-    reports = client.privatize(users)
-    server = clone(client).aggregate(reports[:1000])
-    server.merge(clone(client).aggregate(reports[1000:]))
-    whole = clone(client).set_params(input="reports").fit(reports)
-    assert server.n_samples_seen_ == 3000
-    assert server.method_ == whole.method_
-    for name, table in server.estimate_.items():
-        np.testing.assert_array_equal(table.values, whole.estimate_[name].values)
-    assert len(server.views_) == len(server.sampling_probabilities_)
-    assert server.sampling_probabilities_.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(("method", "domains"), EVERY_METHOD)
@@ -481,23 +454,6 @@ def test_parameters_that_make_no_sense_are_refused(parameters, message):
     oracle = MarginalOracle(**{"epsilon": 1.0, "domains": DOMAINS, **parameters})
     with pytest.raises(ValueError, match=message):
         oracle.protocol()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda f: f.drop(columns="c"), "misses the column 'c'"),
-        (lambda f: f.assign(e=1), "got the column 'e', which has no domain"),
-        (lambda f: f.assign(a=7), "7"),
-    ],
-)
-def test_users_that_do_not_fit_are_refused(change, message):
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(people(DOMAINS, 100), columns=list("abcd"))
-    oracle = MarginalOracle(1.0, domains=DOMAINS)
-    with pytest.raises(ValueError, match=message):
-        oracle.fit(change(frame))
-    assert not hasattr(oracle, "n_features_in_")
 
 
 # -- as many users as come ------------------------------------------------------------------------

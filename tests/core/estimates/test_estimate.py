@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from scipy.stats import binomtest
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from sklearn_ldp import (
@@ -466,12 +465,6 @@ def test_pipelines_cache_their_steps(tmp_path, monkeypatch):
     assert len(fits) == 2
 
 
-def test_pipelines_cache_what_estimates_become(tmp_path):
-    pipe = make_pipeline(BasePos(), NormSub(), memory=str(tmp_path))
-    first, second = pipe.fit_transform(collected()), pipe.fit_transform(collected())
-    assert_same_estimate(first, second)
-
-
 # -- asking -----------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "queries",
@@ -584,15 +577,6 @@ def test_one_estimate_at_a_time(two, method):
 
 
 # -- history ----------------------------------------------------------------------------------
-def test_history_after_a_pipeline():
-    oracle = OUE(1.0, categories=list("abc"), random_state=0)
-    pipe = Pipeline([("oracle", oracle), ("norm", Norm()), ("clip", BasePos()), ("end", NormSub())])
-    estimate = pipe.fit_transform(list("aabbc") * 20)
-    assert estimate.postprocessors == ("Norm", "BasePos", "NormSub")
-    assert not estimate.is_raw
-    assert estimate.noise == pipe[0].noise_
-    assert pipe[0].estimate_.is_raw
-    assert pipe[-1].estimate_.postprocessors == estimate.postprocessors
 
 
 def test_base_leaves_an_estimate_raw(one):
@@ -667,36 +651,6 @@ def test_no_interval_names_every_step(one):
 def test_no_interval_without_noise():
     with pytest.raises(ValueError, match=r"noise=NoiseModel\(p, q, n_samples\)"):
         FrequencyEstimate(VALUES, COLOURS).confidence_interval()
-
-
-def coverage_p_value(estimate, truth, level):
-    """Return the exact binomial p-value of the coverage over all (independent) simulated cells.
-
-    Categories whose intervals are often cut off at 0 are left out: those that nobody has are
-    covered by each interval that begins there.
-    """
-    low, high = (end[:, truth >= 0.01] for end in estimate.confidence_interval(level))
-    truth = truth[truth >= 0.01]
-    covered = np.count_nonzero((low <= truth) & (truth <= high))
-    return binomtest(covered, low.size, level).pvalue
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("level", [0.8, 0.95])
-def test_coverage(seed, level):
-    """Error rate 1e-6 for each seed and level: an exact two-sided test over 17,500 cells.
-
-    OUE's support counts are independent over categories. The negative control claims 50 % more
-    users than there are.
-    """
-    truth = np.array([400, 250, 150, 100, 50, 30, 10, 7, 2, 1, 0, 0]) / 1000
-    oracle = OUE(1.0, categories=12, random_state=seed)
-    estimate = oracle.simulate((truth * 1_000_000).astype(int), n_repeats=2500)
-    assert coverage_p_value(estimate, truth, level) > 1e-6
-
-    noise = estimate.noise.scaled(1 / 1.5)
-    tampered = dataclasses.replace(estimate, noise=noise)
-    assert coverage_p_value(tampered, truth, level) < 1e-6
 
 
 # -- NoiseModel -------------------------------------------------------------------------------

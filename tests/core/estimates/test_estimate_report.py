@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -154,6 +155,7 @@ def test_reports_that_are_not_honest_are_told(seed):
 
 
 # ---- kinds of estimates --------------------------------------------------------------------------
+@cache
 def kinds():
     bins = Domain.bins(64, bounds=(130, 210), clip=True)
     heights = np.random.default_rng(0).normal(170, 10, size=20_000)

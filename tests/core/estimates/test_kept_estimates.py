@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from estimators import ORACLES
+from estimators import ORACLES, each_way
 from random_question import RandomQuestion
 from sklearn.base import clone
 
@@ -44,7 +44,7 @@ def through_a_file(estimate, folder):
     return load_estimate(folder / "estimate.npz")
 
 
-@pytest.mark.parametrize("oracle", [*ORACLES, RandomQuestion()], ids=repr)
+@pytest.mark.parametrize("oracle", [*each_way(ORACLES), RandomQuestion()], ids=repr)
 def test_what_an_oracle_returns_is_kept(oracle, tmp_path):
     """With noise, oracle and shards: intervals, another collection and a search are the same."""
     oracle = clone(oracle).set_params(categories=CATEGORIES, random_state=0)

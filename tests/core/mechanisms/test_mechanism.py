@@ -15,7 +15,6 @@ from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
     aggregate,
-    aggregate_dask,
     describe_reports,
     read_reports,
     report_configuration,
@@ -97,15 +96,6 @@ def test_streams_and_workers():
     again = pickle.loads(pickle.dumps(PROTOCOL))
     assert not again.difference(PROTOCOL)
     assert again.configuration == PROTOCOL.configuration
-
-
-@pytest.mark.slow
-def test_dask(client, tmp_path):
-    for i in range(5):
-        write_reports(tmp_path / f"{i}.parquet", REPORTS[i::5], PROTOCOL, batch_id=str(i))
-    total = aggregate_dask(client, tmp_path, PROTOCOL)
-    assert total.n_samples == len(REPORTS)
-    assert is_the_mean(total.tally().tallies.sum(axis=0))
 
 
 def test_groups_and_shards():

@@ -61,8 +61,7 @@ SINGLE = [
     SubsetSelection(categories=64),
     SubsetSelection(categories=300),  # packed
     ProjectiveGeometryResponse(categories=64),
-    MatrixOracle(categories=64),
-    RangeOracle(categories=64),
+    MatrixOracle(categories=64, strategy="square-wave"),
     RangeOracle(categories=2000),  # a tree
     LocalMean(bounds=(0, 63)),
 ]
