@@ -522,7 +522,14 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
     def _correction(self) -> str:
         """Return how this classifier can be corrected, as far as it is known before the fit."""
-        problem = _why_not_linear(steps_to_last(self._base())[1])
+        last, problem = steps_to_last(self._base())[1], ""
+        if type(last) is not LogisticRegression:
+            problem = f"a LogisticRegression (at the end of a Pipeline), got {type(last).__name__}"
+        elif last.class_weight is not None:
+            what = "a LogisticRegression without class_weight, which would weigh the true classes"
+            raise ValueError(f"LabelDPClassifier takes {what}: move the threshold instead.")
+        elif last.penalty not in ("l2", "deprecated") or last.l1_ratio or not 0 < last.C < math.inf:
+            problem = "an L2 penalty with a finite C > 0, without which losses have no minimum"
         if problem and self.correction == "likelihood":
             how = 'Take correction="probabilities".'
             raise ValueError(f'{self._name}(correction="likelihood") needs {problem}. {how}')
@@ -530,21 +537,6 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
 
 # -- corrected fits ---------------------------------------------------------------------------
-def _why_not_linear(estimator: Any) -> str | None:
-    """Say what a corrected fit of the estimator would need, if it is not possible."""
-    if type(estimator) is not LogisticRegression:
-        return f"a LogisticRegression (at the end of a Pipeline), got {type(estimator).__name__}"
-    if estimator.class_weight is not None:
-        raise ValueError(
-            "LabelDPClassifier takes a LogisticRegression without class_weight, since it is the "
-            "true classes that it would weigh: move the threshold on the probabilities instead."
-        )
-    ridge = estimator.penalty in ("l2", "deprecated") and not estimator.l1_ratio
-    if not ridge or not 0 < estimator.C < math.inf:
-        return "an L2 penalty with a finite C > 0, without which corrected losses have no minimum"
-    return None
-
-
 class _CorrectedFit(ClassifierMixin, BaseEstimator):
     """The last step of a Pipeline while it is fitted: a LogisticRegression, by a corrected fit."""
 

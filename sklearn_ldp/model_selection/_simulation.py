@@ -582,10 +582,9 @@ def _named_queries(queries: Any) -> dict[str, QuerySet]:
 def _by_name(given: list, what: str, name: Callable[[Any], str]) -> dict[str, Any]:
     named = {name(one): one for one in given}
     if len(named) < len(given) or not named:
-        raise ValueError(
-            f"simulate_errors needs at least one of the {what}, and all with different names, got "
-            f"{[name(one) for one in given]}; give a dict to name them."
-        )
+        names = [name(one) for one in given]
+        needed = f"at least one of the {what}, and all with different names"
+        raise ValueError(f"simulate_errors needs {needed}, got {names}; give a dict.")
     return named
 
 

@@ -201,10 +201,8 @@ def best_oracle(
     """
     are_swapped = isinstance(categories, Real) and not isinstance(categories, Integral)
     if are_swapped or isinstance(epsilon, bool) or not isinstance(epsilon, Real):
-        raise TypeError(
-            "best_oracle takes epsilon first, a number, and then the categories, got "
-            f"{epsilon!r} and {categories!r}: best_oracle(1.0, categories)."
-        )
+        given = f"{epsilon!r} and {categories!r}: best_oracle(1.0, categories)"
+        raise TypeError(f"best_oracle takes epsilon first, and then the categories, got {given}.")
     domain = Domain.of(categories, "best_oracle")
     if max_report_bits is None:
         max_report_bits = _SMALL_REPORT if domain.size > _SMALL_DOMAIN else math.inf

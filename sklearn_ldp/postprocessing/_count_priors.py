@@ -129,10 +129,9 @@ def prior_of_distribution(distribution, n_samples):
     low, high = distribution.support()
     low, high = max(0, int(np.ceil(max(low, 0.0)))), int(np.floor(min(high, n_samples)))
     if low > high:
-        raise ValueError(
-            f"Calibrate needs a prior that gives some count from 0 to n_samples={n_samples} a "
-            f"positive probability; the support of this one is {distribution.support()}."
-        )
+        what = f"some count from 0 to n_samples={n_samples} a positive probability"
+        support = f"the support of this one is {distribution.support()}"
+        raise ValueError(f"Calibrate needs a prior that gives {what}; {support}.")
     log_of = distribution.logpmf if hasattr(distribution, "pmf") else distribution.logpdf
 
     def log_mass(k):

@@ -137,10 +137,9 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
     reports, protocol = _of_column(reports, oracle, column)
     channel: Any = protocol.mechanism
     if not isinstance(channel, Channel):
-        raise TypeError(
-            f"support_size_test is for mechanisms whose reports support categories; those of "
-            f"{protocol.name} do not. Of a survey name one of its columns: column=..."
-        )
+        what = "mechanisms whose reports support categories"
+        how = f"those of {protocol.name} do not. Of a survey name one of its columns: column=..."
+        raise TypeError(f"support_size_test is for {what}; {how}")
     if protocol.domain.shares_overlap:
         why = "a report's size depends on how many items its user has"
         raise TypeError(f"support_size_test knows no law for {protocol.name}: {why}.")
@@ -299,10 +298,9 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     reports, protocol = _of_column(reports, oracle, column)
     part = getattr(protocol.mechanism, "public_part", None)
     if part is None:
-        raise TypeError(
-            f"hash_function_test is for OLH, BLH and other oracles whose users draw a hash "
-            f"function; users of {protocol.name} draw none. Use support_size_test."
-        )
+        what = "OLH, BLH and other oracles whose users draw a hash function"
+        users = f"users of {protocol.name} draw none. Use support_size_test"
+        raise TypeError(f"hash_function_test is for {what}; {users}.")
     drawn = np.concatenate([part.of_reports(chunk) for chunk in _checked_chunks(reports, protocol)])
     n, size, shares = len(drawn), part.n_values, part.shares
     if size > _MAX_COUNTED or n < 0.1 * size:
@@ -443,10 +441,8 @@ def _paired(among: Column | None, protocol: Protocol) -> np.ndarray:
     if among is not None:
         codes = np.unique(domain.encode(among, "joint_support_test"))
     if len(codes) > _MAX_PAIRED:
-        raise ValueError(
-            f"joint_support_test counts the pairs of at most {_MAX_PAIRED} categories, got "
-            f"{len(codes)}: name fewer in among=, for example those of the highest estimates."
-        )
+        what = f"the pairs of at most {_MAX_PAIRED} categories, got {len(codes)}"
+        raise ValueError(f"joint_support_test counts {what}: name fewer in among=.")
     return codes
 
 
@@ -508,10 +504,8 @@ def _of_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any
         known = ", ".join(map(repr, questions))
         raise ValueError(f"{protocol.name} has no column {column!r}; it has {known}.")
     if survey.n_drawn != 1:
-        raise ValueError(
-            f"Argument column needs reports about one column each, but users of {protocol.name} "
-            "report on several: collect with n_sampled=1 to test the reports of a column."
-        )
+        what = f"reports about one column each, but users of {protocol.name} report on several"
+        raise ValueError(f"Argument column needs {what}: collect with n_sampled=1.")
     j = list(questions).index(column)
     chunks = (protocol.check(chunk) for chunk in as_chunks(reports, protocol))
     reports_on_question = [survey.reports_on(chunk, j) for chunk in chunks]

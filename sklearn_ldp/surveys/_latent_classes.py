@@ -147,7 +147,12 @@ class LatentClasses(BaseTableProcessor):
         components = best_components(tables.sizes, tables.views)
         linear = linear_tables(tables, components)
         observed = _observed(tables, components)
-        fit, variances = self._fitted(tables, components, observed)
+        sizes = int(self.n_classes), int(self.n_mixtures), float(self.prior_precision)
+        fit = ClassFit(_columns(tables, components), *sizes, as_generator(self.random_state))
+        # With equal variances in each table first, then with those that the model implies.
+        fit.fit(_side_by_side(tables.sizes, observed, [one.variance for one in observed]))
+        variances = [one.variances(fit.mixture) for one in observed]
+        fit.fit(_side_by_side(tables.sizes, observed, variances))
         self.dependence_: float = _dependence(fit, tables.sizes, observed, variances)
         self.mixture_: Any = fit.mixture.shrunk(self.dependence_)
         self.noise_index_: float = _noise_index(observed, tables.sizes)
@@ -160,16 +165,6 @@ class LatentClasses(BaseTableProcessor):
         named = linear.items()
         made = {name: one.with_values([cells[name]], by="LatentClasses") for name, one in named}
         return TableSet(made, tables.domain, tables.views, self.mixture_)
-
-    def _fitted(
-        self, tables: TableSet, components: Components, observed: list[_Observed]
-    ) -> tuple[ClassFit, list[Any]]:
-        """The model, fitted with equal variances in each table, then with those that it implies."""
-        sizes = int(self.n_classes), int(self.n_mixtures), float(self.prior_precision)
-        fit = ClassFit(_columns(tables, components), *sizes, as_generator(self.random_state))
-        fit.fit(_side_by_side(tables.sizes, observed, [one.variance for one in observed]))
-        variances = [one.variances(fit.mixture) for one in observed]
-        return fit.fit(_side_by_side(tables.sizes, observed, variances)), variances
 
 
 @dataclass(frozen=True, eq=False)

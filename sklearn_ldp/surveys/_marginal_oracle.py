@@ -218,10 +218,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         request = TableRequest(sizes, tables, total_variance, weights, n_users)
         if self.method == "fourier":
             if set(sizes) != {2}:
-                raise ValueError(
-                    f'{self._name} with method="fourier" needs binary columns, got columns of '
-                    f'{max(sizes)} categories: use method="split" or "auto".'
-                )
+                what = f'binary columns, got columns of {max(sizes)} categories: use "auto"'
+                raise ValueError(f'{self._name} with method="fourier" needs {what}.')
             plan = request.fourier()
         elif self.method == "joint":
             self._check_cells(domain, tuple(range(len(sizes))), 'method="split"')
