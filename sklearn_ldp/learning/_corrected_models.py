@@ -863,9 +863,7 @@ def private_blocks(
         block = _positions(one, n_features, f"{name}: private[{i}]")
         if taken[block].any() or len(np.unique(block)) < len(block):
             column = block[np.argmax(taken[block])]
-            raise ValueError(
-                f"{name} got the column {column} twice in private=: name it in one attribute."
-            )
+            raise ValueError(f"{name} got the column {column} twice in private=: name it once.")
         taken[block] = True
         blocks.append(block)
     return blocks
@@ -895,11 +893,8 @@ def _named_columns(given: list[Any], features: Any, name: str) -> list[Any]:
     blocks = [block_of(one) for one in given]
     for one, block in zip(given, blocks, strict=True):
         if not len(block) or _are_names(block):
-            raise ValueError(
-                f"{name} finds no columns of X for {one!r} in private=: name a column that "
-                'PrivatizedColumns has made indicators of ("sex" stands for "sex_F" and "sex_M"), '
-                "or all of its indicators in a list."
-            )
+            how = 'name a column, such as "sex" for "sex_F" and "sex_M", or list all indicators'
+            raise ValueError(f"{name} finds no columns of X for {one!r} in private=: {how}.")
     return blocks
 
 

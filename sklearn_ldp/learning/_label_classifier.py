@@ -326,8 +326,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if reports.size != len(reports) * channel.size:
             raise ValueError(
                 f"{self._name}(subset_size={self.subset_size!r}) expects reports of {channel.size} "
-                f"of {len(channel.classes)} classes, got reports of shape {reports.shape}: give "
-                "clients and servers the same epsilon, classes and subset_size."
+                f"of {len(channel.classes)} classes, got reports of shape {reports.shape}."
             )
         checks = {"dtype": float, "ensure_non_negative": True}
         weights = _check_sample_weight(sample_weight, reports, **checks)
@@ -335,11 +334,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         self._channel_, self._n_reports = channel, float(weights.sum())
         if correction == "probabilities":
             if channel.size > 1:
-                raise ValueError(
-                    f"{self._name}(subset_size={self.subset_size!r}) trains a LogisticRegression "
-                    'by "auto" or "likelihood", since a set of labels is no label for other '
-                    f"classifiers, got {base!r}: take subset_size=1."
-                )
+                what = f"{self._name}(subset_size={self.subset_size!r})"
+                how = 'a LogisticRegression by "auto" or "likelihood"'
+                raise ValueError(f"{what} trains {how}, got {base!r}: take subset_size=1.")
             fitted = clone(base).fit(X, reports, **routed)
             self.weights_: dict[Any, Any] = {"probabilities": 1.0}
             if self.correction == "auto" and hasattr(fitted, "predict_proba"):
@@ -482,11 +479,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         score: float = make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
         n, signal = len(self._encoded(y, is_reported=True)[1]), self._channel_.signal
         if sample_weight is None and score > 1 + _SURELY / math.sqrt(n) / signal:
-            raise ValueError(
-                f"{self._name}.score expects reports, since input is 'reports', got labels that "
-                "agree with the predictions more than reports can: compare true labels by "
-                "accuracy_score(y, model.predict(X))."
-            )
+            what = "labels that agree with the predictions more than reports can"
+            how = "compare true labels by accuracy_score(y, model.predict(X))"
+            raise ValueError(f"{self._name}.score expects reports, got {what}: {how}.")
         return score
 
     # -- what scikit-learn asks for -----------------------------------------------------------
@@ -515,9 +510,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         classes = checked_classes(classes, self._name)
         channel = LabelChannel(self.epsilon, classes, self.subset_size)
         if channel.signal <= 0:
-            raise ValueError(
-                f"{self._name} needs an epsilon that 64-bit reports can show, got {self.epsilon!r}."
-            )
+            raise ValueError(f"{self._name} needs a larger epsilon, got {self.epsilon!r}.")
         return channel, channel.encode(labels, self._name)
 
     def _correction(self) -> str:

@@ -357,9 +357,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         array = np.asarray(y)
         if array.ndim == 2 and array.shape[1] > 1:
             what = f"one number per user, got y of shape {array.shape}"
-            raise ValueError(
-                f"{self._name} takes {what}: train one for each, with a part of epsilon."
-            )
+            raise ValueError(f"{self._name} takes {what}: train one each, with a part of epsilon.")
         labels = column_or_1d(array, warn=True)
         assert_all_finite(labels, input_name="y")
         return labels

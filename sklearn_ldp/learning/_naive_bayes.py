@@ -309,9 +309,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
             raise ValueError(f"{self._name} needs {what}, and there is none in {tables.names}.")
         if not all(table.is_raw and table.noise is not None for table in found.values()):
             how = "pass them as a MarginalOracle estimates them"
-            raise ValueError(
-                f"{self._name} shrinks its evidence by the noise of raw tables: {how}."
-            )
+            raise ValueError(f"{self._name} shrinks evidence by the noise of raw tables: {how}.")
         shape = (-1, classes.size)
         of_cells = [_variances(one.values.reshape(shape), one.noise) for one in found.values()]
         variances = [float(one.mean()) for one in of_cells]

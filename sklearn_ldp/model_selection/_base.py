@@ -300,10 +300,10 @@ class BaseSearch(BasePostProcessor):
     def _refuse_changed(self, estimate: FrequencyEstimate) -> None:
         """Raise ValueError if the estimate is not raw."""
         if not estimate.is_raw:
+            by = " and ".join(estimate.postprocessors)
+            how = "pass that of the oracle, and make the first step a part of each candidate"
             raise ValueError(
-                f"{type(self).__name__} needs a raw estimate, but this one has been changed by "
-                f"{' and '.join(estimate.postprocessors)}: pass the estimate that the oracle "
-                "returned, and make the first step a part of each candidate (a Pipeline)."
+                f"{type(self).__name__} needs a raw estimate, this one is changed by {by}: {how}."
             )
 
     @abstractmethod

@@ -376,7 +376,10 @@ def simulate_errors(
     if not isinstance(n_repeats, Integral) or n_repeats < 1:
         raise ValueError(f"simulate_errors needs n_repeats >= 1, an integer, got {n_repeats!r}.")
     posts = _named_postprocessors(postprocessors)
-    asked = _named_queries(queries)
+    named_queries = (
+        queries if isinstance(queries, Mapping) else {repr(as_query_set(queries)): queries}
+    )
+    asked = {str(name): as_query_set(one) for name, one in named_queries.items()}
     given = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
     judged = _by_name(given, "metrics", lambda m: m if isinstance(m, str) else m.__name__)
     entropy, named = root_entropy(random_state), _named_oracles(oracles)
@@ -570,13 +573,6 @@ def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:
         return dict(zip(map(str, postprocessors), posts, strict=True))
     given = [postprocessors] if hasattr(postprocessors, "fit") else postprocessors
     return _by_name(as_candidates(given, "simulate_errors"), "postprocessors", candidate_name)
-
-
-def _named_queries(queries: Any) -> dict[str, QuerySet]:
-    if isinstance(queries, Mapping):
-        return {str(name): as_query_set(asked) for name, asked in queries.items()}
-    asked = as_query_set(queries)
-    return {repr(asked): asked}
 
 
 def _by_name(given: list, what: str, name: Callable[[Any], str]) -> dict[str, Any]:

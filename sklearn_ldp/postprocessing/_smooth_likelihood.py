@@ -185,6 +185,10 @@ class _Reports:
     def log_likelihood(self, frequencies: np.ndarray) -> float:
         return float(self.tally @ np.log(self.chances(frequencies)))
 
+    def slope(self, frequencies: np.ndarray, chances: np.ndarray) -> np.ndarray:
+        """Derivatives of the log-likelihood with respect to log-frequencies, shape (d,)."""
+        return frequencies * (self.law.likelihoods(self.tally / chances) - self.n)
+
     def information(self, frequencies: np.ndarray, columns: _Columns) -> np.ndarray:
         """Fisher's information about coefficients of the log-frequencies' columns."""
         chances = self.chances(frequencies)
@@ -200,7 +204,7 @@ class _Reports:
         return columns.mixing.T @ (changes @ changes.T) @ columns.mixing
 
     def mode(
-        self, columns: _Columns, scales: np.ndarray, start: np.ndarray, information: Any
+        self, columns: _Columns, scales: np.ndarray, start: np.ndarray, information: Any = None
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, float]:
         """Return where the posterior of normal coefficients is greatest."""
         # scales: standard deviations of the prior of the coefficients; start: their first values.
@@ -223,9 +227,7 @@ class _Reports:
             f = frequencies_at(z)
             chances = self.chances(f)
             value = float(self.tally @ np.log(chances)) - z @ z / 2
-            # With respect to log-frequencies, the derivatives of the log-likelihood are these:
-            slope = f * (self.law.likelihoods(self.tally / chances) - self.n)
-            return value, mixing.T @ (basis.T @ slope) - z
+            return value, mixing.T @ (basis.T @ self.slope(f, chances)) - z
 
         def descent(move):
             value, gradient = ascent(z + solve_triangular(root, move, lower=True, trans=1))

@@ -157,9 +157,8 @@ class LatentClasses(BaseTableProcessor):
         self.mixture_: Any = fit.mixture.shrunk(self.dependence_)
         self.noise_index_: float = _noise_index(observed, tables.sizes)
         cells = {name: self.mixture_.table(columns) for name, columns in linear.columns_of.items()}
-        takes_residual = self.residual
-        if isinstance(takes_residual, str):
-            takes_residual = self.noise_index_ <= _LITTLE_NOISE
+        is_clear = self.noise_index_ <= _LITTLE_NOISE
+        takes_residual = is_clear if isinstance(self.residual, str) else self.residual
         if takes_residual:
             cells = _with_residuals(linear, cells, observed, self.mixture_)
         named = linear.items()

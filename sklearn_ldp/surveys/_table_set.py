@@ -398,7 +398,15 @@ class TableSet(EstimateSet):
         pd = import_pandas("TableSet.sample")
         if not isinstance(n_rows, (int, np.integer)) or n_rows < 1:
             raise ValueError(f"TableSet.sample expects n_rows >= 1, got {n_rows!r}.")
-        codes = self._fitted_mixture().sample(int(n_rows), as_generator(random_state))
+        negative = [name for name in self if self.row(name).min() < -1e-6]
+        if negative:
+            what = f"tables without negative cells, {negative[0]!r} has some"
+            how = "apply Consistent() or LatentClasses() first"
+            raise ValueError(f"TableSet.sample needs {what}: {how}.")
+        if not hasattr(self, "_sampled_from"):
+            tables = {columns: self.row(name) for name, columns in self.columns_of.items()}
+            self._sampled_from = mixture_of_tables(self.sizes, tables, self.mixture)
+        codes = self._sampled_from.sample(int(n_rows), as_generator(random_state))
         columns = {}
         for (key, domain), of_column in zip(self.domain.columns.items(), codes.T, strict=True):
             categories = domain.categories
@@ -410,18 +418,6 @@ class TableSet(EstimateSet):
                 levels = categories[is_listed].tolist()
                 columns[key] = pd.Categorical.from_codes(places[of_column], levels)
         return pd.DataFrame(columns)
-
-    def _fitted_mixture(self) -> ClassMixture:
-        """A mixture whose tables are those of this set."""
-        negative = [name for name in self if self.row(name).min() < -1e-6]
-        if negative:
-            what = f"tables without negative cells, {negative[0]!r} has some"
-            how = "apply Consistent() or LatentClasses() first"
-            raise ValueError(f"TableSet.sample needs {what}: {how}.")
-        if not hasattr(self, "_sampled_from"):
-            tables = {columns: self.row(name) for name, columns in self.columns_of.items()}
-            self._sampled_from = mixture_of_tables(self.sizes, tables, self.mixture)
-        return self._sampled_from
 
     def _heading(self) -> str:
         n_cells = sum(table.shape[1] for table in self.values())
