@@ -554,8 +554,8 @@ def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
             "what post-processors make of survey.simulate(counts, n_repeats) by query_errors."
         )
     is_named = isinstance(oracles, Mapping)
-    given = [oracles] if isinstance(oracles, BaseOracle) else [*oracles]
-    given = list(oracles.values()) if is_named else given
+    given = oracles.values() if is_named else oracles
+    given = [given] if isinstance(given, BaseOracle) else list(given)
     for oracle in given:
         if not isinstance(oracle, BaseOracle):
             raise TypeError(f"simulate_errors needs oracles such as OLH(), got {oracle!r}.")

@@ -230,9 +230,11 @@ def _observed(tables: TableSet, components: Components) -> list[_Observed]:
     """The tables that a model is fitted to: what users said, or pairs that follow from it."""
     sizes, views = tables.sizes, tables.views
     if all(len(view.columns) <= 2 and not view.is_parity for view in views):
-        totals = [(view, view.total_variance / len(view.values)) for view in views]
-        variances = [(view, total / float(view.noise.n_samples)) for view, total in totals]
-        return [_Observed(view.columns, view.values, one, view) for view, one in variances]
+        observed = []
+        for view in views:
+            variance = view.total_variance / len(view.values) / float(view.noise.n_samples)
+            observed.append(_Observed(view.columns, view.values, variance, view))
+        return observed
     pairs = [*combinations(range(len(sizes)), 2)]
     pairs = [pair for pair in pairs if np.isfinite(components.squared_error(pair))]
     singles: list[Subset] = [(j,) for j in range(len(sizes)) if (j,) in components]
