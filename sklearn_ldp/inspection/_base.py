@@ -46,9 +46,8 @@ class BaseDisplay:
             try:
                 import matplotlib.pyplot as plt
             except ImportError as error:
-                raise ImportError(
-                    f"{type(self).__name__} needs matplotlib: pip install 'sklearn_ldp[plot]'."
-                ) from error
+                what = f"{type(self).__name__} needs matplotlib"
+                raise ImportError(f"{what}: pip install 'sklearn_ldp[plot]'.") from error
             _, ax = plt.subplots(figsize=figsize, layout="constrained", **layout)
         self.ax_: Any = ax  # the axes with the picture
         self.figure_: Any = np.ravel(ax)[0].figure  # the figure that contains the axes

@@ -225,7 +225,12 @@ class ContingencyDisplay(BaseDisplay):
         ax = self._axes(ax, (min(size[0], 14.0), min(size[1], 12.0)))
         label, colors = _COLORS[self.color]
         values = frequencies if self.shown is None else np.asarray(self.shown)
-        ends = _ends(values, self.color, self.noise_level)
+        # 0 is in the middle of the colour scale, or at its end for frequencies.
+        largest = max(float(np.abs(values).max()), np.finfo(float).tiny)
+        ends = (0.0, largest)
+        if self.color != "frequency":
+            largest = max(largest, 1.1 * (self.noise_level or 0.0))
+            ends = (-largest, largest)
         look = {"cmap": colors, "aspect": "auto", "vmin": ends[0], "vmax": ends[1]}
         self.image_: Any = ax.imshow(values, **{**look, **kwargs})
         self.colorbar_: Any = ax.figure.colorbar(self.image_, ax=ax)
@@ -310,20 +315,9 @@ def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
         columns = list(of_columns.domain.columns)
         is_turned = columns.index(first) > columns.index(second)
     if len(table) != 1:
-        raise ValueError(
-            f"ContingencyDisplay draws one estimate, got {len(table)}: select one, estimate[0]."
-        )
+        raise ValueError(f"ContingencyDisplay draws one estimate, got {len(table)}: select one.")
     if table.shape[1] > _MOST_CELLS:
         raise ValueError(
             f"ContingencyDisplay draws up to {_MOST_CELLS:,} cells, got {table.shape[1]:,}."
         )
     return table, is_turned
-
-
-def _ends(values: np.ndarray, color: str, noise_level: float | None) -> tuple[float, float]:
-    """The ends of the colour scale: 0 is in its middle, or at its end for frequencies."""
-    largest = max(float(np.abs(values).max()), np.finfo(float).tiny)
-    if color == "frequency":
-        return 0.0, largest
-    largest = max(largest, 1.1 * (noise_level or 0.0))
-    return -largest, largest

@@ -124,9 +124,7 @@ class DifferenceDisplay(BaseDisplay):
             what = "a difference of two estimates (estimate_a - estimate_b)"
             raise TypeError(f"DifferenceDisplay needs {what}, got {type(difference).__name__}.")
         if len(difference) != 1:
-            raise ValueError(
-                f"DifferenceDisplay shows a single difference, got {len(difference)}: select one."
-            )
+            raise ValueError(f"DifferenceDisplay shows a single difference, got {len(difference)}.")
         if k is not None and k < 1:
             raise ValueError(f"Argument k must be None or an integer >= 1, got {k!r}.")
         ends = difference.confidence_interval(level, simultaneous=True, of=of)

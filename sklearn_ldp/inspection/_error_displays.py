@@ -476,18 +476,15 @@ class SearchDisplay(BaseDisplay):
             search = search.steps[-1][1]
         searches = getattr(search, "estimators_", None)
         if isinstance(searches, dict) and searches:
-            raise TypeError(
-                f"SearchDisplay draws what was fitted to one estimate, and this "
-                f"{type(search).__name__} was fitted to a set: take that of one estimate, as in "
-                f"estimators_[{next(iter(searches))!r}]."
-            )
+            what = f"this {type(search).__name__} was fitted to a set: take that of one estimate"
+            how = f"as in estimators_[{next(iter(searches))!r}]"
+            raise TypeError(f"SearchDisplay draws what was fitted to one, and {what}, {how}.")
         if not hasattr(search, "results_"):
             if hasattr(search, "candidates") and hasattr(search, "fit"):
                 check_is_fitted(search, "results_")
             what = "a fitted SyntheticSearch or HeldOutSearch, or a Pipeline that ends with one"
-            raise TypeError(
-                f"SearchDisplay.from_estimator needs {what}, got {type(search).__name__}."
-            )
+            given = type(search).__name__
+            raise TypeError(f"SearchDisplay.from_estimator needs {what}, got {given}.")
         results = search.results_
         names = results["candidate"]
         if "weight" in results:  # a mean of all candidates, of which none was chosen
@@ -599,11 +596,9 @@ def _check_grid_search(search: Any) -> None:
         return
     if hasattr(search, "scoring") and hasattr(search, "refit") and hasattr(search, "fit"):
         check_is_fitted(search, "cv_results_")
-    raise TypeError(
-        "ErrorCurveDisplay.from_grid_search needs a fitted GridSearchCV or a similar search of "
-        f"scikit-learn, got {type(search).__name__}; SearchDisplay draws a SyntheticSearch "
-        "or a HeldOutSearch."
-    )
+    what = "a fitted GridSearchCV or a similar search of scikit-learn"
+    how = "SearchDisplay draws a SyntheticSearch or a HeldOutSearch"
+    raise TypeError(f"from_grid_search needs {what}, got {type(search).__name__}; {how}.")
 
 
 def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
@@ -618,11 +613,9 @@ def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
                 f"{k}__epsilon" for k, own in pairs if all(hasattr(o, "epsilon") for o in own)
             ]
         if len(epsilons) != 1:
-            raise ValueError(
-                f"ErrorCurveDisplay looks for one epsilon among the parameters {found} of the "
-                f"search, and found {len(epsilons)}; name the parameter of the x axis: "
-                "from_grid_search(search, x=..)."
-            )
+            what = f"one epsilon among the parameters {found} of the search, and found"
+            how = "name the parameter of the x axis: from_grid_search(search, x=..)"
+            raise ValueError(f"ErrorCurveDisplay looks for {what} {len(epsilons)}; {how}.")
         return epsilons[0]
     name = x if x in found else x.removeprefix("param_")
     if name not in found:

@@ -202,7 +202,9 @@ class FrequencyDisplay(EstimateDisplay):
         described = None  # the first display on the axes has described the order
         if first is None:
             is_bins = query is None and getattr(estimate.domain, "edges", None) is not None
-            is_line = is_bins or _rises(categories)
+            names = np.asarray(categories)  # numbers or dates in rising order?
+            rise = names.dtype.kind in "iufM" and bool(np.all(names[:-1] < names[1:]))
+            is_line = is_bins or rise
             shown, described = _shown(is_line, values, k, truth, order, by)
             if orientation == "auto":
                 is_turned = by == "category" and not is_line and _are_long(categories[shown], ax)
@@ -407,12 +409,6 @@ def _are_long(names: np.ndarray, ax: Any) -> bool:
     return bool(fits and max(len(str(name)) for name in names.tolist()) > _LONG)
 
 
-def _rises(categories: Any) -> bool:
-    """Whether the categories are numbers or dates in rising order."""
-    categories = np.asarray(categories)
-    return categories.dtype.kind in "iufM" and bool(np.all(categories[:-1] < categories[1:]))
-
-
 def _values_label(displays: list[FrequencyDisplay]) -> str:
     """The label of the axis of frequencies, with the intervals that are drawn."""
     drawn = [one for one in displays if one.interval is not None and one.level and one.n_categories]
@@ -431,9 +427,7 @@ def _check_options(k: Any, order: str, by: str, orientation: str) -> None:
     if order not in ("auto", "domain", "frequency"):
         raise ValueError(f'Argument order must be "auto", "domain" or "frequency", got {order!r}.')
     if by == "rank" and order == "domain":
-        raise ValueError(
-            'Ranks are in the order of the frequencies; order="domain" needs by="category".'
-        )
+        raise ValueError('Ranks follow the frequencies; order="domain" needs by="category".')
     if by not in ("category", "rank"):
         raise ValueError(f'Argument by must be "category" or "rank", got {by!r}.')
     if orientation not in ("auto", "vertical", "horizontal"):

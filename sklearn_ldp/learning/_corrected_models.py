@@ -851,25 +851,19 @@ def private_blocks(
     features: the names of the columns, if they have any.
     """
     if private is None:
-        raise ValueError(
-            f"{name} needs to know which columns are noisy, or nothing would be corrected: pass "
-            "private=transformer.slices_ of the PrivatizedColumns, or private=[] if none is."
-        )
+        how = "pass private=transformer.slices_ of the PrivatizedColumns, or private=[] if none is"
+        raise ValueError(f"{name} needs to know which columns are noisy: {how}.")
     given = private.values() if isinstance(private, Mapping) else private
     if isinstance(given, (str, slice, range)) or not isinstance(given, Iterable):
-        raise ValueError(
-            f"{name} expects private= to be a list with the columns of each private attribute, "
-            f"such as [range(0, 5)], got {private!r}: put it into a list."
-        )
+        what = "a list with the columns of each private attribute, such as [range(0, 5)]"
+        raise ValueError(f"{name} expects {what}, got private={private!r}: put it into a list.")
     blocks: list[np.ndarray] = []
     taken = np.zeros(n_features, dtype=bool)
     for i, one in enumerate(_named_columns(list(given), features, name)):
         block = _positions(one, n_features, f"{name}: private[{i}]")
         if taken[block].any() or len(np.unique(block)) < len(block):
             column = block[np.argmax(taken[block])]
-            raise ValueError(
-                f"{name} got the column {column} twice in private=: name it in one attribute."
-            )
+            raise ValueError(f"{name} got the column {column} twice in private=: name it once.")
         taken[block] = True
         blocks.append(block)
     return blocks
@@ -899,11 +893,8 @@ def _named_columns(given: list[Any], features: Any, name: str) -> list[Any]:
     blocks = [block_of(one) for one in given]
     for one, block in zip(given, blocks, strict=True):
         if not len(block) or _are_names(block):
-            raise ValueError(
-                f"{name} finds no columns of X for {one!r} in private=: name a column that "
-                'PrivatizedColumns has made indicators of ("sex" stands for "sex_F" and "sex_M"), '
-                "or all of its indicators in a list."
-            )
+            how = 'name a column, such as "sex" for "sex_F" and "sex_M", or list all indicators'
+            raise ValueError(f"{name} finds no columns of X for {one!r} in private=: {how}.")
     return blocks
 
 
@@ -918,22 +909,16 @@ def _positions(one: Any, n_features: int, what: str) -> np.ndarray:
     if index.dtype.kind == "b" and index.shape == (n_features,):
         index = np.flatnonzero(index)
     if index.ndim != 1 or index.dtype.kind not in "iu":
-        raise ValueError(
-            f"{what} must be a slice, a range, an array of positions or a mask of "
-            f"{n_features} booleans, got {one!r}."
-        )
+        known = f"a slice, a range, an array of positions or a mask of {n_features} booleans"
+        raise ValueError(f"{what} must be {known}, got {one!r}.")
     positions = index.astype(np.intp)
     outside = positions[(positions < 0) | (positions >= n_features)]
     if outside.size:
-        raise ValueError(
-            f"{what} names the column {outside[0]}, but X has {n_features} columns: count them "
-            "from 0, as they come out of the ColumnTransformer."
-        )
+        known = f"X has {n_features} columns: count them from 0"
+        raise ValueError(f"{what} names the column {outside[0]}, but {known}.")
     if len(positions) < 2:
-        raise ValueError(
-            f"{what} has {len(positions)} of the {n_features} columns of X, but an attribute has "
-            "at least two categories: pass the columns of all its indicators."
-        )
+        given = f"{len(positions)} of the {n_features} columns of X"
+        raise ValueError(f"{what} has {given}, but an attribute has at least two categories.")
     return positions
 
 

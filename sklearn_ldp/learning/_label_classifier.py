@@ -326,8 +326,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if reports.size != len(reports) * channel.size:
             raise ValueError(
                 f"{self._name}(subset_size={self.subset_size!r}) expects reports of {channel.size} "
-                f"of {len(channel.classes)} classes, got reports of shape {reports.shape}: give "
-                "clients and servers the same epsilon, classes and subset_size."
+                f"of {len(channel.classes)} classes, got reports of shape {reports.shape}."
             )
         checks = {"dtype": float, "ensure_non_negative": True}
         weights = _check_sample_weight(sample_weight, reports, **checks)
@@ -335,11 +334,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         self._channel_, self._n_reports = channel, float(weights.sum())
         if correction == "probabilities":
             if channel.size > 1:
-                raise ValueError(
-                    f"{self._name}(subset_size={self.subset_size!r}) trains a LogisticRegression "
-                    'by "auto" or "likelihood", since a set of labels is no label for other '
-                    f"classifiers, got {base!r}: take subset_size=1."
-                )
+                what = f"{self._name}(subset_size={self.subset_size!r})"
+                how = 'a LogisticRegression by "auto" or "likelihood"'
+                raise ValueError(f"{what} trains {how}, got {base!r}: take subset_size=1.")
             fitted = clone(base).fit(X, reports, **routed)
             self.weights_: dict[Any, Any] = {"probabilities": 1.0}
             if self.correction == "auto" and hasattr(fitted, "predict_proba"):
@@ -482,11 +479,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         score: float = make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
         n, signal = len(self._encoded(y, is_reported=True)[1]), self._channel_.signal
         if sample_weight is None and score > 1 + _SURELY / math.sqrt(n) / signal:
-            raise ValueError(
-                f"{self._name}.score expects reports, since input is 'reports', got labels that "
-                "agree with the predictions more than reports can: compare true labels by "
-                "accuracy_score(y, model.predict(X))."
-            )
+            what = "labels that agree with the predictions more than reports can"
+            how = "compare true labels by accuracy_score(y, model.predict(X))"
+            raise ValueError(f"{self._name}.score expects reports, got {what}: {how}.")
         return score
 
     # -- what scikit-learn asks for -----------------------------------------------------------
@@ -515,14 +510,19 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         classes = checked_classes(classes, self._name)
         channel = LabelChannel(self.epsilon, classes, self.subset_size)
         if channel.signal <= 0:
-            raise ValueError(
-                f"{self._name} needs an epsilon that 64-bit reports can show, got {self.epsilon!r}."
-            )
+            raise ValueError(f"{self._name} needs a larger epsilon, got {self.epsilon!r}.")
         return channel, channel.encode(labels, self._name)
 
     def _correction(self) -> str:
         """Return how this classifier can be corrected, as far as it is known before the fit."""
-        problem = _why_not_linear(steps_to_last(self._base())[1])
+        last, problem = steps_to_last(self._base())[1], ""
+        if type(last) is not LogisticRegression:
+            problem = f"a LogisticRegression (at the end of a Pipeline), got {type(last).__name__}"
+        elif last.class_weight is not None:
+            what = "a LogisticRegression without class_weight, which would weigh the true classes"
+            raise ValueError(f"LabelDPClassifier takes {what}: move the threshold instead.")
+        elif last.penalty not in ("l2", "deprecated") or last.l1_ratio or not 0 < last.C < math.inf:
+            problem = "an L2 penalty with a finite C > 0, without which losses have no minimum"
         if problem and self.correction == "likelihood":
             how = 'Take correction="probabilities".'
             raise ValueError(f'{self._name}(correction="likelihood") needs {problem}. {how}')
@@ -530,21 +530,6 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
 
 # -- corrected fits ---------------------------------------------------------------------------
-def _why_not_linear(estimator: Any) -> str | None:
-    """Say what a corrected fit of the estimator would need, if it is not possible."""
-    if type(estimator) is not LogisticRegression:
-        return f"a LogisticRegression (at the end of a Pipeline), got {type(estimator).__name__}"
-    if estimator.class_weight is not None:
-        raise ValueError(
-            "LabelDPClassifier takes a LogisticRegression without class_weight, since it is the "
-            "true classes that it would weigh: move the threshold on the probabilities instead."
-        )
-    ridge = estimator.penalty in ("l2", "deprecated") and not estimator.l1_ratio
-    if not ridge or not 0 < estimator.C < math.inf:
-        return "an L2 penalty with a finite C > 0, without which corrected losses have no minimum"
-    return None
-
-
 class _CorrectedFit(ClassifierMixin, BaseEstimator):
     """The last step of a Pipeline while it is fitted: a LogisticRegression, by a corrected fit."""
 

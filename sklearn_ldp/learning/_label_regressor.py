@@ -407,10 +407,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             raise ValueError(f"{self._name} requires y to be passed, but the target y is None.")
         array = np.asarray(y)
         if array.ndim == 2 and array.shape[1] > 1:
-            raise ValueError(
-                f"{self._name} takes one number per user, got y of shape {array.shape}: train one "
-                "regressor for each, with a part of epsilon."
-            )
+            what = f"one number per user, got y of shape {array.shape}"
+            raise ValueError(f"{self._name} takes {what}: train one each, with a part of epsilon.")
         labels = column_or_1d(array, warn=True)
         assert_all_finite(labels, input_name="y")
         return labels

@@ -305,15 +305,11 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         domains = {key: one for key, one in domains.items() if (key, target) in tables}
         found = {key: tables[key, target] for key in domains if len(tables[key, target])}
         if classes is None or not found:
-            raise ValueError(
-                f"{self._name} needs tables of features together with {target!r}, of users who "
-                f"were asked, and there is none in {tables.names}."
-            )
+            what = f"tables of features together with {target!r}, of users who were asked"
+            raise ValueError(f"{self._name} needs {what}, and there is none in {tables.names}.")
         if not all(table.is_raw and table.noise is not None for table in found.values()):
             how = "pass them as a MarginalOracle estimates them"
-            raise ValueError(
-                f"{self._name} shrinks its evidence by the noise of raw tables: {how}."
-            )
+            raise ValueError(f"{self._name} shrinks evidence by the noise of raw tables: {how}.")
         shape = (-1, classes.size)
         of_cells = [_variances(one.values.reshape(shape), one.noise) for one in found.values()]
         variances = [float(one.mean()) for one in of_cells]

@@ -311,8 +311,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
             warnings.warn(
                 "PrivatizedColumns.transform got the rows that fit_transform has randomised: their "
                 f"users spend epsilon={self._fitted_protocol.epsilon:g} again. Keep what "
-                "fit_transform returned, or make reports once with privatize and pass them with "
-                'input="reports".',
+                'fit_transform returned, or pass reports of privatize with input="reports".',
                 PrivacyWarning,
                 stacklevel=2,
             )

@@ -300,10 +300,10 @@ class BaseSearch(BasePostProcessor):
     def _refuse_changed(self, estimate: FrequencyEstimate) -> None:
         """Raise ValueError if the estimate is not raw."""
         if not estimate.is_raw:
+            by = " and ".join(estimate.postprocessors)
+            how = "pass that of the oracle, and make the first step a part of each candidate"
             raise ValueError(
-                f"{type(self).__name__} needs a raw estimate, but this one has been changed by "
-                f"{' and '.join(estimate.postprocessors)}: pass the estimate that the oracle "
-                "returned, and make the first step a part of each candidate (a Pipeline)."
+                f"{type(self).__name__} needs a raw estimate, this one is changed by {by}: {how}."
             )
 
     @abstractmethod
@@ -313,10 +313,8 @@ class BaseSearch(BasePostProcessor):
     def _fit_process(self, estimate):
         candidates = as_candidates(self.candidates, type(self).__name__)
         if estimate.shape[1] < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs at least two categories, got an estimate of 1 "
-                "feature(s), with nothing to choose."
-            )
+            given = "an estimate of 1 feature(s), with nothing to choose"
+            raise ValueError(f"{type(self).__name__} needs at least two categories, got {given}.")
         with each_warning_once():
             cases = self._cases(estimate)
             if isinstance(self.candidates, str):
@@ -410,10 +408,8 @@ class BaseSearch(BasePostProcessor):
     def _best_of_set(self, candidates: list, estimates: EstimateSet) -> EstimateSet:
         """Compare the candidates on all parts at once, and return what the best one makes."""
         name = candidate_name(seeing_whole_sets(candidates)[0])
-        raise ValueError(
-            f"{type(self).__name__} looks at each table alone, but its candidate {name} needs all "
-            "of them at once: use HeldOutSearch, which judges whole sets by their shards."
-        )
+        what = f"its candidate {name} needs all of them at once: use HeldOutSearch"
+        raise ValueError(f"{type(self).__name__} looks at each table alone, but {what}.")
 
     def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
         if not self._sees_whole_sets():

@@ -313,16 +313,13 @@ class HeldOutSearch(BaseSearch):
         ask = _variances_of_each if estimate.shares_overlap else variances_after_norm
         found = np.concatenate(run_in_order(ask, tasks, self.n_jobs))
         variances = found.reshape(-1, len(differences)).sum(axis=0)
-        more = self._response_variance(estimate)
+        # Variance of what the candidates are compared with, over that of the estimate itself: the
+        # noise that is drawn cancels, as it has both signs.
+        more = 1.0
+        if self.method_ == "shards":  # a mean over splits that each leave most of the reports out
+            n_filled = _n_filled(estimate)
+            more = 1 + (n_filled / self._n_test(n_filled) - 1) / self._n_splits
         return 2 * np.sqrt(variances * more) / len(estimate)
-
-    def _response_variance(self, estimate: FrequencyEstimate) -> float:
-        """Variance of what the candidates are compared with, over that of the estimate itself."""
-        if self.method_ == "bootstrap":
-            return 1.0  # the drawn noise cancels, as it has both signs
-        # It is a mean over splits that each leave most of the reports out.
-        n_filled = _n_filled(estimate)
-        return 1 + (n_filled / self._n_test(n_filled) - 1) / self._n_splits
 
     # -- whole sets ---------------------------------------------------------------------------
     def _best_of_set(self, candidates, estimates):

@@ -376,7 +376,10 @@ def simulate_errors(
     if not isinstance(n_repeats, Integral) or n_repeats < 1:
         raise ValueError(f"simulate_errors needs n_repeats >= 1, an integer, got {n_repeats!r}.")
     posts = _named_postprocessors(postprocessors)
-    asked = _named_queries(queries)
+    named_queries = (
+        queries if isinstance(queries, Mapping) else {repr(as_query_set(queries)): queries}
+    )
+    asked = {str(name): as_query_set(one) for name, one in named_queries.items()}
     given = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
     judged = _by_name(given, "metrics", lambda m: m if isinstance(m, str) else m.__name__)
     entropy, named = root_entropy(random_state), _named_oracles(oracles)
@@ -551,8 +554,8 @@ def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
             "what post-processors make of survey.simulate(counts, n_repeats) by query_errors."
         )
     is_named = isinstance(oracles, Mapping)
-    given = [oracles] if isinstance(oracles, BaseOracle) else [*oracles]
-    given = list(oracles.values()) if is_named else given
+    given = oracles.values() if is_named else oracles
+    given = [given] if isinstance(given, BaseOracle) else list(given)
     for oracle in given:
         if not isinstance(oracle, BaseOracle):
             raise TypeError(f"simulate_errors needs oracles such as OLH(), got {oracle!r}.")
@@ -572,20 +575,12 @@ def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:
     return _by_name(as_candidates(given, "simulate_errors"), "postprocessors", candidate_name)
 
 
-def _named_queries(queries: Any) -> dict[str, QuerySet]:
-    if isinstance(queries, Mapping):
-        return {str(name): as_query_set(asked) for name, asked in queries.items()}
-    asked = as_query_set(queries)
-    return {repr(asked): asked}
-
-
 def _by_name(given: list, what: str, name: Callable[[Any], str]) -> dict[str, Any]:
     named = {name(one): one for one in given}
     if len(named) < len(given) or not named:
-        raise ValueError(
-            f"simulate_errors needs at least one of the {what}, and all with different names, got "
-            f"{[name(one) for one in given]}; give a dict to name them."
-        )
+        names = [name(one) for one in given]
+        needed = f"at least one of the {what}, and all with different names"
+        raise ValueError(f"simulate_errors needs {needed}, got {names}; give a dict.")
     return named
 
 

@@ -198,10 +198,9 @@ class SyntheticSearch(BaseSearch):
         if n_samples is None and estimate.noise is not None:
             n_samples = estimate.noise.n_users
         if oracle is None or n_samples is None:
-            raise ValueError(
-                f"{type(self).__name__} must know which oracle made the estimate, and from how "
-                "many users: pass the oracle's own estimate, or give oracle= and n_samples=."
-            )
+            how = "pass the oracle's own estimate, or give oracle= and n_samples="
+            what = "which oracle made the estimate, and from how many users"
+            raise ValueError(f"{type(self).__name__} must know {what}: {how}.")
         self._refuse_changed(estimate)
         query_set, d = as_query_set(self.queries), estimate.shape[1]
         oracle = clone(oracle).set_params(categories=estimate.categories, input="values")

@@ -81,10 +81,8 @@ class SetMechanism:
         return self.sided(codes, coins)[0]
 
     def simulate(self, counts, n_repeats, rng):
-        raise TypeError(
-            "Counts of items do not tell who has which together, so that no users can be simulated "
-            "from them: fit sets that you draw. To choose a post-processor take HeldOutSearch."
-        )
+        how = "fit sets that you draw. To choose a post-processor take HeldOutSearch"
+        raise TypeError(f"Counts of items do not tell who has which together: {how}.")
 
 
 def _refuse_pairs(frequencies: np.ndarray) -> Any:
@@ -425,10 +423,8 @@ class ItemOracle(OneColumn, BaseOracle):
         mean = items @ law / max(law.sum(), 1e-300)
         f = mean / domain.size if frequency is None else frequency
         if not (np.all(np.isfinite(law)) and np.all(law >= 0) and mean > 0 and 0 <= f <= 1):
-            raise ValueError(
-                f"{self._name}.plan expects how frequent users of 0, 1, 2, .. items are, some with "
-                f"an item, and a frequency from 0 to 1, got {sizes!r} and {f!r}."
-            )
+            what = "how frequent users of 0, 1, 2, .. items are, and a frequency from 0 to 1"
+            raise ValueError(f"{self._name}.plan expects {what}, got {sizes!r} and {f!r}.")
         tried = np.arange(1, min(len(law) - 1, _MOST_ITEMS) + 1)
         planned = clone(self).set_params(input="values")
         channels = [planned.set_params(max_items=int(m)).channel(domain) for m in tried]

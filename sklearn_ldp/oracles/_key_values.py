@@ -184,10 +184,10 @@ class KeyValueOracle(ItemOracle):
         plausible = np.clip([low, high], 0, 1)
         v_low, v_high = channel.null_variance + channel.slope * plausible
         covariance = channel.alpha + channel.beta * plausible.sum(axis=0)
-        terms = (v_high, v_high + covariance, v_low + v_high + 2 * covariance)
         # Drawing low and high adds at most the variance of numbers that are all at the bounds.
         shares = np.clip(high / np.where(f > 0, f, 1), 0, 1)
-        terms = (terms[0] + plausible.sum(axis=0) * shares * (1 - shares), *terms[1:])
+        drawn = plausible.sum(axis=0) * shares * (1 - shares)
+        terms = (v_high + drawn, v_high + covariance, v_low + v_high + 2 * covariance)
         return f, high, [term / n for term in terms], state.protocol.domain.bounds
 
     def _means(self) -> tuple[np.ndarray, np.ndarray]:

@@ -281,9 +281,14 @@ class SubsetChannel(Channel):
 
     def check_reports(self, reports):
         width = reports.shape[1] if reports.ndim == 2 else 0
-        if self.is_packed and width == self._n_bytes:
-            return self._checked_bits(reports)
         d, size = self.n_places, self.size
+        if self.is_packed and width == self._n_bytes:
+            packed = check_packed_bits(reports, d)
+            is_wrong = count_members(packed) != size
+            if is_wrong.any():
+                what = f"sets of {size} of {d} categories, packed in {self._n_bytes} bytes"
+                raise ValueError(f"expected {what}, got another one in row {np.argmax(is_wrong)}")
+            return packed
         form = f"an array of shape (n, {size}) of sorted, distinct integers in [0, {d - 1}]"
         if self.is_packed:
             form += f", or of packed bits of shape (n, {self._n_bytes})"
@@ -294,17 +299,6 @@ class SubsetChannel(Channel):
         if self.is_packed:
             return self._bits_of(reports)
         return reports.astype(self._dtype, copy=False)
-
-    def _checked_bits(self, reports):
-        d, size = self.n_places, self.size
-        packed = check_packed_bits(reports, d)
-        is_wrong = count_members(packed) != size
-        if is_wrong.any():
-            raise ValueError(
-                f"expected sets of {size} of {d} categories, packed in {self._n_bytes} bytes, got "
-                f"another one in row {np.argmax(is_wrong)}"
-            )
-        return packed
 
     def _bits_of(self, lists):
         """Pack the bits of some lists of codes."""

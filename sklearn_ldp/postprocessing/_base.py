@@ -392,10 +392,9 @@ class BasePostProcessor(
             )
         if isinstance(X, FrequencyEstimate) and not reset:
             if getattr(self, "n_features_in_", X.shape[1]) != X.shape[1]:
-                raise ValueError(
-                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input."
-                )
+                expected = f"is expecting {self.n_features_in_} features as input"
+                name = type(self).__name__
+                raise ValueError(f"X has {X.shape[1]} features, but {name} {expected}.")
             return X
         values = X.values if isinstance(X, FrequencyEstimate) else X
         if reset or hasattr(self, "n_features_in_"):
@@ -511,16 +510,12 @@ def resolve_noise(
     if noise is None or getattr(noise, needs) is None:
         what, remedy = _NEEDS[needs]
         source = "a plain array" if noise is None else f"noise={shown}"
-        raise ValueError(
-            f"{name} needs to know {what}, which {source} does not tell: pass the "
-            f"FrequencyEstimate that an oracle returns, or give {remedy}."
-        )
+        how = f"pass the FrequencyEstimate that an oracle returns, or give {remedy}"
+        raise ValueError(f"{name} needs to know {what}, which {source} does not tell: {how}.")
     levels = np.asarray(noise.std, dtype=np.float64)
     if levels.size not in (1, len(estimate)) or not np.all((levels > 0) & np.isfinite(levels)):
-        raise ValueError(
-            f"{name} needs one finite noise level > 0 for all rows, or one per row "
-            f"({len(estimate)}), got {levels} from noise={shown}."
-        )
+        what = f"one finite noise level > 0 for all rows, or one per row ({len(estimate)})"
+        raise ValueError(f"{name} needs {what}, got {levels} from noise={shown}.")
     return noise
 
 

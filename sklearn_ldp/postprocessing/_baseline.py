@@ -94,19 +94,16 @@ class BaseThreshold(BasePostProcessor):
         self.noise = noise
 
     def _process(self, estimate):
-        threshold = self._threshold(estimate)
-        self.threshold_: np.ndarray = threshold[:, 0]
-        values = self._cut(estimate.values, threshold)
-        return estimate.with_values(values, by=type(self).__name__)
-
-    def _threshold(self, estimate):
-        """Threshold of each row, of shape (n_estimates, 1)."""
         F, d = estimate.values, estimate.shape[1]
         if self.n_kept is not None:
             k = min(self.n_kept, d)
-            return np.maximum(np.partition(F, d - k, axis=1)[:, d - k, None], 0.0)
-        noise = resolve_noise(estimate, self.noise, type(self).__name__)
-        return significance_threshold(per_row(noise.std, len(F))[:, None], d, self.alpha)
+            threshold = np.maximum(np.partition(F, d - k, axis=1)[:, d - k, None], 0.0)
+        else:
+            noise = resolve_noise(estimate, self.noise, type(self).__name__)
+            std = per_row(noise.std, len(F))[:, None]
+            threshold = significance_threshold(std, d, self.alpha)
+        self.threshold_: np.ndarray = threshold[:, 0]
+        return estimate.with_values(self._cut(F, threshold), by=type(self).__name__)
 
 
 class Base(BasePostProcessor):

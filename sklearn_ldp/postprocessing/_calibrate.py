@@ -189,17 +189,13 @@ def _target(family, counts, noise, n_samples, name):
     """Mean and standard deviation of the true counts, from those of the estimates."""
     mean, variance = counts.mean(), counts.var() - noise**2
     if not 0 < mean < n_samples:
-        _warn(
-            f"{name}: the estimates have the mean {mean:.4g}, which no prior on 0 .. "
-            f"n = {n_samples} has; it takes n / d, the mean of counts that sum to n."
-        )
+        what = f"the mean {mean:.4g}, which no prior on 0 .. n = {n_samples} has"
+        _warn(f"{name}: the estimates have {what}; it takes n / d.")
         mean = n_samples / max(len(counts), 2)
     if len(family.names) == 2 and variance <= (_NARROW * noise) ** 2:
-        _warn(
-            f"{name}: noise alone explains the spread of the estimates, so the mean-variance "
-            f"equations have no solution; it takes a standard deviation of the true counts of "
-            f"{_NARROW:g} of the noise, and shrinks all estimates to their mean."
-        )
+        what = f"a standard deviation of the true counts of {_NARROW:g} of the noise"
+        why = "noise alone explains the spread of the estimates"
+        _warn(f"{name}: {why}; it takes {what}, and shrinks all to their mean.")
         variance = (_NARROW * noise) ** 2
     return mean, np.sqrt(max(variance, 0.0))
 

@@ -113,11 +113,10 @@ def as_family(prior):
     if isinstance(prior, str):
         return FAMILIES[prior]
     if isinstance(prior, (stats.rv_continuous, stats.rv_discrete)):
-        raise ValueError(
-            f"Calibrate fits the families {', '.join(map(repr, FAMILIES))}, got the family "
-            f"{prior.name!r} of scipy.stats: give its parameters, as in scipy.stats.norm(10, 3), "
-            "or take NPMLE, which learns a prior of no family."
-        )
+        known = ", ".join(map(repr, FAMILIES))
+        how = "give its parameters, as in scipy.stats.norm(10, 3), or take NPMLE"
+        given = f"the family {prior.name!r} of scipy.stats"
+        raise ValueError(f"Calibrate fits the families {known}, got {given}: {how}.")
     return Known(prior)
 
 
@@ -129,10 +128,9 @@ def prior_of_distribution(distribution, n_samples):
     low, high = distribution.support()
     low, high = max(0, int(np.ceil(max(low, 0.0)))), int(np.floor(min(high, n_samples)))
     if low > high:
-        raise ValueError(
-            f"Calibrate needs a prior that gives some count from 0 to n_samples={n_samples} a "
-            f"positive probability; the support of this one is {distribution.support()}."
-        )
+        what = f"some count from 0 to n_samples={n_samples} a positive probability"
+        support = f"the support of this one is {distribution.support()}"
+        raise ValueError(f"Calibrate needs a prior that gives {what}; {support}.")
     log_of = distribution.logpmf if hasattr(distribution, "pmf") else distribution.logpdf
 
     def log_mass(k):

@@ -224,7 +224,10 @@ def exact_mle(
         gap = float(g.max() - f @ g)
         if gap <= tol or n_iter == max_iter:
             break
-        step = _curvature_step(law, seen, share, chance, g) if step is None else step
+        if step is None:  # inverse curvature along the gradient, on the plane of the same sum
+            direction = g - g.mean()
+            relative = law.probabilities(direction)[seen] / chance
+            step = (direction @ direction) / max(share @ relative**2, np.finfo(float).tiny)
         # Only differences of g matter: 1, their mean, is subtracted to keep their digits. The
         # rounding error of the sum is spread over f, or it would outweigh the last small steps.
         move = norm_sub(f + step * (g - 1.0)) - f
@@ -237,13 +240,6 @@ def exact_mle(
         # The spectral step: the inverse curvature along the last move.
         step = length**2 * (move @ move) / bend if bend > 0 else None
     return f / f.sum(), gap, n_iter
-
-
-def _curvature_step(law, seen, share, chance, g):
-    """Inverse curvature along the gradient, on the plane of rows with the same sum."""
-    direction = g - g.mean()
-    relative = law.probabilities(direction)[seen] / chance
-    return (direction @ direction) / max(share @ relative**2, np.finfo(float).tiny)
 
 
 def _line_search(share, chance, change, n_steps=20):

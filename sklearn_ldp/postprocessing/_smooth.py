@@ -351,21 +351,18 @@ class Smooth(BasePostProcessor):
         self.noise = noise
 
     def _process(self, estimate):
+        F, options = estimate.values, {"circular": self.circular, "simplex": self.simplex}
         if self.bandwidth is None:
-            values, self.bandwidth_ = self._average(estimate)
+            noise = resolve_noise(estimate, self.noise, "Smooth")
+            std = per_row(noise.std, len(F))[:, None]
+            # Not clipped at 0: as it is linear in the frequencies, the plug-in is unbiased.
+            variance = np.maximum(noise.variance(F), 0.0)
+            values, self.bandwidth_ = smooth_average(F, std, variance, **options)
         else:
-            values = smooth(estimate.values, self.bandwidth, circular=self.circular)
+            values = smooth(F, self.bandwidth, circular=self.circular)
             values = norm_sub(values) if self.simplex else values
             self.bandwidth_ = np.full(len(values), float(self.bandwidth))
         return estimate.with_values(values, by="Smooth")
-
-    def _average(self, estimate):
-        F = estimate.values
-        noise = resolve_noise(estimate, self.noise, "Smooth")
-        std = per_row(noise.std, len(F))[:, None]
-        # Not clipped at 0: as it is linear in the frequencies, the plug-in is unbiased.
-        variance = np.maximum(noise.variance(F), 0.0)
-        return smooth_average(F, std, variance, circular=self.circular, simplex=self.simplex)
 
 
 # -- distribution functions -----------------------------------------------------------------------

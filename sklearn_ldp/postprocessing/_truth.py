@@ -46,8 +46,7 @@ def warn_of_lost_weights(judged: Any, y: Any, name: str) -> None:
         warnings.warn(
             f"{name} counts each of {n_rows} rows of y as one user, as it got no sample_weight, "
             f"but the estimate to judge by is of {max(users):g} users. A Pipeline hands weights on "
-            "under the name sample_weight alone: pass them as that, or to a scorer, such as "
-            "make_frequency_scorer() of sklearn_ldp.metrics with its set_score_request.",
+            "under the name sample_weight alone: pass them as that, or to a make_frequency_scorer.",
             stacklevel=3,
         )
 

@@ -166,10 +166,8 @@ def _assignable(oracle: Any, collection_round: str) -> tuple[Protocol, PublicPar
     protocol = oracle.protocol(collection_round)
     part = protocol.mechanism.public_part
     if part is None or part.privatize is None:
-        raise TypeError(
-            f"Users of {protocol.name} draw no part of their report without looking at their "
-            "value: use OLH or BLH, or a ColumnOracle that asks for one column."
-        )
+        what = f"Users of {protocol.name} draw no part of their report without their value"
+        raise TypeError(f"{what}: use OLH or BLH, or a ColumnOracle that asks for one column.")
     return protocol, part
 
 

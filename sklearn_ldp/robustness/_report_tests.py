@@ -137,10 +137,9 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
     reports, protocol = _of_column(reports, oracle, column)
     channel: Any = protocol.mechanism
     if not isinstance(channel, Channel):
-        raise TypeError(
-            f"support_size_test is for mechanisms whose reports support categories; those of "
-            f"{protocol.name} do not. Of a survey name one of its columns: column=..."
-        )
+        what = "mechanisms whose reports support categories"
+        how = f"those of {protocol.name} do not. Of a survey name one of its columns: column=..."
+        raise TypeError(f"support_size_test is for {what}; {how}")
     if protocol.domain.shares_overlap:
         why = "a report's size depends on how many items its user has"
         raise TypeError(f"support_size_test knows no law for {protocol.name}: {why}.")
@@ -299,14 +298,18 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     reports, protocol = _of_column(reports, oracle, column)
     part = getattr(protocol.mechanism, "public_part", None)
     if part is None:
-        raise TypeError(
-            f"hash_function_test is for OLH, BLH and other oracles whose users draw a hash "
-            f"function; users of {protocol.name} draw none. Use support_size_test."
-        )
+        what = "OLH, BLH and other oracles whose users draw a hash function"
+        users = f"users of {protocol.name} draw none. Use support_size_test"
+        raise TypeError(f"hash_function_test is for {what}; {users}.")
     drawn = np.concatenate([part.of_reports(chunk) for chunk in _checked_chunks(reports, protocol)])
     n, size, shares = len(drawn), part.n_values, part.shares
     if size > _MAX_COUNTED or n < 0.1 * size:
-        return _pairs_test(drawn, 1 / size if shares is None else float(np.sum(shares**2)))
+        # The number of equal pairs is a Poisson variable if such pairs are rare.
+        probability = 1 / size if shares is None else float(np.sum(shares**2))
+        _, counts = np.unique(drawn, return_counts=True)
+        pairs = int(np.sum(counts * (counts - 1) // 2))
+        p_value = float(stats.poisson.sf(pairs - 1, probability * n * (n - 1) / 2))
+        return ReportTest(float(pairs), 1, p_value, n)
     shares = np.full(size, 1 / size) if shares is None else shares
     observed = np.bincount(drawn, minlength=size)
     statistic = float(np.sum((observed - n * shares) ** 2 / (n * shares)))
@@ -315,15 +318,6 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     variance = 2 * mean + (np.sum(1 / shares) - size**2 - 2 * size + 2) / n
     scale = variance / (2 * mean)
     return _result(float(statistic / scale), max(round(mean / scale), 1), n)
-
-
-def _pairs_test(functions: np.ndarray, probability: float) -> ReportTest:
-    """Test the number of equal pairs, which is a Poisson variable if such pairs are rare."""
-    n = len(functions)
-    _, counts = np.unique(functions, return_counts=True)
-    pairs = int(np.sum(counts * (counts - 1) // 2))
-    expected = probability * n * (n - 1) / 2
-    return ReportTest(float(pairs), 1, float(stats.poisson.sf(pairs - 1, expected)), n)
 
 
 def _result(statistic: float, degrees: int, n: int) -> ReportTest:
@@ -411,7 +405,12 @@ def joint_support_test(
         if part is not None and part.collisions is not None:
             return _of_functions(chunks, part)
         if joint is not None:
-            codes = _paired(among, protocol)
+            codes = np.arange(protocol.domain.size)
+            if among is not None:
+                codes = np.unique(protocol.domain.encode(among, "joint_support_test"))
+            if len(codes) > _MAX_PAIRED:
+                what = f"the pairs of at most {_MAX_PAIRED} categories, got {len(codes)}"
+                raise ValueError(f"joint_support_test counts {what}: name fewer in among=.")
             both, n = np.zeros((len(codes), len(codes)), dtype=np.int64), 0
             for chunk in chunks:
                 both += pair_counts(chunk, channel, codes)
@@ -434,20 +433,6 @@ def _of_functions(chunks: Iterable[np.ndarray], part: PublicPart) -> ReportTest:
     p_value = float(stats.binom.sf(most - 1, n, q))
     z = (most - n * q) / np.sqrt(max(n, 1) * q * (1 - q))
     return ReportTest(float(z), len(found), min(len(found) * p_value, 1.0), n)
-
-
-def _paired(among: Column | None, protocol: Protocol) -> np.ndarray:
-    """Return the codes of the categories to pair."""
-    domain = protocol.domain
-    codes = np.arange(domain.size)
-    if among is not None:
-        codes = np.unique(domain.encode(among, "joint_support_test"))
-    if len(codes) > _MAX_PAIRED:
-        raise ValueError(
-            f"joint_support_test counts the pairs of at most {_MAX_PAIRED} categories, got "
-            f"{len(codes)}: name fewer in among=, for example those of the highest estimates."
-        )
-    return codes
 
 
 def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.ndarray:
@@ -508,10 +493,8 @@ def _of_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any
         known = ", ".join(map(repr, questions))
         raise ValueError(f"{protocol.name} has no column {column!r}; it has {known}.")
     if survey.n_drawn != 1:
-        raise ValueError(
-            f"Argument column needs reports about one column each, but users of {protocol.name} "
-            "report on several: collect with n_sampled=1 to test the reports of a column."
-        )
+        what = f"reports about one column each, but users of {protocol.name} report on several"
+        raise ValueError(f"Argument column needs {what}: collect with n_sampled=1.")
     j = list(questions).index(column)
     chunks = (protocol.check(chunk) for chunk in as_chunks(reports, protocol))
     reports_on_question = [survey.reports_on(chunk, j) for chunk in chunks]

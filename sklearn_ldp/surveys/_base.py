@@ -336,9 +336,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _checked_counts(self, domains: Mapping[Any, Domain], counts: Any) -> dict[Any, np.ndarray]:
         if not isinstance(counts, Mapping) or set(counts) != set(domains):
             columns = ", ".join(map(repr, domains))
-            raise ValueError(
-                f"{self._name}.simulate expects counts for each of its columns {columns}."
-            )
+            raise ValueError(f"{self._name} expects counts for each of its columns {columns}.")
         checked = {}
         for name, domain in domains.items():
             what = f"{self._name}.simulate: counts of {name!r}"

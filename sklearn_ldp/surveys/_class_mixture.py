@@ -131,10 +131,8 @@ class PairTables:
     def __init__(self, sizes: Sequence[int]) -> None:
         self.starts = np.cumsum([0, *sizes])
         n_values = int(self.starts[-1])
-        self.values = np.zeros((n_values, n_values))
-        self.precisions = np.zeros((n_values, n_values))
-        self.single_values = np.zeros(n_values)
-        self.single_precisions = np.zeros(n_values)
+        self.values, self.precisions = np.zeros((2, n_values, n_values))
+        self.single_values, self.single_precisions = np.zeros((2, n_values))
 
     def _span(self, j: int) -> slice:
         return slice(self.starts[j], self.starts[j + 1])

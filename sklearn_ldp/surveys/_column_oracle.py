@@ -180,10 +180,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         n_columns = len(domain.columns)
         if self.strategy == "split-budget":
             if self.n_sampled not in (1, "auto"):
-                raise ValueError(
-                    f'{self._name}(strategy="split-budget") asks each user for all of their '
-                    f"{n_columns} columns, got n_sampled={self.n_sampled!r}: leave it out."
-                )
+                what = f'{self._name}(strategy="split-budget") asks for all {n_columns} columns'
+                raise ValueError(f"{what}, got n_sampled={self.n_sampled!r}: leave it out.")
             return n_columns
         if not isinstance(self.n_sampled, str):
             if self.n_sampled > n_columns:

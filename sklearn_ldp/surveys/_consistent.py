@@ -59,10 +59,9 @@ class BaseTableProcessor(BasePostProcessor):
     def _checked(self, estimates: EstimateSet) -> TableSet:
         if isinstance(estimates, TableSet):
             return estimates
-        raise ValueError(
-            f"{type(self).__name__} needs the tables that a MarginalOracle returns, got a set of "
-            f"{len(estimates)} estimates that have nothing in common: use EmpiricalBayes()."
-        )
+        given = f"a set of {len(estimates)} estimates that have nothing in common"
+        what = f"{type(self).__name__} needs the tables that a MarginalOracle returns"
+        raise ValueError(f"{what}, got {given}: use EmpiricalBayes().")
 
 
 _PENALTY = 5.0  # of the difference between the two projections

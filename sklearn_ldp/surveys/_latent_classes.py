@@ -147,29 +147,23 @@ class LatentClasses(BaseTableProcessor):
         components = best_components(tables.sizes, tables.views)
         linear = linear_tables(tables, components)
         observed = _observed(tables, components)
-        fit, variances = self._fitted(tables, components, observed)
+        sizes = int(self.n_classes), int(self.n_mixtures), float(self.prior_precision)
+        fit = ClassFit(_columns(tables, components), *sizes, as_generator(self.random_state))
+        # With equal variances in each table first, then with those that the model implies.
+        fit.fit(_side_by_side(tables.sizes, observed, [one.variance for one in observed]))
+        variances = [one.variances(fit.mixture) for one in observed]
+        fit.fit(_side_by_side(tables.sizes, observed, variances))
         self.dependence_: float = _dependence(fit, tables.sizes, observed, variances)
         self.mixture_: Any = fit.mixture.shrunk(self.dependence_)
         self.noise_index_: float = _noise_index(observed, tables.sizes)
         cells = {name: self.mixture_.table(columns) for name, columns in linear.columns_of.items()}
-        takes_residual = self.residual
-        if isinstance(takes_residual, str):
-            takes_residual = self.noise_index_ <= _LITTLE_NOISE
+        is_clear = self.noise_index_ <= _LITTLE_NOISE
+        takes_residual = is_clear if isinstance(self.residual, str) else self.residual
         if takes_residual:
             cells = _with_residuals(linear, cells, observed, self.mixture_)
         named = linear.items()
         made = {name: one.with_values([cells[name]], by="LatentClasses") for name, one in named}
         return TableSet(made, tables.domain, tables.views, self.mixture_)
-
-    def _fitted(
-        self, tables: TableSet, components: Components, observed: list[_Observed]
-    ) -> tuple[ClassFit, list[Any]]:
-        """The model, fitted with equal variances in each table, then with those that it implies."""
-        sizes = int(self.n_classes), int(self.n_mixtures), float(self.prior_precision)
-        fit = ClassFit(_columns(tables, components), *sizes, as_generator(self.random_state))
-        fit.fit(_side_by_side(tables.sizes, observed, [one.variance for one in observed]))
-        variances = [one.variances(fit.mixture) for one in observed]
-        return fit.fit(_side_by_side(tables.sizes, observed, variances)), variances
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,9 +230,11 @@ def _observed(tables: TableSet, components: Components) -> list[_Observed]:
     """The tables that a model is fitted to: what users said, or pairs that follow from it."""
     sizes, views = tables.sizes, tables.views
     if all(len(view.columns) <= 2 and not view.is_parity for view in views):
-        totals = [(view, view.total_variance / len(view.values)) for view in views]
-        variances = [(view, total / float(view.noise.n_samples)) for view, total in totals]
-        return [_Observed(view.columns, view.values, one, view) for view, one in variances]
+        observed = []
+        for view in views:
+            variance = view.total_variance / len(view.values) / float(view.noise.n_samples)
+            observed.append(_Observed(view.columns, view.values, variance, view))
+        return observed
     pairs = [*combinations(range(len(sizes)), 2)]
     pairs = [pair for pair in pairs if np.isfinite(components.squared_error(pair))]
     singles: list[Subset] = [(j,) for j in range(len(sizes)) if (j,) in components]

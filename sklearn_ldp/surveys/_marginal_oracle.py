@@ -218,10 +218,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         request = TableRequest(sizes, tables, total_variance, weights, n_users)
         if self.method == "fourier":
             if set(sizes) != {2}:
-                raise ValueError(
-                    f'{self._name} with method="fourier" needs binary columns, got columns of '
-                    f'{max(sizes)} categories: use method="split" or "auto".'
-                )
+                what = f'binary columns, got columns of {max(sizes)} categories: use "auto"'
+                raise ValueError(f'{self._name} with method="fourier" needs {what}.')
             plan = request.fourier()
         elif self.method == "joint":
             self._check_cells(domain, tuple(range(len(sizes))), 'method="split"')
@@ -240,11 +238,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
             if is_safe or self.column_share != "auto":
                 plan = with_columns
         if plan.n_untold > _MAX_UNTOLD * len(tables):
-            raise ValueError(
-                f"{self._name} is asked for {len(tables):,} tables, but expects {n_users:,} users "
-                f"among {len(plan.views):,} sets of columns: nobody would tell about "
-                f"{plan.n_untold:.0f} tables. Ask for fewer of them, or give expected_n_users."
-            )
+            what = f"asked for {len(tables):,} tables, but expects {n_users:,} users"
+            untold = f"nobody would tell about {plan.n_untold:.0f} tables"
+            how = "Ask for fewer of them, or give expected_n_users"
+            raise ValueError(f"{self._name} is {what}: {untold}. {how}.")
         return plan, channel_of
 
     def _compared(self) -> list[TablePlan]:
@@ -269,9 +266,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         bad = [w for w in given.values() if not (isinstance(w, Real) and 0 < w < math.inf)]
         if unknown or bad:
             what = repr(bad[0]) if bad else f"one for {table_name(domain, unknown[0])!r}"
-            raise ValueError(
-                f"{self._name} needs finite weights > 0 of tables that it is asked for, got {what}."
-            )
+            raise ValueError(f"{self._name} needs finite weights > 0 of its tables, got {what}.")
         return [float(given.get(columns, 1.0)) for columns in tables]
 
     def _tables(self, domain: RecordDomain) -> list[Subset]:
@@ -321,10 +316,16 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
     def _estimate_of(self, state: Collected) -> TableSet:
         domain: Any = state.protocol.domain
         like = type(self)(**state.parameters)
-        views, survey = self._views_of(state), state.mechanism
+        survey, n_users, said = state.mechanism, state.counts.n_samples, []
+        for j, channel in enumerate(survey.mechanisms):
+            support, sizes = survey.decoded_on(state.decoded[0], j)
+            if len(sizes) == 1 and sizes[0]:
+                values, noise = channel.estimate_decoded(support, sizes)
+                said.append((j, values[0], noise.of_sample(n_users)))
+        views = _table_views(survey, said)  # of all questions that somebody was asked
         if _asks_for(survey, like._tables(domain)):
             return TableSet(self._answers(state), domain, views)
-        return like._combined(domain, survey, views, state.counts.n_samples)
+        return like._combined(domain, survey, views, n_users)
 
     def _combined(
         self, domain: RecordDomain, survey: Several, views: list[TableView], n_users: int
@@ -334,16 +335,6 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         components = best_components(sizes, views)
         wanted = {name: v.columns for name, v in self._estimated(domain, survey).items()}
         return TableSet(combined_tables(domain, wanted, views, components, n_users), domain, views)
-
-    def _views_of(self, state: Collected) -> list[TableView]:
-        """The views of all questions that somebody was asked."""
-        survey, n_users, views = state.mechanism, state.counts.n_samples, []
-        for j, channel in enumerate(survey.mechanisms):
-            support, sizes = survey.decoded_on(state.decoded[0], j)
-            if len(sizes) == 1 and sizes[0]:
-                values, noise = channel.estimate_decoded(support, sizes)
-                views.append((j, values[0], noise.of_sample(n_users)))
-        return _table_views(survey, views)
 
     # -- without users ------------------------------------------------------------------------
     def simulate(self, counts: Mapping[Any, Any], n_repeats: int = 1) -> TableSet:

@@ -229,10 +229,9 @@ class TreeChannel(Several, LinearMechanism):
             support, asked = self.decoded_on(tallies, j)
             if not asked.all():
                 where = " of a group" if len(asked) > 1 else ""
-                raise ValueError(
-                    f"Nobody{where} was asked about level {j + 1} of the {len(self.mechanisms)} of "
-                    "the tree: collect from more users, or use at most 256 bins."
-                )
+                what = f"level {j + 1} of the {len(self.mechanisms)} of the tree"
+                how = "collect from more users, or use at most 256 bins"
+                raise ValueError(f"Nobody{where} was asked about {what}: {how}.")
             levels.append(channel.estimate_decoded(support, asked)[0])
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
         return np.stack([self._fitted(row, 1.0) for row in zip(*levels, strict=True)]), noise

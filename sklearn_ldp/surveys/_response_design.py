@@ -97,10 +97,8 @@ class ResponseDesign:
                 f"columns are distributions, and no output that never occurs, got\n{channel}"
             )
         if np.linalg.matrix_rank(channel, tol=1e-9) < channel.shape[1]:
-            raise ValueError(
-                f"The design {self.name} does not tell all answers apart: for some of them, all "
-                "outputs are equally likely, as with p = 1/2 in Warner's. Take other probabilities."
-            )
+            why = "for some of them, all outputs are equally likely, as with p = 1/2 in Warner's"
+            raise ValueError(f"The design {self.name} does not tell all answers apart: {why}.")
         channel.flags.writeable = False
         object.__setattr__(self, "channel", channel)
 
@@ -438,10 +436,8 @@ class DesignOracle(MatrixOracle):
 
     def _make_mechanism(self, domain):
         if domain.size != self.design.channel.shape[1]:
-            raise ValueError(
-                f"The design {self.design.name} has {self.design.channel.shape[1]} answers, and "
-                f"there are {domain.size} categories: design.oracle(categories=[..]) names each."
-            )
+            what = f"{self.design.channel.shape[1]} answers, and there are {domain.size} categories"
+            raise ValueError(f"The design {self.design.name} has {what}: name each in categories=.")
         return MatrixChannel(self.design.integers)
 
     def privatize(self, X, *, parts=None):
@@ -450,10 +446,8 @@ class DesignOracle(MatrixOracle):
 
     def _refuse_open(self) -> None:
         if math.isinf(self.design.epsilon):
-            raise ValueError(
-                f"The design {self.design.name} is not private: one of its outputs excludes an "
-                "answer. Its answers can be read, and none are made."
-            )
+            why = "an output excludes an answer. Its answers can be read, and none are made"
+            raise ValueError(f"The design {self.design.name} is not private: {why}.")
 
     def _collect(self, X, sample_weight, *, is_new):
         if self.input == "values":
@@ -468,11 +462,10 @@ class DesignOracle(MatrixOracle):
                 )
             said = np.array([not is_missing(one) for one in rows.tolist()])
             if not said.all():
-                warnings.warn(
-                    f"{len(said) - said.sum():,} of {len(said):,} answers are missing, and left "
-                    "out: the estimate is of those who answered.",
-                    stacklevel=3,
+                what = (
+                    f"{len(said) - said.sum():,} of {len(said):,} answers are missing, and left out"
                 )
+                warnings.warn(f"{what}: the estimate is of those who answered.", stacklevel=3)
                 X = np.array(rows[said].tolist(), dtype=float)
                 X = X.astype(np.int64) if np.all(np.round(X) == X) else X
                 sample_weight = None if sample_weight is None else np.asarray(sample_weight)[said]

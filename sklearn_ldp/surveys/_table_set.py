@@ -298,10 +298,10 @@ class TableSet(EstimateSet):
             if self.mixture is not None:
                 return None
             names = ", ".join(str(list(self.domain.columns)[j]) for j in codes)
-            raise ValueError(
-                f"No table has all of the columns {names}: collect tables of order {len(codes)}, "
-                "or fit LatentClasses(), whose joint model answers."
+            how = (
+                f"collect tables of order {len(codes)}, or fit LatentClasses(), whose model answers"
             )
+            raise ValueError(f"No table has all of the columns {names}: {how}.")
         return min(fitting, key=self._noise_of)
 
     def _noise_of(self, name: Any) -> float:
@@ -398,7 +398,15 @@ class TableSet(EstimateSet):
         pd = import_pandas("TableSet.sample")
         if not isinstance(n_rows, (int, np.integer)) or n_rows < 1:
             raise ValueError(f"TableSet.sample expects n_rows >= 1, got {n_rows!r}.")
-        codes = self._fitted_mixture().sample(int(n_rows), as_generator(random_state))
+        negative = [name for name in self if self.row(name).min() < -1e-6]
+        if negative:
+            what = f"tables without negative cells, {negative[0]!r} has some"
+            how = "apply Consistent() or LatentClasses() first"
+            raise ValueError(f"TableSet.sample needs {what}: {how}.")
+        if not hasattr(self, "_sampled_from"):
+            tables = {columns: self.row(name) for name, columns in self.columns_of.items()}
+            self._sampled_from = mixture_of_tables(self.sizes, tables, self.mixture)
+        codes = self._sampled_from.sample(int(n_rows), as_generator(random_state))
         columns = {}
         for (key, domain), of_column in zip(self.domain.columns.items(), codes.T, strict=True):
             categories = domain.categories
@@ -411,18 +419,6 @@ class TableSet(EstimateSet):
                 columns[key] = pd.Categorical.from_codes(places[of_column], levels)
         return pd.DataFrame(columns)
 
-    def _fitted_mixture(self) -> ClassMixture:
-        """A mixture whose tables are those of this set."""
-        negative = [name for name in self if self.row(name).min() < -1e-6]
-        if negative:
-            what = f"tables without negative cells, {negative[0]!r} has some"
-            how = "apply Consistent() or LatentClasses() first"
-            raise ValueError(f"TableSet.sample needs {what}: {how}.")
-        if not hasattr(self, "_sampled_from"):
-            tables = {columns: self.row(name) for name, columns in self.columns_of.items()}
-            self._sampled_from = mixture_of_tables(self.sizes, tables, self.mixture)
-        return self._sampled_from
-
     def _heading(self) -> str:
         n_cells = sum(table.shape[1] for table in self.values())
         is_product = self.mixture is not None and len(self.mixture.shares) == 1
@@ -433,7 +429,6 @@ class TableSet(EstimateSet):
 def _check_divisors(shares: np.ndarray, what: Any) -> None:
     """Refuse to divide by the estimated share of nobody."""
     if not np.all(shares > 0):
-        raise ValueError(
-            f"The shares among users by {what!r} need an estimate above 0 of how many these are, "
-            f"got {shares.min():.3g}: apply Consistent() or LatentClasses() first."
-        )
+        needed = f"an estimate above 0 of how many these are, got {shares.min():.3g}"
+        how = "apply Consistent() or LatentClasses() first"
+        raise ValueError(f"The shares among users by {what!r} need {needed}: {how}.")

@@ -195,7 +195,11 @@ class EmpiricalBayes(LearntPrior):
     def _process(self, estimate):
         partitions, ordered, top = self._hints(estimate)
         if top is not None:
-            return self._of_most_frequent(estimate, top)
+            values = np.empty(estimate.shape)
+            for i, row in enumerate(self._learn(estimate)):
+                found = top_values(row, top)
+                values[i] = self._consistent(row.means) if found is None else found
+            return estimate.with_values(values, by=type(self).__name__)
         if not partitions and not ordered:
             return super()._process(estimate)
         rows = [grouped(row, partitions, ordered, self.simplex) for row in self._learn(estimate)]
@@ -232,10 +236,3 @@ class EmpiricalBayes(LearntPrior):
             what = f"{self.queries!r} by a prior that all categories have in common"
             raise ValueError(f"{name} answers {what}: leave out groups= and ordered=.")
         return QueryHints(partitions, ordered, top)
-
-    def _of_most_frequent(self, estimate, k):
-        values = np.empty(estimate.shape)
-        for i, row in enumerate(self._learn(estimate)):
-            top = top_values(row, k)
-            values[i] = self._consistent(row.means) if top is None else top
-        return estimate.with_values(values, by=type(self).__name__)
