@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "sklearn_ldp"
 STUBS = ROOT / ".ci" / "stubs"
-FLOOR = 0.95
+FLOOR = 0.99
 
 
 def checked(*command: str | Path, path: tuple[Path, ...] = ()) -> subprocess.CompletedProcess:

@@ -55,9 +55,7 @@ def main() -> None:
     parser.add_argument("--method", nargs="*", default=[], metavar="MODULE:CLASS")
     parser.add_argument("--populations", type=Path, metavar="FILE", help="further ones, as JSON")
     parser.add_argument("--page", type=Path, help="write between the page's two marks")
-    parser.add_argument(
-        "--quick", action="store_true", help="two populations, one setting, no searches"
-    )
+    parser.add_argument("--quick", action="store_true", help="two populations, no searches")
     arguments = parser.parse_args()
     found = shipped()
     if arguments.populations is not None:

@@ -266,6 +266,10 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         **_CorrectedModel._parameter_constraints,
     }
 
+    coef_: Any
+    intercept_: Any
+    unshrunk_coef_: Any
+
     def __init__(
         self,
         alpha: float = 1.0,
@@ -510,6 +514,11 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
+
+    classes_: np.ndarray
+    n_iter_: int
+    coef_: Any
+    intercept_: Any
 
     def __init__(
         self,

@@ -217,6 +217,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         "subset_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
 
+    classes_: np.ndarray
+    estimator_: Any
+
     def __init__(
         self,
         estimator: Any = None,

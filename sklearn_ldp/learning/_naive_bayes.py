@@ -161,6 +161,10 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         "n_jobs": [None, Integral],
     }
 
+    classes_: np.ndarray
+    n_features_in_: int
+    tables_: TableSet
+
     def __init__(
         self,
         epsilon: float = 1.0,
