@@ -231,7 +231,9 @@ def _of_file(arguments: argparse.Namespace, path: Path) -> Any:
 def _of_weeks(arguments: argparse.Namespace) -> ldp.FrequencyEstimate:
     """Return the raw estimate whose rows are those of several checkpoints."""
     paths = [arguments.file, *arguments.more]
-    others = [path for path in paths if path.stat() and not _is_checkpoint(path)]
+    for path in paths:
+        path.stat()  # or FileNotFoundError
+    others = [path for path in paths if not _is_checkpoint(path)]
     if others or arguments.categories is None:
         what = f"{others[0]} is none" if others else "--categories is missing"
         raise ValueError(f"Several files are checkpoints of one column, and {what}.")

@@ -297,18 +297,20 @@ def _made_by(estimate: Any, level: float) -> str:
     """Return lines of Python that make the estimate of the same reports."""
     posts = list(estimate.postprocessors)
     steps = [f"estimate = {name}().fit_transform(estimate)" for name in posts]
-    noise: Any = estimate.noise
+    noise, kind = estimate.noise, type(estimate.oracle)
     is_known = noise is not None and noise.n_samples is not None
-    if is_known and np.ravel(noise.n_users)[0] > np.ravel(noise.n_samples)[0]:
+    if is_known and noise.is_weighted:
+        first = ["estimate = ...  # a weighted mean of several"]
+    elif is_known and np.ravel(noise.n_users)[0] > np.ravel(noise.n_samples)[0]:
         first = [
             "# oracle: a survey, such as ColumnOracle; name: that of its column or table",
             "estimate = oracle.aggregate(reports).estimate_[name]",
         ]
-    elif estimate.oracle is None or noise.is_weighted:
-        first = ["estimate = ...  # combined, or the oracle is not known"]
-    elif not hasattr(sys.modules["sklearn_ldp"], type(estimate.oracle).__name__):
+    elif estimate.oracle is None:
+        first = ["estimate = ...  # the oracle is not known"]
+    elif getattr(sys.modules["sklearn_ldp"], kind.__name__, None) is not kind:
         first = [
-            f"oracle = ...  # the {type(estimate.oracle).__name__} that clients and server know",
+            f"oracle = ...  # the {kind.__name__} that clients and server know",
             "estimate = oracle.aggregate(reports).estimate_",
         ]
     else:

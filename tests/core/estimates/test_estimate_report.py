@@ -353,6 +353,7 @@ def test_a_weighted_estimate_tells_who_answered():
         parts[f"{n}"] = survey.fit(people).estimate_["a"]
     asked = poststratify(FrequencyEstimate.from_rows(parts), {"500": 0.9, "900": 0.1})
     assert "count" not in asked.describe()["rows"][0]
+    assert "a weighted mean" in asked.describe()["made_by"]
     even = poststratify(cells, {0: 0.5, 1: 0.5}).describe()  # negative control: nobody counts more
     assert "count" in even["rows"][0]
     assert "nobody else" in even["of"]
@@ -363,7 +364,7 @@ def test_a_weighted_estimate_tells_who_answered():
     row = weighted.describe()["rows"][0]
     assert (row["low"], row["high"]) == pytest.approx((low[0, 0], high[0, 0]))
     assert "population" in weighted.describe()["of"]
-    assert "combined" in weighted.describe()["made_by"]
+    assert "a weighted mean" in weighted.describe()["made_by"]
 
 
 def test_a_part_of_a_survey_tells_whom_it_asked():
