@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from sklearn_ldp import NPMLE, Calibrate, ExactMLE
+from sklearn_ldp import Calibrate, ExactMLE
 from sklearn_ldp.learning import LDPNaiveBayes
 from sklearn_ldp.utils._checks import collector_checks
 from sklearn_ldp.utils.discovery import all_estimators
@@ -117,7 +117,7 @@ def test_scikit_learn_checks_of_postprocessors(estimator, check):
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [*(post for post in POSTPROCESSORS if post not in QUICK), NPMLE(noise=1.0), SEARCHES[1]],
+    [*(post for post in POSTPROCESSORS if post not in QUICK), SEARCHES[1]],
     expected_failed_checks=expected_failed_checks,
 )
 def test_scikit_learn_checks_of_the_other_postprocessors(estimator, check):

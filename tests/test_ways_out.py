@@ -3,6 +3,7 @@
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -171,12 +172,17 @@ WHY_NOT = {
 }
 
 
+@cache
+def made(kind):
+    return MADE[kind](kind)
+
+
 @pytest.mark.parametrize("way", list(WAYS))
 @pytest.mark.parametrize("kind", list(MADE))
 def test_a_kind_of_estimate_has_a_way_out(kind, way, tmp_path):
     if way == "Parquet":
         pytest.importorskip("pyarrow")
-    estimate = MADE[kind](kind)
+    estimate = made(kind)
     if reason := WHY_NOT.get((kind, way)):
         with pytest.raises((ValueError, AttributeError), match=reason):
             WAYS[way](estimate, tmp_path)
