@@ -478,7 +478,8 @@ class SearchDisplay(BaseDisplay):
         if isinstance(searches, dict) and searches:
             what = f"this {type(search).__name__} was fitted to a set: take that of one estimate"
             how = f"as in estimators_[{next(iter(searches))!r}]"
-            raise TypeError(f"SearchDisplay draws what was fitted to one, and {what}, {how}.")
+            text = "SearchDisplay draws what was fitted to one estimate"
+            raise TypeError(f"{text}, and {what}, {how}.")
         if not hasattr(search, "results_"):
             if hasattr(search, "candidates") and hasattr(search, "fit"):
                 check_is_fitted(search, "results_")

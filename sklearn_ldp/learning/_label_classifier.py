@@ -338,8 +338,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if correction == "probabilities":
             if channel.size > 1:
                 what = f"{self._name}(subset_size={self.subset_size!r})"
-                how = 'a LogisticRegression by "auto" or "likelihood"'
-                raise ValueError(f"{what} trains {how}, got {base!r}: take subset_size=1.")
+                how = 'trains a LogisticRegression by "auto" or "likelihood"'
+                why = "a set of labels is no label for other classifiers"
+                raise ValueError(f"{what} {how}, since {why}, got {base!r}: take subset_size=1.")
             fitted = clone(base).fit(X, reports, **routed)
             self.weights_: dict[Any, Any] = {"probabilities": 1.0}
             if self.correction == "auto" and hasattr(fitted, "predict_proba"):

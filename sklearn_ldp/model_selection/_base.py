@@ -139,8 +139,9 @@ def as_candidates(candidates: Candidates, name: str) -> list:
         odd = [step for step in steps if not isinstance(step, BasePostProcessor)]
         if odd or not steps:
             given = f"{odd[0] if odd else candidate!r} as a candidate"
-            what = "post-processors (or Pipelines of them), such as NormSub()"
-            raise TypeError(f"{name} chooses among {what}, got {given}.")
+            what = "post-processors (or Pipelines of them)"
+            how = "give instances such as NormSub(), or Base(), which changes nothing"
+            raise TypeError(f"{name} chooses among {what}, got {given}; {how}.")
     return list(candidates)
 
 
@@ -300,11 +301,9 @@ class BaseSearch(BasePostProcessor):
     def _refuse_changed(self, estimate: FrequencyEstimate) -> None:
         """Raise ValueError if the estimate is not raw."""
         if not estimate.is_raw:
-            by = " and ".join(estimate.postprocessors)
+            what = f"but this one has been changed by {' and '.join(estimate.postprocessors)}"
             how = "pass that of the oracle, and make the first step a part of each candidate"
-            raise ValueError(
-                f"{type(self).__name__} needs a raw estimate, this one is changed by {by}: {how}."
-            )
+            raise ValueError(f"{type(self).__name__} needs a raw estimate, {what}: {how}.")
 
     @abstractmethod
     def _cases(self, estimate: FrequencyEstimate) -> list[Case]:

@@ -376,10 +376,8 @@ def simulate_errors(
     if not isinstance(n_repeats, Integral) or n_repeats < 1:
         raise ValueError(f"simulate_errors needs n_repeats >= 1, an integer, got {n_repeats!r}.")
     posts = _named_postprocessors(postprocessors)
-    named_queries = (
-        queries if isinstance(queries, Mapping) else {repr(as_query_set(queries)): queries}
-    )
-    asked = {str(name): as_query_set(one) for name, one in named_queries.items()}
+    listed = queries if isinstance(queries, Mapping) else {repr(as_query_set(queries)): queries}
+    asked = {str(name): as_query_set(one) for name, one in listed.items()}
     given = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
     judged = _by_name(given, "metrics", lambda m: m if isinstance(m, str) else m.__name__)
     entropy, named = root_entropy(random_state), _named_oracles(oracles)

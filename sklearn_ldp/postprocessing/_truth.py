@@ -46,7 +46,7 @@ def warn_of_lost_weights(judged: Any, y: Any, name: str) -> None:
         warnings.warn(
             f"{name} counts each of {n_rows} rows of y as one user, as it got no sample_weight, "
             f"but the estimate to judge by is of {max(users):g} users. A Pipeline hands weights on "
-            "under the name sample_weight alone: pass them as that, or to a make_frequency_scorer.",
+            "under the name sample_weight alone: pass them so, or to a scorer.",
             stacklevel=3,
         )
 

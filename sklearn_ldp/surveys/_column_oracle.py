@@ -180,8 +180,9 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         n_columns = len(domain.columns)
         if self.strategy == "split-budget":
             if self.n_sampled not in (1, "auto"):
-                what = f'{self._name}(strategy="split-budget") asks for all {n_columns} columns'
-                raise ValueError(f"{what}, got n_sampled={self.n_sampled!r}: leave it out.")
+                what = f'{self._name}(strategy="split-budget") asks each user for all of their'
+                given = f"{n_columns} columns, got n_sampled={self.n_sampled!r}"
+                raise ValueError(f"{what} {given}: leave it out.")
             return n_columns
         if not isinstance(self.n_sampled, str):
             if self.n_sampled > n_columns:

@@ -238,10 +238,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
             if is_safe or self.column_share != "auto":
                 plan = with_columns
         if plan.n_untold > _MAX_UNTOLD * len(tables):
-            what = f"asked for {len(tables):,} tables, but expects {n_users:,} users"
-            untold = f"nobody would tell about {plan.n_untold:.0f} tables"
-            how = "Ask for fewer of them, or give expected_n_users"
-            raise ValueError(f"{self._name} is {what}: {untold}. {how}.")
+            what = f"{len(tables):,} tables, but expects {n_users:,} users among"
+            untold = f"nobody would tell about {plan.n_untold:.0f} tables. Ask for fewer of them"
+            what += f" {len(plan.views):,} sets of columns: {untold}, or give expected_n_users"
+            raise ValueError(f"{self._name} is asked for {what}.")
         return plan, channel_of
 
     def _compared(self) -> list[TablePlan]:

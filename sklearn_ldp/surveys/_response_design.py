@@ -446,7 +446,7 @@ class DesignOracle(MatrixOracle):
 
     def _refuse_open(self) -> None:
         if math.isinf(self.design.epsilon):
-            why = "an output excludes an answer. Its answers can be read, and none are made"
+            why = "one of its outputs excludes an answer. It can be read, and none is made"
             raise ValueError(f"The design {self.design.name} is not private: {why}.")
 
     def _collect(self, X, sample_weight, *, is_new):
