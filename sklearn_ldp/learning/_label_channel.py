@@ -155,7 +155,8 @@ def _refuse_missing(given: Any, labels: np.ndarray, name: str, where: str) -> No
     if labels.dtype.kind == "U" and isinstance(given, (list, tuple)):
         listed = list(given)
     if any(is_missing(label) for label in listed):
-        raise ValueError(f"{name} got a missing label (None or NaN) {where}: give it a name.")
+        how = "give it a name of its own, such as 'unknown'"
+        raise ValueError(f"{name} got a missing label (None or NaN) {where}: {how}.")
 
 
 def checked_labels(y: Any, name: str) -> np.ndarray:
