@@ -90,16 +90,22 @@ class EstimateDisplay(BaseDisplay):
                 f"estimates[{next(iter(estimate), None)!r}], or draw each with estimates.plot()."
             )
         if not isinstance(estimate, Estimate):
-            what = f"a FrequencyEstimate, got {type(estimate).__name__}"
-            how = "wrap an array: FrequencyEstimate(values, categories)"
-            raise TypeError(f"{name}.from_estimate needs {what}; {how}.")
+            raise TypeError(
+                f"{name}.from_estimate needs a FrequencyEstimate, got {type(estimate).__name__}; "
+                "wrap an array: FrequencyEstimate(values, categories)."
+            )
         check_level(level)
         n_estimates, d = np.shape(estimate.values)
         if truth is not None and np.shape(truth) != (d,):
-            raise ValueError(f"Argument truth must have shape ({d},), got {np.shape(truth)}.")
+            raise ValueError(
+                f"Argument truth must have shape ({d},), one frequency per category, got "
+                f"{np.shape(truth)}."
+            )
         if n_estimates != 1:
-            how = "select one, estimate[0], or draw rows that have names with estimate.plot()"
-            raise ValueError(f"{name} draws one estimate, got {n_estimates} rows: {how}.")
+            raise ValueError(
+                f"{name} draws one estimate, got {n_estimates} rows: select one, estimate[0], or "
+                "draw rows that have names (estimate_by_group) with estimate.plot()."
+            )
 
 
 def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:

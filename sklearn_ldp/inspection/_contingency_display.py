@@ -185,8 +185,10 @@ class ContingencyDisplay(BaseDisplay):
                 else:
                     noise_level *= float(np.median(std))
         elif color == "deviation":
-            how = 'pass the tables of a MarginalOracle, or color="difference"'
-            raise ValueError(f"ContingencyDisplay needs the noise of the raw estimate: {how}.")
+            raise ValueError(
+                "ContingencyDisplay needs the noise of the raw estimate to count standard "
+                'deviations: pass the tables of a MarginalOracle, or color="difference".'
+            )
         return cls(
             frequencies,
             categories[::-1] if is_turned else categories,
@@ -305,11 +307,15 @@ def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
     table, is_turned = tables, False
     if isinstance(tables, Mapping):
         if first is None or second is None:
-            how = 'name them, as in from_estimate(tables, "sex", "age")'
-            raise ValueError(f"ContingencyDisplay draws the table of two columns: {how}.")
+            raise ValueError(
+                "ContingencyDisplay draws the table of two columns: name them, as in "
+                'ContingencyDisplay.from_estimate(tables, "sex", "age").'
+            )
         if not hasattr(tables, "pair"):
-            given = ", ".join(map(repr, tables))
-            raise ValueError(f"ContingencyDisplay needs tables of several columns, got {given}.")
+            raise ValueError(
+                "ContingencyDisplay needs tables of several columns, such as a MarginalOracle "
+                f"returns, got a set of {', '.join(map(repr, tables))}."
+            )
         of_columns: Any = tables
         table = of_columns.pair(first, second)
         columns = list(of_columns.domain.columns)

@@ -121,8 +121,10 @@ class DifferenceDisplay(BaseDisplay):
             If there are several differences, or k is not positive.
         """
         if not hasattr(difference, "changed"):
-            what = "a difference of two estimates (estimate_a - estimate_b)"
-            raise TypeError(f"DifferenceDisplay needs {what}, got {type(difference).__name__}.")
+            raise TypeError(
+                "DifferenceDisplay needs a difference of two estimates (estimate_a - estimate_b), "
+                f"got {type(difference).__name__}."
+            )
         if len(difference) != 1:
             raise ValueError(f"DifferenceDisplay shows a single difference, got {len(difference)}.")
         if k is not None and k < 1:
@@ -293,7 +295,10 @@ class TrendDisplay(BaseDisplay):
         """
         n_rows, d = estimate.shape
         if n_rows < 2:
-            raise ValueError("TrendDisplay needs several estimates, got one: use estimate.plot().")
+            raise ValueError(
+                "TrendDisplay needs several estimates, got one: estimate.plot() draws a single "
+                "one, and estimate_by_group makes one per week."
+            )
         if categories is None:
             places = np.argsort(-estimate.values.mean(axis=0), kind="stable")[:k]
             how, which = "the largest estimates", "all"

@@ -259,9 +259,10 @@ class ErrorCurveDisplay(BaseDisplay):
         try:
             place = np.asarray(values).astype(float)
         except (TypeError, ValueError):
-            what = f"numbers on the x axis, and {parameter!r} holds {values[0]!r}"
-            how = "name a parameter with numbers: from_grid_search(search, x=..)"
-            raise ValueError(f"ErrorCurveDisplay needs {what}; {how}.") from None
+            raise ValueError(
+                f"ErrorCurveDisplay needs numbers on the x axis, and {parameter!r} holds "
+                f"{values[0]!r}; name a parameter with numbers: from_grid_search(search, x=..)."
+            ) from None
 
         def repeated(name: str, points: np.ndarray) -> ValueError:
             return ValueError(
@@ -483,9 +484,10 @@ class SearchDisplay(BaseDisplay):
         if not hasattr(search, "results_"):
             if hasattr(search, "candidates") and hasattr(search, "fit"):
                 check_is_fitted(search, "results_")
-            what = "a fitted SyntheticSearch or HeldOutSearch, or a Pipeline that ends with one"
-            given = type(search).__name__
-            raise TypeError(f"SearchDisplay.from_estimator needs {what}, got {given}.")
+            raise TypeError(
+                "SearchDisplay.from_estimator needs a fitted SyntheticSearch or "
+                f"HeldOutSearch, or a Pipeline that ends with one, got {type(search).__name__}."
+            )
         results = search.results_
         names = results["candidate"]
         if "weight" in results:  # a mean of all candidates, of which none was chosen
@@ -555,8 +557,10 @@ def _column(results: Table, name: str) -> np.ndarray:
     try:
         return np.asarray(results[name])
     except (KeyError, TypeError, IndexError) as error:
-        what = f"a table with a column {name!r}, such as simulate_errors returns"
-        raise KeyError(f"ErrorCurveDisplay.from_results needs {what}.") from error
+        raise KeyError(
+            f"ErrorCurveDisplay.from_results needs a table with a column {name!r}, such as "
+            "simulate_errors returns."
+        ) from error
 
 
 def _error_name(results: Table, error: str) -> str:

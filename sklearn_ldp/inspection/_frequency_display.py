@@ -365,8 +365,10 @@ class FrequencyDisplay(EstimateDisplay):
         mine, known = (np.asarray(names).tolist() for names in (self.categories, categories))
         places, missing = places_among(mine, known)
         if missing:
-            why = f"{missing[0]!r} is there and not in this estimate; give other axes"
-            raise ValueError(f"FrequencyDisplay cannot draw beside what is on these axes: {why}.")
+            raise ValueError(
+                f"FrequencyDisplay cannot draw beside what is on these axes: {missing[0]!r} is "
+                "there and not in this estimate; give other axes."
+            )
         return places
 
 

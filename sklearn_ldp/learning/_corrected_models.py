@@ -564,16 +564,18 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) > 2:
-            text = "Only binary classification is supported. The type of the target is multiclass: "
-            raise ValueError(f"{text}{name} got {len(self.classes_)} classes.")
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: "
+                f"{name} got {len(self.classes_)} classes. Use OneVsRestClassifier."
+            )
         if len(self.classes_) < 2:
             raise ValueError(f"{name} needs two classes in y, got 1 class: {self.classes_[0]!r}.")
         n_cells = math.prod(len(block) for block in blocks)
         if n_cells > _MAX_CELLS:
-            what = (
-                f"private attributes of {n_cells} joint categories, expected at most {_MAX_CELLS}"
+            raise ValueError(
+                f"{name} got private attributes of {n_cells} joint categories, expected at most "
+                f"{_MAX_CELLS}: group their categories, or use CorrectedRidge, which needs none."
             )
-            raise ValueError(f"{name} got {what}: group categories, or use CorrectedRidge.")
         penalty = plain = np.eye(X.shape[1]) / self.C
         self.n_raised_: int = 0
         for one in (0, 1):
@@ -883,8 +885,10 @@ def _named_columns(given: list[Any], features: Any, name: str) -> list[Any]:
     if not any(isinstance(one, str) or _are_names(one) for one in given):
         return given
     if features is None:
-        what = "names in private=, but X has no names of columns"
-        raise ValueError(f"{name} got {what}: pass PrivatizedColumns.slices_ or a data frame.")
+        raise ValueError(
+            f"{name} got names in private=, but X has no names of columns: pass a data frame, or "
+            "positions, such as PrivatizedColumns.slices_ has them."
+        )
     places = {feature: j for j, feature in enumerate(features)}
     columns = sorted((one for one in given if isinstance(one, str)), key=len, reverse=True)
 

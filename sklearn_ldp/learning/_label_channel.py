@@ -173,8 +173,10 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
     try:
         check_classification_targets(labels)
     except TypeError:  # labels that cannot be sorted
-        what = "labels that are all numbers or all strings, got others among them, such as None"
-        raise ValueError(f"{name} needs {what}.") from None
+        raise ValueError(
+            f"{name} needs labels that are all numbers or all strings, got others among them, such "
+            "as None: give missing labels a class of their own."
+        ) from None
     return labels
 
 

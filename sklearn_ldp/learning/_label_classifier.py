@@ -263,8 +263,10 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         """
         self._validate_params()
         if self.classes is None and not hasattr(self, "classes_"):
-            what = "the classes, which clients must know: declare them in classes="
-            raise ValueError(f"{self._name}.privatize needs {what}.")
+            raise ValueError(
+                f"{self._name}.privatize needs the classes, which clients must know before any "
+                "label is reported: declare them in classes=."
+            )
         channel, codes = self._encoded(y)
         warn_of_epsilon(self._name, self.epsilon, self.random_state)
         return channel.privatize(codes, self.random_state)

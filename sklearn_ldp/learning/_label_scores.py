@@ -301,8 +301,10 @@ class LabelDPScorer(BaseScorer):
         model, epsilon, reports = _label_classifier(estimator), self.epsilon, y
         if epsilon is None:
             if model is None:
-                how = f"give it epsilon=, or a LabelDPClassifier, got {type(estimator).__name__}"
-                raise ValueError(f"{self!r} needs to know how the labels were randomised: {how}.")
+                raise ValueError(
+                    f"{self!r} needs to know how the labels were randomised: give it epsilon=, or "
+                    f"score a LabelDPClassifier, got {type(estimator).__name__}."
+                )
             epsilon = model.epsilon
             if model.input == "values":
                 try:

@@ -259,7 +259,10 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
             what = f"the feature {_LABEL!r}, as it calls the labels so"
             raise ValueError(f"{self._name} needs another name for {what}.")
         if classes is None:
-            raise ValueError(f"{self._name} does not know its classes: declare them in classes=.")
+            raise ValueError(
+                f"{self._name} does not know its classes yet: declare them in classes=, since "
+                "clients and servers must share them before any report is made."
+            )
         label = Domain.of(checked_classes(classes, self._name), self._name)
         return MarginalOracle(
             self.epsilon,
@@ -302,8 +305,10 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         if not isinstance(tables, TableSet):
-            what = "the tables that a MarginalOracle estimates, such as oracle.estimate_"
-            raise TypeError(f"{self._name}.fit_tables needs {what}, got {type(tables).__name__}.")
+            raise TypeError(
+                f"{self._name}.fit_tables needs the tables that a MarginalOracle estimates, such "
+                f"as oracle.estimate_, got {type(tables).__name__}."
+            )
         domains = dict(tables.domain.columns)
         classes = domains.pop(target, None)
         domains = {key: one for key, one in domains.items() if (key, target) in tables}
@@ -312,8 +317,10 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
             what = f"tables of features together with {target!r}, of users who were asked"
             raise ValueError(f"{self._name} needs {what}, and there is none in {tables.names}.")
         if not all(table.is_raw and table.noise is not None for table in found.values()):
-            how = "pass them as a MarginalOracle estimates them"
-            raise ValueError(f"{self._name} shrinks evidence by the noise of raw tables: {how}.")
+            raise ValueError(
+                f"{self._name} shrinks its evidence by the noise of raw tables: pass them as a "
+                "MarginalOracle estimates them, without post-processing."
+            )
         shape = (-1, classes.size)
         of_cells = [_variances(one.values.reshape(shape), one.noise) for one in found.values()]
         variances = [float(one.mean()) for one in of_cells]

@@ -387,8 +387,10 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         """Return a protocol whose reports support categories, or raise TypeError."""
         several: Any = protocol.mechanism
         if not all(isinstance(one, Channel) for one in several.mechanisms):
-            what = "reports that support categories, with known p and q"
-            raise TypeError(f"PrivatizedColumns needs {what}; those of {self.oracle!r} do not.")
+            raise TypeError(
+                f"{type(self).__name__} needs reports that support categories, with known p and q; "
+                f"those of {self.oracle!r} do not."
+            )
         return protocol
 
     def _fit(self, X: Any, *, releases: bool = False) -> np.ndarray:

@@ -138,10 +138,11 @@ def as_candidates(candidates: Candidates, name: str) -> list:
         steps = _steps(candidate)
         odd = [step for step in steps if not isinstance(step, BasePostProcessor)]
         if odd or not steps:
-            given = f"{odd[0] if odd else candidate!r} as a candidate"
-            what = "post-processors (or Pipelines of them)"
-            how = "give instances such as NormSub(), or Base(), which changes nothing"
-            raise TypeError(f"{name} chooses among {what}, got {given}; {how}.")
+            raise TypeError(
+                f"{name} chooses among post-processors (or Pipelines of them), got "
+                f"{odd[0] if odd else candidate!r} as a candidate; give instances such as "
+                "NormSub(), or Base(), which changes nothing."
+            )
     return list(candidates)
 
 
@@ -176,8 +177,10 @@ def _grid(key: Any, grid: Any, name: str) -> list:
 
     known = exported_classes(postprocessing, BasePostProcessor)
     if key not in known:
-        what = f"the post-processor {key!r} of the candidates' grids"
-        raise ValueError(f"{name} does not know {what}; it knows {', '.join(known)}.")
+        raise ValueError(
+            f"{name} does not know the post-processor {key!r} of the candidates' grids; it knows "
+            f"{', '.join(known)}."
+        )
     # set_params refuses an unknown parameter and names the ones that the class has.
     return [known[key]().set_params(**parameters) for parameters in ParameterGrid(grid)]
 
@@ -284,6 +287,11 @@ class BaseSearch(BasePostProcessor):
     queries: Any
     n_jobs: int | None
     verbose: int
+    results_: dict[str, np.ndarray]
+    best_index_: int
+    best_params_: dict[str, Any]
+    best_score_: float
+    best_estimator_: Any
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -312,8 +320,10 @@ class BaseSearch(BasePostProcessor):
     def _fit_process(self, estimate):
         candidates = as_candidates(self.candidates, type(self).__name__)
         if estimate.shape[1] < 2:
-            given = "an estimate of 1 feature(s), with nothing to choose"
-            raise ValueError(f"{type(self).__name__} needs at least two categories, got {given}.")
+            raise ValueError(
+                f"{type(self).__name__} got an estimate of 1 feature(s), that is one category, so "
+                "there is nothing to choose: give an estimate of at least two categories."
+            )
         with each_warning_once():
             cases = self._cases(estimate)
             if isinstance(self.candidates, str):
@@ -339,8 +349,7 @@ class BaseSearch(BasePostProcessor):
         """Compare the candidates, and return what the best one makes of the estimate."""
         judgements = self._judgements(candidates, cases, estimate)
         errors = np.array([judgement.errors for judgement in judgements])
-        splits = self._splits(errors, len(estimate))
-        self.results_: dict[str, np.ndarray] = results_of(candidates, splits)
+        self.results_ = results_of(candidates, self._splits(errors, len(estimate)))
         self._keep(candidates, self._choice(candidates, judgements, estimate))
         return self.best_estimator_.fit_transform(self._completed(estimate))
 
@@ -350,10 +359,10 @@ class BaseSearch(BasePostProcessor):
 
     def _keep(self, candidates: list, best: int) -> None:
         """Keep which candidate is the best, when `results_` is known."""
-        self.best_index_: int = best
-        self.best_params_: dict[str, Any] = self.results_["params"][best]
-        self.best_score_: float = float(self.results_["mean_test_score"][best])
-        self.best_estimator_: Any = clone(candidates[best])
+        self.best_index_ = best
+        self.best_params_ = self.results_["params"][best]
+        self.best_score_ = float(self.results_["mean_test_score"][best])
+        self.best_estimator_ = clone(candidates[best])
 
     @abstractmethod
     def _choice(
@@ -369,8 +378,11 @@ class BaseSearch(BasePostProcessor):
 
     def _reference(self, candidates: list, queries: Any, estimate: FrequencyEstimate) -> int | None:
         """Return which candidate the others have to be surely better than, if there is one."""
-        alone = [(i, post) for i, post in enumerate(candidates) if not isinstance(post, Pipeline)]
-        found = [i for i, post in alone if post.is_reference(queries)]
+        found = [
+            i
+            for i, post in enumerate(candidates)
+            if isinstance(post, BasePostProcessor) and post.is_reference(queries)
+        ]
         knowing = [i for i in found if candidates[i].knows(queries, estimate)]
         return next(iter(knowing[-1:] or found), None)
 
@@ -449,9 +461,10 @@ class SearchResults(dict[str, np.ndarray]):
         errors = self["std_test_score"] / np.sqrt(max(n_splits - 1, 1))
         order = np.argsort(self["rank_test_score"], kind="stable")
         heads = ["candidate", "score", "+-", "rank", *(["weight"] * ("weight" in self))]
-        columns, rows = (self["mean_test_score"], errors, self["rank_test_score"]), []
+        rows = []
         for i in order[:_MOST_SHOWN]:
-            row = [self["candidate"][i], *(f"{column[i]:.3g}" for column in columns)]
+            numbers = (self["mean_test_score"][i], errors[i], self["rank_test_score"][i])
+            row = [self["candidate"][i], *(f"{x:.3g}" for x in numbers)]
             rows.append([*row, f"{self['weight'][i]:.2f}"] if "weight" in self else row)
         more = f"\n{len(order) - len(rows)} more" * (len(order) > len(rows))
         return format_table(heads, rows) + more

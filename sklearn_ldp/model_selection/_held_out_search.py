@@ -166,6 +166,7 @@ class HeldOutSearch(BaseSearch):
     }
 
     sums_to_one = False  # its candidates say for themselves
+    method_: str
 
     def __init__(
         self,
@@ -205,7 +206,7 @@ class HeldOutSearch(BaseSearch):
     # -- one estimate -------------------------------------------------------------------------
     def _cases(self, estimate):
         is_split = self.method == "auto" and self.noise is None and _n_filled(estimate) > 1
-        self.method_: str = "shards" if is_split else self.method.replace("auto", "bootstrap")
+        self.method_ = "shards" if is_split else self.method.replace("auto", "bootstrap")
         self._refuse_changed(estimate)
         if estimate.shares_overlap and not as_query_set(self.queries).depends_on_truth:
             estimate.answer(self.queries)  # refuses sums
@@ -214,7 +215,8 @@ class HeldOutSearch(BaseSearch):
         if _n_filled(estimate) < 2:
             raise ValueError(
                 'HeldOutSearch(method="shards") needs a single raw estimate of an oracle that kept '
-                'at least two shards of reports: pass oracle.estimate_, or take method="auto".'
+                "at least two shards of reports (n_shards > 1, as by default): pass "
+                'oracle.estimate_ itself, or take method="auto".'
             )
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)
@@ -327,8 +329,9 @@ class HeldOutSearch(BaseSearch):
             super()._best_of_set(candidates, estimates)
         cases = self._set_cases(estimates)
         judgements = self._of_each(errors_and_answers_of_set, candidates, cases)
-        errors = np.array([one.errors for one in judgements])
-        self.results_: dict[str, np.ndarray] = results_of(candidates, errors)
+        self.results_: dict[str, np.ndarray] = results_of(
+            candidates, np.array([one.errors for one in judgements])
+        )
         self._keep(candidates, self._choice_for_set(candidates, judgements, estimates, cases[0]))
         return self.best_estimator_.fit_transform(estimates)
 
@@ -342,7 +345,8 @@ class HeldOutSearch(BaseSearch):
                 raise ValueError(
                     "HeldOutSearch needs reports about each table itself in at least two shards, "
                     f"which {name!r} does not have: collect with MarginalOracle("
-                    'method="split", n_shards=10) from enough users.'
+                    'method="split", n_shards=10) from enough users, or take LatentClasses() '
+                    "without a search."
                 )
         copies = self._copies(estimates.names).items()
         asks = {name: as_query_set(one.queries) for name, one in copies}

@@ -175,8 +175,9 @@ def _square_root_product(product: Any, vector: np.ndarray) -> np.ndarray:
     while True:
         image = product(basis[-1])
         diagonal.append(float(basis[-1] @ image))
-        tridiagonal = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
-        values, vectors = np.linalg.eigh(tridiagonal)
+        values, vectors = np.linalg.eigh(
+            np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+        )
         before, weights = weights, vectors @ (np.sqrt(np.maximum(values, 0)) * vectors[0])
         change = np.linalg.norm(weights - np.append(before, 0))
         # Twice, as rounding leaves something along earlier vectors.

@@ -174,8 +174,11 @@ class ErrorStudy:
         if library not in ("pandas", "polars"):
             raise ValueError(f'Argument library must be "pandas" or "polars", got {library!r}.')
         module = import_library("ErrorStudy.to_frame", library)
-        columns = self.to_dict().items()
-        return module.DataFrame({k: v.tolist() if v.dtype == object else v for k, v in columns})
+        table = {
+            name: values.tolist() if values.dtype == object else values
+            for name, values in self.to_dict().items()
+        }
+        return module.DataFrame(table)
 
     def __repr__(self) -> str:
         title = f"{type(self).__name__} of {len(self)} rows and {self.errors.shape[1]} repeats"
@@ -240,8 +243,10 @@ class StudyFile:
         header, *lines = whole.splitlines() or [b""]
         # The header may have been cut off by a kill; then the content is its beginning.
         if content and not _HEADER.startswith(header if whole else content):
-            what = "a checkpoint of simulate_errors, or is one of another version"
-            raise ValueError(f"{self._path} is not {what}; give the name of a new file.")
+            raise ValueError(
+                f"{self._path} is not a checkpoint of simulate_errors, or is one of another "
+                "version; give the name of a new file."
+            )
         for number, line in enumerate(lines, start=2):
             try:
                 entry = json.loads(line)
@@ -250,8 +255,10 @@ class StudyFile:
                     raise ValueError("another digest")
                 self._known[key] = found
             except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
-                what = f"{self._path} is damaged in line {number}"
-                raise ValueError(f"{what}: remove it, to compute its errors again.") from error
+                raise ValueError(
+                    f"{self._path} is damaged in line {number}: remove the line, and its errors "
+                    "are computed again."
+                ) from error
         if not whole:
             self._path.write_bytes(_HEADER + b"\n")
         elif len(whole) < len(content):
@@ -269,10 +276,12 @@ class StudyFile:
         self._known.update(entries)
         if self._path is None:
             return
+        lines = [
+            json.dumps({"key": key, "errors": values, "sha256": _line_digest(key, values)})
+            for key, values in entries.items()
+        ]
         with errors_name(self._path), self._path.open("a", encoding="utf-8") as file:
-            for key, values in entries.items():
-                line = {"key": key, "errors": values, "sha256": _line_digest(key, values)}
-                file.write(f"{json.dumps(line)}\n")
+            file.write("".join(f"{line}\n" for line in lines))
             file.flush()
             os.fsync(file.fileno())
 
@@ -468,12 +477,12 @@ def _tasks(rows: list[_Row]) -> list[list[_Row]]:
     tasks: list[list[_Row]] = []
     size = _TASK
     for _, group in groupby(rows, key=lambda row: id(row.cell)):
+        cell_rows = list(group)
         if size >= _TASK:
             tasks.append([])
             size = 0
-        cell_rows = list(group)
-        cell = cell_rows[0].cell
         tasks[-1].extend(cell_rows)
+        cell = cell_rows[0].cell
         size += len({row.post_name for row in cell_rows}) * cell.n_repeats * len(cell.counts)
     return tasks
 
@@ -488,8 +497,9 @@ def _work(task: list[_Row]) -> tuple[dict[str, np.ndarray], str]:
             same = list(post_rows)
             processed = _processed(same[0].post, simulated)
             for row in same:
-                asked: dict[str, Any] = {"queries": row.queries, "metric": row.metric}
-                errors[row.key] = query_errors(row.cell.truth, processed, **asked)
+                errors[row.key] = query_errors(
+                    row.cell.truth, processed, queries=row.queries, metric=row.metric
+                )
     return errors, str(task[-1].cell)
 
 
@@ -520,21 +530,27 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"simulate_errors needs frequencies{of} or counts, a number for each category, not "
-                "users' values: count them first."
+                "users' values: count them first, as value_counts() of a pandas Series does."
             ) from error
         if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values) & (values >= 0)):
-            what = f"frequencies{of} that are finite and >= 0, of shape (d,)"
-            raise ValueError(f"simulate_errors needs {what}, got an array of shape {values.shape}.")
+            raise ValueError(
+                f"simulate_errors needs frequencies{of} that are finite and >= 0, of shape (d,), "
+                f"got an array of shape {values.shape}."
+            )
         if n_samples is None:
             if np.any(values != np.floor(values)) or not values.sum():
-                what = f"whole counts instead of frequencies{of}"
-                raise ValueError(f"simulate_errors needs n_samples=, or {what}.")
+                raise ValueError(
+                    f"simulate_errors needs n_samples=, or whole counts instead of "
+                    f"frequencies{of}, to know how many users there are."
+                )
             whole = given if np.asarray(given).dtype.kind in "iu" else values
             yield str(name), check_counts(whole, f"simulate_errors: frequencies{of}")
             continue
         if not np.isclose(values.sum(), 1.0, rtol=0, atol=1e-6):
-            what = f"frequencies{of} that sum to 1, got a sum of {values.sum():.6g}"
-            raise ValueError(f"simulate_errors needs {what}; or give counts and no n_samples.")
+            raise ValueError(
+                f"simulate_errors needs frequencies{of} that sum to 1, got a sum of "
+                f"{values.sum():.6g}; divide by it, or give counts and no n_samples."
+            )
         for size in np.atleast_1d(n_samples).tolist():
             if not isinstance(size, Integral) or size < 1:
                 raise ValueError(f"simulate_errors needs n_samples >= 1, integers, got {size!r}.")
@@ -544,12 +560,14 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
 
 def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
     if isinstance(oracles, type):
-        name = f"{oracles.__name__}()"
-        raise TypeError(f"simulate_errors needs oracles such as {name}, got the class itself.")
+        raise TypeError(
+            f"simulate_errors needs oracles such as {oracles.__name__}(), got the class itself."
+        )
     if isinstance(oracles, BaseColumnSurvey):
         raise TypeError(
-            f"simulate_errors is for oracles of one column, got {type(oracles).__name__}: compare "
-            "what post-processors make of survey.simulate(counts, n_repeats) by query_errors."
+            f"simulate_errors is for oracles of one column, got {type(oracles).__name__}: give it "
+            "the oracle and the frequencies of one column, or compare what post-processors make "
+            "of survey.simulate(counts, n_repeats) by query_errors."
         )
     is_named = isinstance(oracles, Mapping)
     given = oracles.values() if is_named else oracles
@@ -568,9 +586,12 @@ def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:
     is_mapping = isinstance(postprocessors, Mapping)
     if is_mapping and all(hasattr(post, "fit") for post in postprocessors.values()):
         posts = as_candidates(list(postprocessors.values()), "simulate_errors")
-        return dict(zip(map(str, postprocessors), posts, strict=True))
-    given = [postprocessors] if hasattr(postprocessors, "fit") else postprocessors
-    return _by_name(as_candidates(given, "simulate_errors"), "postprocessors", candidate_name)
+        named = dict(zip(map(str, postprocessors), posts, strict=True))
+    else:
+        given = [postprocessors] if hasattr(postprocessors, "fit") else postprocessors
+        posts = as_candidates(given, "simulate_errors")
+        named = _by_name(posts, "postprocessors", candidate_name)
+    return named
 
 
 def _by_name(given: list, what: str, name: Callable[[Any], str]) -> dict[str, Any]:

@@ -198,9 +198,11 @@ class SyntheticSearch(BaseSearch):
         if n_samples is None and estimate.noise is not None:
             n_samples = estimate.noise.n_users
         if oracle is None or n_samples is None:
-            how = "pass the oracle's own estimate, or give oracle= and n_samples="
-            what = "which oracle made the estimate, and from how many users"
-            raise ValueError(f"{type(self).__name__} must know {what}: {how}.")
+            raise ValueError(
+                f"{type(self).__name__} must know which oracle made the estimate, and from how "
+                "many users, to simulate it again; a plain array does not tell. Pass the "
+                "FrequencyEstimate that the oracle returns, or give oracle= and n_samples=."
+            )
         self._refuse_changed(estimate)
         query_set, d = as_query_set(self.queries), estimate.shape[1]
         oracle = clone(oracle).set_params(categories=estimate.categories, input="values")

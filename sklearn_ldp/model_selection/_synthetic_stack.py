@@ -92,7 +92,9 @@ class SyntheticStack(SyntheticSearch):
     """
 
     _parameter_constraints: dict = {
-        k: v for k, v in SyntheticSearch._parameter_constraints.items() if k != "metric"
+        name: allowed
+        for name, allowed in SyntheticSearch._parameter_constraints.items()
+        if name != "metric"
     }
 
     metric = "mse"  # the squared error of a mean follows from products of errors, others do not
@@ -126,8 +128,9 @@ class SyntheticStack(SyntheticSearch):
     def _best(self, candidates, cases, estimate):
         judgements = self._judgements(candidates, cases, estimate)
         errors = np.array([one.errors for one in judgements])
-        splits = self._splits(errors, len(estimate))
-        self.results_: dict[str, np.ndarray] = results_of(candidates, splits)
+        self.results_: dict[str, np.ndarray] = results_of(
+            candidates, self._splits(errors, len(estimate))
+        )
         chosen = self._choice(candidates, judgements, estimate)
         weights = self._weights(np.stack([one.answers for one in judgements], axis=1), chosen)
         self.results_["weight"] = weights
@@ -142,8 +145,10 @@ class SyntheticStack(SyntheticSearch):
     def _weights(self, errors, chosen):
         """The weights of all candidates; errors have shape (n_rows, n_candidates, n_answers)."""
         n_populations = 2 if self.synthesizer is None else 1
-        products = errors @ errors.transpose(0, 2, 1)
-        means = products.reshape(n_populations, -1, *products.shape[1:]).mean(axis=1)
+        products = (errors @ errors.transpose(0, 2, 1)).reshape(
+            n_populations, -1, errors.shape[1], errors.shape[1]
+        )
+        means = products.mean(axis=1)
         own = means[:, chosen, chosen]
         scaled = means / np.where(own > 0, own, 1.0)[:, None, None]
         weights = _SHARE * least_on_simplex(scaled.sum(axis=0))
@@ -151,8 +156,9 @@ class SyntheticStack(SyntheticSearch):
         return weights
 
     def _mean(self, estimate, made):
-        pairs = zip(self._stacked, made, strict=True)
-        values = sum(weight * one.values for (weight, _), one in pairs)
+        values = sum(
+            weight * one.values for (weight, _), one in zip(self._stacked, made, strict=True)
+        )
         return estimate.with_values(values, by=type(self).__name__)
 
     def _process(self, estimate):

@@ -222,9 +222,10 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if isinstance(self.categories, str) and self.categories not in ("auto", "open"):
-            what = f"The 'categories' parameter of {self._name}"
-            expected = '"auto", an int or a list of categories'
-            raise ValueError(f"{what} must be {expected}. Got {self.categories!r} instead.")
+            raise ValueError(
+                f"The 'categories' parameter of {self._name} must be \"auto\", an int or a list of "
+                f"categories. Got {self.categories!r} instead."
+            )
 
     def _domain_of(self, declared: Any) -> Domain:
         return Domain.of(declared, self._name)

@@ -106,8 +106,10 @@ class HadamardResponse(BaseOracle):
             limit = min(exp_lower_bound(self.epsilon), 2 * n_categories)
             n_blocks = 1 << (int(limit).bit_length() - 1)
         if n_blocks & (n_blocks - 1):
-            what = "The 'n_blocks' parameter of HadamardResponse"
-            raise ValueError(f'{what} must be "auto" or a power of two. Got {n_blocks!r} instead.')
+            raise ValueError(
+                "The 'n_blocks' parameter of HadamardResponse must be \"auto\" or a power of two. "
+                f"Got {n_blocks!r} instead."
+            )
         if n_blocks == 1:
             return HadamardChannel(n_categories, self.epsilon)
         return BlockHadamardChannel(n_categories, self.epsilon, int(n_blocks))

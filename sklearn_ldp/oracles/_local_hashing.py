@@ -609,8 +609,10 @@ class MixingHash(HashReports):
 
     @property
     def tally_size(self):
-        what = "Reports over an open domain are added up for the categories that a server lists"
-        raise ValueError(f"{what}: declare them in categories=.")
+        raise ValueError(
+            "Reports over an open domain are added up for the categories that a server lists: "
+            "declare them in categories=."
+        )
 
     def tally(self, reports):
         return np.empty(self.tally_size)

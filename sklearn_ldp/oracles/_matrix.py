@@ -106,8 +106,10 @@ class MatrixOracle(BaseOracle):
     def _make_mechanism(self, domain):
         d, most = domain.size, _MOST_OPTIMIZED if self._way == "optimized" else _MOST_INPUTS
         if d > most:
-            what = f"channels for at most {most} categories, got {d:,}"
-            raise ValueError(f"MatrixOracle makes {what}: use SubsetSelection or HadamardResponse.")
+            raise ValueError(
+                f"MatrixOracle makes channels for at most {most} categories, got {d:,}: use "
+                "coarser categories, or SubsetSelection or HadamardResponse."
+            )
         return kept_channel(self._key(domain), lambda: self._integers(domain))
 
     @property
@@ -130,8 +132,10 @@ class MatrixOracle(BaseOracle):
         rows = rows - np.asarray(rows.mean(axis=1)).reshape(-1, 1)
         gram = np.asarray(rows.T @ rows)
         if not np.trace(gram) > 1e-12 * max(np.abs(rows).max(initial=0), 1e-300) ** 2:
-            what = "The 'queries' parameter of MatrixOracle"
-            raise ValueError(f"{what} must ask for something, got queries of rank 0.")
+            raise ValueError(
+                "The 'queries' parameter of MatrixOracle must ask for something, got queries of "
+                "rank 0, whose answers are known without any report."
+            )
         return gram
 
     def _integers(self, domain: Any) -> np.ndarray:
@@ -159,8 +163,10 @@ class MatrixOracle(BaseOracle):
             why = "its outputs do not tell all categories apart"
         except ValueError as error:
             why = str(error)
-        what = f"a channel at epsilon={self.epsilon:g}"
-        raise ValueError(f"The array 'strategy' of MatrixOracle must be {what}: {why}.")
+        raise ValueError(
+            f"The array 'strategy' of MatrixOracle must be a channel at epsilon={self.epsilon:g}: "
+            f"{why}."
+        )
 
 
 def _is_like(gram: np.ndarray, queries: np.ndarray) -> bool:

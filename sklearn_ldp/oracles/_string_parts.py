@@ -318,9 +318,11 @@ def best_plan(
             shares = ((1 - _HELD_OUT) * squares / squares.sum()).round(9).tolist()
             plans.append(replace(plan, shares=(*shares, _HELD_OUT)))
     if not plans:
-        what = f"strings of up to {strings.max_length} of {strings.size - 1} letters"
-        number = f"more than {_MOST_PARTS} parts"
-        raise ValueError(f"StringOracle needs {number} for {what}: take a smaller max_length.")
+        raise ValueError(
+            f"StringOracle needs more than {_MOST_PARTS} parts for strings of up to "
+            f"{strings.max_length} of {strings.size - 1} letters, too many for any number of "
+            "users: take a smaller max_length, or a code."
+        )
     return max(plans, key=lambda plan: plan.found_probability(frequencies).mean().round(9))
 
 

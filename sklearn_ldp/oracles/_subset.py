@@ -127,9 +127,10 @@ class SubsetSelection(BaseOracle):
         if isinstance(size, str):
             return best_subset_channel(n_categories, self.epsilon)
         if not 1 <= size < n_categories:
-            limit = f"the number of categories, {n_categories}"
-            what = "The 'subset_size' parameter of SubsetSelection"
-            raise ValueError(f"{what} must be below {limit}. Got {size!r} instead.")
+            raise ValueError(
+                "The 'subset_size' parameter of SubsetSelection must be below the number of "
+                f"categories, {n_categories}. Got {size!r} instead."
+            )
         return SubsetChannel(n_categories, int(size), self.epsilon)
 
 

@@ -326,8 +326,10 @@ class BasePostProcessor(
             return mean_of_parts(held_out_score(fitted, X), {})
         truth = self._check(X, reset=False).values
         if len(truth) not in (1, len(fitted)):
-            expected = f"one for each of the {len(fitted)} rows that were fitted, got {len(truth)}"
-            raise ValueError(f"{type(self).__name__}.score expects one row, or {expected}.")
+            raise ValueError(
+                f"{type(self).__name__}.score expects one row of frequencies, or one for each of "
+                f"the {len(fitted)} rows that were fitted, got {len(truth)}."
+            )
         return -float(np.mean((fitted.values - truth) ** 2))
 
     def _errors(self, truth: Any) -> Any:
@@ -339,9 +341,10 @@ class BasePostProcessor(
         fitted: dict[Any, Any] = getattr(self, "estimators_", {})
         unknown = [n for n, part in estimates.items() if len(part) and fitted and n not in fitted]
         if unknown:
-            known = ", ".join(map(repr, fitted))
-            what = f"{type(self).__name__} was fitted to the parts {known}"
-            raise ValueError(f"{what}, got one that is called {unknown[0]!r}.")
+            raise ValueError(
+                f"{type(self).__name__} was fitted to the parts {', '.join(map(repr, fitted))}, "
+                f"got one that is called {unknown[0]!r}."
+            )
         by_name, made = fitted or self._copies(estimates.names), dict(estimates)
         for name, part in estimates.items():
             if len(part):

@@ -316,7 +316,8 @@ def _steps(estimate: Any, times: Any) -> np.ndarray:
         if not is_even and n_rows > 2:
             raise ValueError(
                 "Trend got rows whose names are numbers with unequal steps: say by times= when "
-                "they were collected, as in times=estimate.row_names."
+                "they were collected, as in times=estimate.row_names, or, if the steps are equal, "
+                "times=range(len(estimate))."
             )
         given = np.arange(n_rows)
     try:
@@ -324,6 +325,8 @@ def _steps(estimate: Any, times: Any) -> np.ndarray:
     except (TypeError, ValueError):
         raise ValueError(f"Trend needs times that are numbers or dates, got {times!r}.") from None
     if given.shape != (n_rows,) or not np.all((steps > 0) & np.isfinite(steps)):
-        what = f"a rising time for each of the {n_rows} rows, got {given.tolist()}"
-        raise ValueError(f"Trend needs {what}: put the rows into the order of time.")
+        raise ValueError(
+            f"Trend needs a rising time for each of the {n_rows} rows, got {given.tolist()}: put "
+            "the rows into the order of time."
+        )
     return np.append(0.0, steps)

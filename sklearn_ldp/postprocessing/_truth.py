@@ -54,9 +54,10 @@ def warn_of_lost_weights(judged: Any, y: Any, name: str) -> None:
 def _counted(estimate: Any, columns: list[np.ndarray], weights: Any, name: str) -> np.ndarray:
     """Return the frequencies of values over the categories of one estimate."""
     if estimate.shares_overlap:
-        what = "shares of users, got an estimate of shares that overlap"
-        how = "use scoring=make_frequency_scorer() of sklearn_ldp.metrics"
-        raise ValueError(f"{name} compares y with {what}: {how}.")
+        raise ValueError(
+            f"{name} compares y with shares of users, got an estimate of shares that overlap: use "
+            "scoring=make_frequency_scorer() of sklearn_ldp.metrics."
+        )
     codes = estimate.domain.encode_columns(columns, name)
     counts = np.bincount(codes, weights, minlength=estimate.domain.size)
     return counts / counts.sum()

@@ -149,11 +149,14 @@ def check_assigned(
     checked = np.concatenate([protocol.check(chunk) for chunk in as_chunks(reports, protocol)])
     tokens = _listed(tokens)
     if len(tokens) != len(checked):
-        numbers = f"{len(checked)} reports and {len(tokens)} tokens"
-        raise ValueError(f"check_assigned got {numbers}: pass the token of each report's user.")
+        raise ValueError(
+            f"check_assigned got {len(checked)} reports and {len(tokens)} tokens: pass the token "
+            "of each report's user, in the order of the reports."
+        )
     is_assigned = part.of_reports(checked) == assigned_parts(protocol, tokens, key)
     seen: set[bytes] = set()
-    for i, text in enumerate(map(canonical, tokens)):
+    for i, token in enumerate(tokens):
+        text = canonical(token)
         is_assigned[i] &= text not in seen
         seen.add(text)
     return is_assigned
@@ -166,8 +169,11 @@ def _assignable(oracle: Any, collection_round: str) -> tuple[Protocol, PublicPar
     protocol = oracle.protocol(collection_round)
     part = protocol.mechanism.public_part
     if part is None or part.privatize is None:
-        what = f"Users of {protocol.name} draw no part of their report without their value"
-        raise TypeError(f"{what}: use OLH or BLH, or a ColumnOracle that asks for one column.")
+        raise TypeError(
+            f"Users of {protocol.name} draw no part of their report without looking at their "
+            "value, so there is nothing to assign: use OLH or BLH, or a "
+            "ColumnOracle that asks for one column."
+        )
     return protocol, part
 
 
@@ -181,11 +187,15 @@ def _listed(tokens: Any) -> list:
 
 def _round_key(protocol: Protocol, part: PublicPart, key: bytes) -> bytes:
     if not isinstance(key, (bytes, bytearray)):
-        how = "such as secrets.token_bytes(32)"
-        raise TypeError(f"Argument key must be bytes, {how}, got {type(key).__name__}.")
+        raise TypeError(
+            f"Argument key must be bytes, such as secrets.token_bytes(32), got "
+            f"{type(key).__name__}."
+        )
     if len(key) < _KEY_BYTES:
-        least = f"at least {_KEY_BYTES} bytes, got {len(key)}"
-        raise ValueError(f"Argument key must have {least}: use secrets.token_bytes(32).")
+        raise ValueError(
+            f"Argument key must have at least {_KEY_BYTES} bytes, so that nobody can guess it, "
+            f"got {len(key)}: use secrets.token_bytes(32)."
+        )
     configuration = {
         "oracle": protocol.name,
         "mechanism": protocol.mechanism.configuration,

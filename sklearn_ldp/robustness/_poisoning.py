@@ -171,8 +171,10 @@ def poisoning_gain(
     if attack not in ATTACKS:
         raise ValueError(f"Argument attack must be one of {ATTACKS}, got {attack!r}.")
     if not isinstance(oracle, BaseCollector):
-        what = "an oracle such as OLH(), or a survey such as ColumnOracle"
-        raise TypeError(f"poisoning_gain needs {what}, got {type(oracle).__name__}.")
+        raise TypeError(
+            "poisoning_gain needs an oracle such as OLH(), or a survey such as ColumnOracle, got "
+            f"{type(oracle).__name__}."
+        )
     planned: Any = clone(oracle).set_params(input="values")
     planned.set_params(epsilon=planned.epsilon if epsilon is None else epsilon)
     r, name, has_mean = n_targets, type(oracle).__name__, isinstance(oracle, LocalMean)
@@ -192,8 +194,10 @@ def poisoning_gain(
     if attack == "assigned":
         part = channel.public_part
         if part is None or part.privatize is None:
-            what = 'The attack "assigned" is for OLH and others whose users draw a hash function'
-            raise ValueError(f"{what}; users of {name} draw none.")
+            raise ValueError(
+                f'The attack "assigned" is for oracles whose users draw a hash function; users of '
+                f"{name} draw none. Use OLH or BLH."
+            )
         weight = channel.weight(r, _fullest_box(int(r), round(1 / channel.q)))
     return float(share * (weight - target_frequency)) * unit
 
@@ -201,9 +205,10 @@ def poisoning_gain(
 def _largest_weight(mechanism: Any, n_targets: int, name: str) -> float:
     """The most that a report adds to the sum of the targets' estimates, if that is known."""
     if not hasattr(mechanism, "largest_weight"):
-        what = "mechanisms whose reports support categories, and for channels that are matrices"
-        known = f'of {name} only the attack "input" is known'
-        raise TypeError(f"poisoning_gain is for {what}; {known}.")
+        raise TypeError(
+            "poisoning_gain is for mechanisms whose reports support categories, and for channels "
+            f'that are matrices; of {name} only the attack "input" is known.'
+        )
     return mechanism.largest_weight(n_targets)
 
 
@@ -213,12 +218,15 @@ def _gains_of_survey(
     mechanism = survey.protocol().mechanism
     largest = max(one.n_categories for one in mechanism.mechanisms)
     if not (isinstance(n_targets, Integral) and 1 <= int(n_targets) <= largest):
-        what = f"an integer from 1 to {largest}"
-        raise ValueError(f"Argument n_targets must be {what}, got {n_targets!r}.")
+        raise ValueError(
+            f"Argument n_targets must be an integer from 1 to {largest}, got {n_targets!r}."
+        )
     part = mechanism.public_part
     if attack == "assigned" and (part is None or part.privatize is None):
-        what = 'The attack "assigned" is for surveys whose users draw a question'
-        raise ValueError(f"{what}; those of {survey!r} are all asked the same.")
+        raise ValueError(
+            'The attack "assigned" is for surveys whose users draw a question; those of '
+            f"{survey!r} are all asked the same."
+        )
     weights = np.ones(len(mechanism.mechanisms))
     if attack != "input":
         for j, channel in enumerate(mechanism.mechanisms):

@@ -141,8 +141,10 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
         how = f"those of {protocol.name} do not. Of a survey name one of its columns: column=..."
         raise TypeError(f"support_size_test is for {what}; {how}")
     if protocol.domain.shares_overlap:
-        why = "a report's size depends on how many items its user has"
-        raise TypeError(f"support_size_test knows no law for {protocol.name}: {why}.")
+        raise TypeError(
+            f"support_size_test knows no law for {protocol.name}: how many categories a report "
+            "supports depends on how many items its user has."
+        )
     sizes, law, d = channel.support_sizes, channel.law_of_reports, channel.n_categories
     chunks = _checked_chunks(reports, protocol)
     if sizes is not None and np.count_nonzero(sizes) == 1:
@@ -417,7 +419,7 @@ def joint_support_test(
                 n += len(chunk)
             return largest_pair(both, n, channel, joint)
     raise TypeError(
-        "joint_support_test is for mechanisms whose reports have a known joint law for two "
+        f"joint_support_test is for mechanisms whose reports have a known joint law for two "
         f"categories; those of {protocol.name} have none. Use support_size_test; of a survey, "
         "name one of its columns: column=..."
     )
@@ -433,6 +435,19 @@ def _of_functions(chunks: Iterable[np.ndarray], part: PublicPart) -> ReportTest:
     p_value = float(stats.binom.sf(most - 1, n, q))
     z = (most - n * q) / np.sqrt(max(n, 1) * q * (1 - q))
     return ReportTest(float(z), len(found), min(len(found) * p_value, 1.0), n)
+
+
+def _paired(among: Column | None, protocol: Protocol) -> np.ndarray:
+    """Return the codes of the categories to pair."""
+    domain = protocol.domain
+    codes = np.arange(domain.size) if among is None else domain.encode(among, "joint_support_test")
+    codes = np.unique(codes)
+    if len(codes) > _MAX_PAIRED:
+        raise ValueError(
+            f"joint_support_test counts the pairs of at most {_MAX_PAIRED} categories, got "
+            f"{len(codes)}: name fewer in among=, for example those of the highest estimates."
+        )
+    return codes
 
 
 def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.ndarray:
@@ -486,12 +501,15 @@ def _of_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any
     if column is None:
         return reports, protocol
     if not isinstance(oracle, BaseColumnSurvey):
-        raise TypeError(f"Argument column is for surveys such as ColumnOracle, got {oracle!r}.")
+        raise TypeError(
+            f"Argument column is for surveys such as ColumnOracle, got {oracle!r}: leave it out."
+        )
     survey: Any = protocol.mechanism
     questions = oracle.questions()
     if column not in questions:
-        known = ", ".join(map(repr, questions))
-        raise ValueError(f"{protocol.name} has no column {column!r}; it has {known}.")
+        raise ValueError(
+            f"{protocol.name} has no column {column!r}; it has {', '.join(map(repr, questions))}."
+        )
     if survey.n_drawn != 1:
         what = f"reports about one column each, but users of {protocol.name} report on several"
         raise ValueError(f"Argument column needs {what}: collect with n_sampled=1.")

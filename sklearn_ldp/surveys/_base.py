@@ -207,8 +207,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         totals = np.array([channel.total_variance() for channel in channels])
         totals = np.maximum(totals, _LEAST_VARIANCE)
         if not np.all(np.isfinite(totals)):
-            what = "must be large enough for a report to carry information"
-            raise ValueError(f"The 'epsilon' of {self._name} {what}. Got {self.epsilon!r}.")
+            raise ValueError(
+                f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
+                f"carry information at a resolution of 2**-64. Got {self.epsilon!r}."
+            )
         return totals
 
     # -- the estimates ------------------------------------------------------------------------
@@ -301,9 +303,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         empty = [name for name, estimate in drawn.items() if not len(estimate)]
         if empty:
             n_users = int(users[empty[0]].sum())
-            where = f"for the column {empty[0]!r} in one of the {n_repeats} collections"
-            text = f"{self._name}.simulate has no users {where}"
-            raise ValueError(f"{text}: {n_users} users are too few.")
+            raise ValueError(
+                f"{self._name}.simulate has no users for the column {empty[0]!r} in one of the "
+                f"{n_repeats} collections: {n_users} users are too few."
+            )
         return EstimateSet(drawn)
 
     def _simulated(

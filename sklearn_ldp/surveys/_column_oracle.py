@@ -229,8 +229,10 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         except (TypeError, ValueError):
             array = np.empty(0)
         if array.shape != (len(domain.columns),) or not np.all((array > 0) & np.isfinite(array)):
-            what = f"a finite weight > 0 for each of its {len(domain.columns)} columns"
-            raise ValueError(f"{self._name} needs {what}, got {self.weights!r}.")
+            raise ValueError(
+                f"{self._name} needs a finite weight > 0 for each of its {len(domain.columns)} "
+                f"columns, got {self.weights!r}."
+            )
         return array
 
     # -- what is known after fit --------------------------------------------------------------

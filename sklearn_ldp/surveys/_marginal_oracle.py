@@ -274,9 +274,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         names = list(domain.columns)
         if isinstance(self.order, Integral):
             if int(self.order) > len(names):
-                known = f"X has only {len(names)} feature(s): {', '.join(map(repr, names))}"
-                what = f"is asked for tables of {self.order} columns, but {known}"
-                raise ValueError(f"{self._name} {what}.")
+                raise ValueError(
+                    f"{self._name} is asked for tables of {self.order} columns, but X has only "
+                    f"{len(names)} feature(s): {', '.join(map(repr, names))}."
+                )
             tables = list(combinations(range(len(names)), int(self.order)))
         else:
             asked: Any = self.order
@@ -293,8 +294,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         unknown = [name for name in listed if name not in names]
         if unknown or len(set(listed)) < len(listed) or not listed:
             what = f"there is no column {unknown[0]!r}" if unknown else "each column counts once"
-            what += f"; the columns are {', '.join(map(repr, names))}"
-            raise ValueError(f"{self._name} cannot make the table {columns!r}: {what}.")
+            raise ValueError(
+                f"{self._name} cannot make the table {columns!r}: {what}; the columns are "
+                f"{', '.join(map(repr, names))}."
+            )
         return tuple(sorted(names.index(name) for name in listed))
 
     def _check_cells(self, domain: RecordDomain, table: Subset, remedy: str) -> None:
@@ -302,8 +305,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         if n_cells > _MAX_CELLS:
             names = [str(name) for j, name in enumerate(domain.columns) if j in table]
             listed = ", ".join(names[:6]) + (", .." if len(names) > 6 else "")
-            what = f"a table of {n_cells:.3g} cells ({listed}), more than {_MAX_CELLS:,}"
-            raise ValueError(f"{self._name} refuses {what}: use {remedy}.")
+            raise ValueError(
+                f"{self._name} refuses a table of {n_cells:.3g} cells ({listed}), more than "
+                f"{_MAX_CELLS:,}: use {remedy}."
+            )
 
     # -- the estimate -------------------------------------------------------------------------
     def _estimated(self, domain: RecordDomain, survey: Several) -> dict[Any, View]:

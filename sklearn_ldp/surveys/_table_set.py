@@ -275,8 +275,10 @@ class TableSet(EstimateSet):
     def _codes(self, conjunction: Conjunction) -> dict[int, np.ndarray]:
         """The codes that are allowed, by the position of the column."""
         if not isinstance(conjunction, Mapping) or not conjunction:
-            what = "a mapping from columns to categories, such as {'sex': 'F', 'age': [1, 2]}"
-            raise ValueError(f"A conjunction is {what}, got {conjunction!r}.")
+            raise ValueError(
+                "A conjunction is a mapping from columns to categories, such as {'sex': 'F', "
+                f"'age': [1, 2]}}, got {conjunction!r}."
+            )
         places = {key: j for j, key in enumerate(self.domain.columns)}
         codes = {}
         for key, wanted in conjunction.items():
@@ -418,6 +420,19 @@ class TableSet(EstimateSet):
                 levels = categories[is_listed].tolist()
                 columns[key] = pd.Categorical.from_codes(places[of_column], levels)
         return pd.DataFrame(columns)
+
+    def _fitted_mixture(self) -> ClassMixture:
+        """A mixture whose tables are those of this set."""
+        negative = [name for name in self if self.row(name).min() < -1e-6]
+        if negative:
+            raise ValueError(
+                f"TableSet.sample needs tables without negative cells, {negative[0]!r} has some: "
+                "apply Consistent() or LatentClasses() first."
+            )
+        if not hasattr(self, "_sampled_from"):
+            tables = {columns: self.row(name) for name, columns in self.columns_of.items()}
+            self._sampled_from = mixture_of_tables(self.sizes, tables, self.mixture)
+        return self._sampled_from
 
     def _heading(self) -> str:
         n_cells = sum(table.shape[1] for table in self.values())

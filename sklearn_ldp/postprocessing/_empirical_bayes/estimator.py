@@ -221,8 +221,10 @@ class EmpiricalBayes(LearntPrior):
         name = type(self).__name__
         for parameter in ("ordered", "queries"):
             if isinstance(getattr(self, parameter), Mapping):
-                what = f"a mapping as {parameter} for a set of estimates, by the names of its parts"
-                raise ValueError(f"{name} takes {what}, got a single estimate.")
+                raise ValueError(
+                    f"{name} takes a mapping as {parameter} for a set of estimates, by the names "
+                    f"of its parts, got a single estimate: pass what holds for it alone."
+                )
         hints = QueryHints.of(self.queries, estimate.categories, name, estimate.domain)
         partitions, ordered, top = hints
         if self.groups is not None:
@@ -233,6 +235,8 @@ class EmpiricalBayes(LearntPrior):
             ranges = range_partitions(estimate.categories)
             partitions = partitions + [p for p in ranges if p.codes.tobytes() not in known]
         if top is not None and (partitions or self.ordered):
-            what = f"{self.queries!r} by a prior that all categories have in common"
-            raise ValueError(f"{name} answers {what}: leave out groups= and ordered=.")
+            raise ValueError(
+                f"{name} answers {self.queries!r} by a prior that all categories have in common: "
+                "leave out groups= and ordered=, or ask for the most frequent separately."
+            )
         return QueryHints(partitions, ordered, top)

@@ -71,8 +71,10 @@ def _partition(groups: Any, categories: np.ndarray, name: str) -> Partition:
         raise ValueError(f"{name} needs groups of named categories, got {query_set!r}.")
     matrix = query_set.aligned(categories).matrix(d)
     if not are_disjoint(matrix):
-        what = f"groups in which each category occurs at most once, got {query_set!r}"
-        raise ValueError(f"{name} needs {what}: give one label for each category.")
+        raise ValueError(
+            f"{name} needs groups in which each category occurs at most once, got {query_set!r}: "
+            "give one label for each category, groups(labels), or a list of several such labels."
+        )
     codes = np.full(d, matrix.shape[0])
     columns = matrix.tocoo()
     codes[columns.col] = columns.row
