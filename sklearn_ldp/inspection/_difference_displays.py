@@ -126,7 +126,10 @@ class DifferenceDisplay(BaseDisplay):
                 f"got {type(difference).__name__}."
             )
         if len(difference) != 1:
-            raise ValueError(f"DifferenceDisplay shows a single difference, got {len(difference)}.")
+            raise ValueError(
+                f"DifferenceDisplay shows a single difference, got {len(difference)}: select a "
+                "row of each estimate before you subtract them."
+            )
         if k is not None and k < 1:
             raise ValueError(f"Argument k must be None or an integer >= 1, got {k!r}.")
         ends = difference.confidence_interval(level, simultaneous=True, of=of)

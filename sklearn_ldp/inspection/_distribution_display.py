@@ -195,8 +195,10 @@ class DistributionDisplay(EstimateDisplay):
         """
         axes = self._axes(ax, (7.0, 6.0), nrows=2, sharex=True)
         if np.shape(axes) != (2,):
-            how = "give both, as ax=display.ax_, or leave out ax"
-            raise ValueError(f"DistributionDisplay draws on two axes: {how}.")
+            raise ValueError(
+                "DistributionDisplay draws on two axes, one for the density and one for the "
+                "distribution function: give both, as ax=display.ax_, or leave out ax."
+            )
         n_others = sum(hasattr(line, "display") for line in axes[0].lines)
         color = COLORS[n_others % len(COLORS)]
         look = {"color": color, "linestyle": LINES[n_others % len(LINES)], "label": self.name}

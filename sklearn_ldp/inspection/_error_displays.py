@@ -384,8 +384,8 @@ class ErrorCurveDisplay(BaseDisplay):
         for name, x in (self.chosen or {}).items():
             if name not in self.curves or x not in list(self.curves[name].x):
                 raise ValueError(
-                    f"ErrorCurveDisplay has no point of {name!r} at {x!r} to mark as chosen; its "
-                    f"curves are {list(self.curves)}"
+                    f"ErrorCurveDisplay has no point of {name!r} at {x!r} to mark as "
+                    f"chosen; its curves are {list(self.curves)}"
                     + ("." if self.rows is None else f", its rows {list(self.rows)}.")
                 )
             at, i = list(self.curves[name].x).index(x), list(self.curves).index(name)
@@ -601,9 +601,11 @@ def _check_grid_search(search: Any) -> None:
         return
     if hasattr(search, "scoring") and hasattr(search, "refit") and hasattr(search, "fit"):
         check_is_fitted(search, "cv_results_")
-    what = "a fitted GridSearchCV or a similar search of scikit-learn"
-    how = "SearchDisplay draws a SyntheticSearch or a HeldOutSearch"
-    raise TypeError(f"from_grid_search needs {what}, got {type(search).__name__}; {how}.")
+    raise TypeError(
+        "ErrorCurveDisplay.from_grid_search needs a fitted GridSearchCV or a similar search of "
+        f"scikit-learn, got {type(search).__name__}; SearchDisplay draws a SyntheticSearch "
+        "or a HeldOutSearch."
+    )
 
 
 def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
@@ -618,9 +620,11 @@ def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
                 f"{k}__epsilon" for k, own in pairs if all(hasattr(o, "epsilon") for o in own)
             ]
         if len(epsilons) != 1:
-            what = f"one epsilon among the parameters {found} of the search, and found"
-            how = "name the parameter of the x axis: from_grid_search(search, x=..)"
-            raise ValueError(f"ErrorCurveDisplay looks for {what} {len(epsilons)}; {how}.")
+            raise ValueError(
+                f"ErrorCurveDisplay looks for one epsilon among the parameters {found} of the "
+                f"search, and found {len(epsilons)}; name the parameter of the x axis: "
+                "from_grid_search(search, x=..)."
+            )
         return epsilons[0]
     name = x if x in found else x.removeprefix("param_")
     if name not in found:

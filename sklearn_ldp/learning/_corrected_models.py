@@ -862,19 +862,26 @@ def private_blocks(
     features: the names of the columns, if they have any.
     """
     if private is None:
-        how = "pass private=transformer.slices_ of the PrivatizedColumns, or private=[] if none is"
-        raise ValueError(f"{name} needs to know which columns are noisy: {how}.")
+        raise ValueError(
+            f"{name} needs to know which columns are noisy, or nothing would be corrected: pass "
+            "private=transformer.slices_ of the PrivatizedColumns, or private=[] if none is."
+        )
     given = private.values() if isinstance(private, Mapping) else private
     if isinstance(given, (str, slice, range)) or not isinstance(given, Iterable):
-        what = "a list with the columns of each private attribute, such as [range(0, 5)]"
-        raise ValueError(f"{name} expects {what}, got private={private!r}: put it into a list.")
+        raise ValueError(
+            f"{name} expects private= to be a list with the columns of each private attribute, "
+            f"such as [range(0, 5)], got {private!r}: put it into a list."
+        )
     blocks: list[np.ndarray] = []
     taken = np.zeros(n_features, dtype=bool)
     for i, one in enumerate(_named_columns(list(given), features, name)):
         block = _positions(one, n_features, f"{name}: private[{i}]")
         if taken[block].any() or len(np.unique(block)) < len(block):
             column = block[np.argmax(taken[block])]
-            raise ValueError(f"{name} got the column {column} twice in private=: name it once.")
+            raise ValueError(
+                f"{name} got the column {column} twice in private=: each column belongs to one "
+                "private attribute."
+            )
         taken[block] = True
         blocks.append(block)
     return blocks
@@ -906,8 +913,11 @@ def _named_columns(given: list[Any], features: Any, name: str) -> list[Any]:
     blocks = [block_of(one) for one in given]
     for one, block in zip(given, blocks, strict=True):
         if not len(block) or _are_names(block):
-            how = 'name a column, such as "sex" for "sex_F" and "sex_M", or list all indicators'
-            raise ValueError(f"{name} finds no columns of X for {one!r} in private=: {how}.")
+            raise ValueError(
+                f"{name} finds no columns of X for {one!r} in private=: name a column that "
+                'PrivatizedColumns has made indicators of ("sex" stands for "sex_F" and "sex_M"), '
+                "or all of its indicators in a list."
+            )
     return blocks
 
 
@@ -928,10 +938,16 @@ def _positions(one: Any, n_features: int, what: str) -> np.ndarray:
     outside = positions[(positions < 0) | (positions >= n_features)]
     if outside.size:
         known = f"X has {n_features} columns: count them from 0"
-        raise ValueError(f"{what} names the column {outside[0]}, but {known}.")
+        raise ValueError(
+            f"{what} names the column {outside[0]}, but X has {n_features} columns: count them "
+            "from 0, as they come out of the ColumnTransformer."
+        )
     if len(positions) < 2:
-        given = f"{len(positions)} of the {n_features} columns of X"
-        raise ValueError(f"{what} has {given}, but an attribute has at least two categories.")
+        f"{len(positions)} of the {n_features} columns of X"
+        raise ValueError(
+            f"{what} has {len(positions)} of the {n_features} columns of X, but an attribute has "
+            "at least two categories: pass the columns of all its indicators."
+        )
     return positions
 
 

@@ -155,14 +155,19 @@ def _refuse_missing(given: Any, labels: np.ndarray, name: str, where: str) -> No
     if labels.dtype.kind == "U" and isinstance(given, (list, tuple)):
         listed = list(given)
     if any(is_missing(label) for label in listed):
-        how = "give it a name of its own, such as 'unknown'"
-        raise ValueError(f"{name} got a missing label (None or NaN) {where}: {how}.")
+        raise ValueError(
+            f"{name} got a missing label (None or NaN) {where}: give it a name of its "
+            "own, such as 'unknown', which is then one of the classes."
+        )
 
 
 def checked_labels(y: Any, name: str) -> np.ndarray:
     """Return users' labels as a vector."""
     if y is None:
-        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+        raise ValueError(
+            f"{name} requires y to be passed, but the target y is None: it needs the labels of "
+            "the users."
+        )
     given = y if hasattr(y, "dtype") else np.asarray(y)
     if getattr(given.dtype, "kind", "") == "c":  # scikit-learn's error would show them
         raise ValueError(f"Complex data not supported: {name} needs numbers or texts.")
@@ -200,7 +205,8 @@ def checked_classes(classes: Any, name: str) -> np.ndarray:
         ) from None
     if len(found) == 1:
         raise ValueError(
-            f"{name} needs at least two classes, got 1 class: {found[0]!r}. Declare all of them."
+            f"{name} needs at least two classes, got 1 class: {found[0]!r}. If there are more, "
+            "declare them in classes=."
         )
     if listed.ndim != 1 or len(found) < len(listed) or not len(found):
         raise ValueError(f"{name} needs a list of different classes, got {classes!r}.")

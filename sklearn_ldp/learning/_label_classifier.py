@@ -311,7 +311,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         self._validate_params()
         if is_regressor(self._base()):
             raise ValueError(
-                f"{self._name} trains classifiers, got the regressor {self._base()!r}."
+                f"{self._name} trains classifiers, got the regressor {self._base()!r}: take "
+                "LogisticRegression() or another classifier."
             )
         channel, codes = self._encoded(y, learn=True, is_reported=self.input == "reports")
         routed = self._routed(sample_weight, fit_params)
@@ -319,7 +320,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if error > 1:
             raise ValueError(
                 f"{self._name} needs a larger epsilon than {self.epsilon:g}, or more than "
-                f"{len(codes)} users: the share of a class has a standard error of {error:.3g}."
+                f"{len(codes)} users: the share of a class would have a standard error of "
+                f"{error:.3g}, so that there is no signal to learn from."
             )
         reports = channel.classes[codes]
         if self.input == "values":
@@ -331,7 +333,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if reports.size != len(reports) * channel.size:
             raise ValueError(
                 f"{self._name}(subset_size={self.subset_size!r}) expects reports of {channel.size} "
-                f"of {len(channel.classes)} classes, got reports of shape {reports.shape}."
+                f"of {len(channel.classes)} classes, got reports of shape {reports.shape}: give "
+                "clients and servers the same epsilon, classes and subset_size."
             )
         checks = {"dtype": float, "ensure_non_negative": True}
         weights = _check_sample_weight(sample_weight, reports, **checks)
@@ -339,10 +342,11 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         self._channel_, self._n_reports = channel, float(weights.sum())
         if correction == "probabilities":
             if channel.size > 1:
-                what = f"{self._name}(subset_size={self.subset_size!r})"
-                how = 'trains a LogisticRegression by "auto" or "likelihood"'
-                why = "a set of labels is no label for other classifiers"
-                raise ValueError(f"{what} {how}, since {why}, got {base!r}: take subset_size=1.")
+                raise ValueError(
+                    f"{self._name}(subset_size={self.subset_size!r}) trains a LogisticRegression "
+                    'by "auto" or "likelihood", since a set of labels is no label for other '
+                    f"classifiers, got {base!r}: take subset_size=1."
+                )
             fitted = clone(base).fit(X, reports, **routed)
             self.weights_: dict[Any, Any] = {"probabilities": 1.0}
             if self.correction == "auto" and hasattr(fitted, "predict_proba"):
@@ -485,9 +489,11 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         score: float = make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
         n, signal = len(self._encoded(y, is_reported=True)[1]), self._channel_.signal
         if sample_weight is None and score > 1 + _SURELY / math.sqrt(n) / signal:
-            what = "labels that agree with the predictions more than reports can"
-            how = "compare true labels by accuracy_score(y, model.predict(X))"
-            raise ValueError(f"{self._name}.score expects reports, got {what}: {how}.")
+            raise ValueError(
+                f"{self._name}.score expects reports, since input is 'reports', got labels that "
+                "agree with the predictions more than reports can: compare true labels by "
+                "accuracy_score(y, model.predict(X))."
+            )
         return score
 
     # -- what scikit-learn asks for -----------------------------------------------------------
@@ -516,7 +522,10 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         classes = checked_classes(classes, self._name)
         channel = LabelChannel(self.epsilon, classes, self.subset_size)
         if channel.signal <= 0:
-            raise ValueError(f"{self._name} needs a larger epsilon, got {self.epsilon!r}.")
+            raise ValueError(
+                f"{self._name} needs an epsilon that is large enough for a report to tell anything "
+                f"at a resolution of 2**-64, got {self.epsilon!r}."
+            )
         return channel, channel.encode(labels, self._name)
 
     def _correction(self) -> str:

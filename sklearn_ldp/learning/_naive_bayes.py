@@ -256,8 +256,10 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
     def _survey(self, features: RecordDomain, classes: Any) -> MarginalOracle:
         """The oracle of features and label, without users."""
         if _LABEL in features.columns:
-            what = f"the feature {_LABEL!r}, as it calls the labels so"
-            raise ValueError(f"{self._name} needs another name for {what}.")
+            raise ValueError(
+                f"{self._name} needs another name for the feature {_LABEL!r}, which is what it "
+                "calls the labels."
+            )
         if classes is None:
             raise ValueError(
                 f"{self._name} does not know its classes yet: declare them in classes=, since "
@@ -328,7 +330,8 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         if error > _HOPELESS:
             raise ValueError(
                 f"{self._name} needs a larger epsilon than that of these reports, or more users: "
-                f"each frequency has a standard error of {error:.3g} or more."
+                f"each frequency has a standard error of {error:.3g} or more, so that there is no "
+                "signal to learn from."
             )
         # All tables have the classes in common: least squares makes them agree on these.
         sizes = [*(domains[key].size for key in found), classes.size]

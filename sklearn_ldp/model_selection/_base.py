@@ -309,9 +309,12 @@ class BaseSearch(BasePostProcessor):
     def _refuse_changed(self, estimate: FrequencyEstimate) -> None:
         """Raise ValueError if the estimate is not raw."""
         if not estimate.is_raw:
-            what = f"but this one has been changed by {' and '.join(estimate.postprocessors)}"
-            how = "pass that of the oracle, and make the first step a part of each candidate"
-            raise ValueError(f"{type(self).__name__} needs a raw estimate, {what}: {how}.")
+            f"but this one has been changed by {' and '.join(estimate.postprocessors)}"
+            raise ValueError(
+                f"{type(self).__name__} needs a raw estimate, but this one has been changed by "
+                f"{' and '.join(estimate.postprocessors)}: pass the estimate that the oracle "
+                "returned, and make the first step a part of each candidate (a Pipeline)."
+            )
 
     @abstractmethod
     def _cases(self, estimate: FrequencyEstimate) -> list[Case]:
@@ -419,8 +422,10 @@ class BaseSearch(BasePostProcessor):
     def _best_of_set(self, candidates: list, estimates: EstimateSet) -> EstimateSet:
         """Compare the candidates on all parts at once, and return what the best one makes."""
         name = candidate_name(seeing_whole_sets(candidates)[0])
-        what = f"its candidate {name} needs all of them at once: use HeldOutSearch"
-        raise ValueError(f"{type(self).__name__} looks at each table alone, but {what}.")
+        raise ValueError(
+            f"{type(self).__name__} looks at each table alone, but its candidate {name} needs all "
+            "of them at once: use HeldOutSearch, which judges whole sets by their shards."
+        )
 
     def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
         if not self._sees_whole_sets():

@@ -117,10 +117,12 @@ class least_epsilon:  # noqa: N801 - it is called as a function is, and can be p
         best = int(np.argmin(errors))
         most = self._most(cv_results, metric, best, float(errors[best]))
         if not errors[best] <= most < np.inf:
-            what = f"no candidate with a finite error of at most {most:g}"
-            least = f"the least error is {errors[best]:.3g}, at epsilon={epsilons[best]:g}"
-            how = 'If fits failed, error_score="raise" tells why'
-            raise ValueError(f"least_epsilon found {what}: {least}. {how}.")
+            f"the least error is {errors[best]:.3g}, at epsilon={epsilons[best]:g}"
+            raise ValueError(
+                f"least_epsilon found no candidate with a finite error of at most {most:g}: the "
+                f"least error is {errors[best]:.3g}, at epsilon={epsilons[best]:g}. If fits "
+                'failed, give the search error_score="raise" to see what went wrong.'
+            )
         # The least epsilon first, and of equal ones the least error.
         good = np.flatnonzero(errors <= most)
         return int(min(good, key=lambda i: (epsilons[i], errors[i])))

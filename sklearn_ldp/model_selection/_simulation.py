@@ -597,9 +597,10 @@ def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:
 def _by_name(given: list, what: str, name: Callable[[Any], str]) -> dict[str, Any]:
     named = {name(one): one for one in given}
     if len(named) < len(given) or not named:
-        names = [name(one) for one in given]
-        needed = f"at least one of the {what}, and all with different names"
-        raise ValueError(f"simulate_errors needs {needed}, got {names}; give a dict.")
+        raise ValueError(
+            f"simulate_errors needs at least one of the {what}, and all with different names, got "
+            f"{[name(one) for one in given]}; give a dict to name them."
+        )
     return named
 
 

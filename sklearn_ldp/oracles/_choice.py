@@ -201,8 +201,10 @@ def best_oracle(
     """
     are_swapped = isinstance(categories, Real) and not isinstance(categories, Integral)
     if are_swapped or isinstance(epsilon, bool) or not isinstance(epsilon, Real):
-        given = f"{epsilon!r} and {categories!r}: best_oracle(1.0, categories)"
-        raise TypeError(f"best_oracle takes epsilon first, and then the categories, got {given}.")
+        raise TypeError(
+            "best_oracle takes epsilon first, a number, and then the categories, got "
+            f"{epsilon!r} and {categories!r}: best_oracle(1.0, categories)."
+        )
     domain = Domain.of(categories, "best_oracle")
     if max_report_bits is None:
         max_report_bits = _SMALL_REPORT if domain.size > _SMALL_DOMAIN else math.inf
@@ -220,9 +222,12 @@ def best_oracle(
     affordable = [i for i in small if operations[i] <= max_decode_operations]
     if not affordable:
         most = f"{max_report_bits} bits per report and {max_decode_operations:.3g} operations"
-        least = f"{min(bits)} bits, the quickest decoding {min(operations):.3g} operations"
-        text = f"best_oracle found no oracle of at most {most}"
-        raise ValueError(f"{text}; the smallest report here takes {least}.")
+        f"{min(bits)} bits, the quickest decoding {min(operations):.3g} operations"
+        raise ValueError(
+            f"best_oracle found no oracle of at most {max_report_bits} bits per report and "
+            f"{max_decode_operations:.3g} operations; the smallest report here takes {min(bits)} "
+            f"bits, the quickest decoding {min(operations):.3g} operations."
+        )
     variances = {i: channels[i].total_variance() for i in affordable}
     most = min(variances.values()) * 1.0001
     best = min((i for i in affordable if variances[i] <= most), key=lambda i: (bits[i], i))

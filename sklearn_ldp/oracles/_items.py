@@ -81,14 +81,17 @@ class SetMechanism:
         return self.sided(codes, coins)[0]
 
     def simulate(self, counts, n_repeats, rng):
-        how = "fit sets that you draw. To choose a post-processor take HeldOutSearch"
-        raise TypeError(f"Counts of items do not tell who has which together: {how}.")
+        raise TypeError(
+            "Counts of items do not tell who has which together, so that no users can be simulated "
+            "from them: fit sets that you draw. To choose a post-processor take HeldOutSearch."
+        )
 
 
 def _refuse_pairs(frequencies: np.ndarray) -> Any:
     raise ValueError(
         "The variance of a sum over items depends on how many users have several of them, which "
-        "reports do not tell. Ask for single items, or declare groups as categories of an oracle."
+        "reports do not tell. Ask for single items, or declare groups of items as the categories "
+        "of another oracle: a user then has the groups that her items are in."
     )
 
 
@@ -423,8 +426,11 @@ class ItemOracle(OneColumn, BaseOracle):
         mean = items @ law / max(law.sum(), 1e-300)
         f = mean / domain.size if frequency is None else frequency
         if not (np.all(np.isfinite(law)) and np.all(law >= 0) and mean > 0 and 0 <= f <= 1):
-            what = "how frequent users of 0, 1, 2, .. items are, and a frequency from 0 to 1"
-            raise ValueError(f"{self._name}.plan expects {what}, got {sizes!r} and {f!r}.")
+            raise ValueError(
+                f"{self._name}.plan expects sizes to be how frequent users of 0, 1, 2, .. items "
+                f"are, at least some of them with an item, and a frequency from 0 to 1, got "
+                f"{sizes!r} and {f!r}."
+            )
         tried = np.arange(1, min(len(law) - 1, _MOST_ITEMS) + 1)
         planned = clone(self).set_params(input="values")
         channels = [planned.set_params(max_items=int(m)).channel(domain) for m in tried]

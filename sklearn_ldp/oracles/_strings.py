@@ -340,7 +340,10 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate]):
             strings = StringDomain(declared, self.max_length, name=self._name)
         order = None if self.hash_range == "auto" else int(self.hash_range)
         if order is None and strings.max_digits is not None:
-            raise ValueError(f"{self._name} needs hash_range= with max_digits=.")
+            raise ValueError(
+                f"{self._name} needs hash_range= with max_digits=, as these are digits of a field "
+                "of so many elements."
+            )
         users, epsilon = int(self.expected_n_users), float(self.epsilon)
         plan = best_plan(epsilon, strings, int(self.n_found), users, order)
         return PrefixDomain(strings, plan, self.missing == "report")

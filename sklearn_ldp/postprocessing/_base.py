@@ -362,7 +362,8 @@ class BasePostProcessor(
             if unknown:
                 raise ValueError(
                     f"{type(self).__name__} takes {parameter} of each part of a set of estimates, "
-                    f"got the key {unknown[0]!r}; the parts are {', '.join(map(repr, names))}."
+                    f"by name, got the key {unknown[0]!r}; the parts are "
+                    f"{', '.join(map(repr, names))}. Pass {parameter}={{{names[0]!r}: ...}}."
                 )
         defaults = type(self)().get_params(deep=False) if mappings else {}
         copies = {}

@@ -113,10 +113,12 @@ def as_family(prior):
     if isinstance(prior, str):
         return FAMILIES[prior]
     if isinstance(prior, (stats.rv_continuous, stats.rv_discrete)):
-        known = ", ".join(map(repr, FAMILIES))
-        how = "give its parameters, as in scipy.stats.norm(10, 3), or take NPMLE"
-        given = f"the family {prior.name!r} of scipy.stats"
-        raise ValueError(f"Calibrate fits the families {known}, got {given}: {how}.")
+        ", ".join(map(repr, FAMILIES))
+        raise ValueError(
+            f"Calibrate fits the families {', '.join(map(repr, FAMILIES))}, got the family "
+            f"{prior.name!r} of scipy.stats: give its parameters, as in scipy.stats.norm(10, 3), "
+            "or take NPMLE, which learns a prior of no family."
+        )
     return Known(prior)
 
 

@@ -300,9 +300,10 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     reports, protocol = _of_column(reports, oracle, column)
     part = getattr(protocol.mechanism, "public_part", None)
     if part is None:
-        what = "OLH, BLH and other oracles whose users draw a hash function"
-        users = f"users of {protocol.name} draw none. Use support_size_test"
-        raise TypeError(f"hash_function_test is for {what}; {users}.")
+        raise TypeError(
+            f"hash_function_test is for OLH, BLH and other oracles whose users draw a hash "
+            f"function; users of {protocol.name} draw none. Use support_size_test."
+        )
     drawn = np.concatenate([part.of_reports(chunk) for chunk in _checked_chunks(reports, protocol)])
     n, size, shares = len(drawn), part.n_values, part.shares
     if size > _MAX_COUNTED or n < 0.1 * size:
@@ -511,8 +512,10 @@ def _of_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any
             f"{protocol.name} has no column {column!r}; it has {', '.join(map(repr, questions))}."
         )
     if survey.n_drawn != 1:
-        what = f"reports about one column each, but users of {protocol.name} report on several"
-        raise ValueError(f"Argument column needs {what}: collect with n_sampled=1.")
+        raise ValueError(
+            f"Argument column needs reports about one column each, but users of {protocol.name} "
+            "report on several: collect with n_sampled=1 to test the reports of a column."
+        )
     j = list(questions).index(column)
     chunks = (protocol.check(chunk) for chunk in as_chunks(reports, protocol))
     reports_on_question = [survey.reports_on(chunk, j) for chunk in chunks]

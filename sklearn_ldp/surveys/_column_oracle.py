@@ -187,7 +187,10 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         if not isinstance(self.n_sampled, str):
             if self.n_sampled > n_columns:
                 what = f"n_sampled={self.n_sampled} for {n_columns} columns"
-                raise ValueError(f"{self._name} got {what}; it must be at most that number.")
+                raise ValueError(
+                    f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns; it "
+                    'must be at most the number of columns, or "auto".'
+                )
             return int(self.n_sampled)
         sizes = np.array(domain.sizes)
         variances = self._variances_at(domain)

@@ -59,9 +59,12 @@ class BaseTableProcessor(BasePostProcessor):
     def _checked(self, estimates: EstimateSet) -> TableSet:
         if isinstance(estimates, TableSet):
             return estimates
-        given = f"a set of {len(estimates)} estimates that have nothing in common"
-        what = f"{type(self).__name__} needs the tables that a MarginalOracle returns"
-        raise ValueError(f"{what}, got {given}: use EmpiricalBayes().")
+        f"a set of {len(estimates)} estimates that have nothing in common"
+        f"{type(self).__name__} needs the tables that a MarginalOracle returns"
+        raise ValueError(
+            f"{type(self).__name__} needs the tables that a MarginalOracle returns, got a set of "
+            f"{len(estimates)} estimates that have nothing in common: use EmpiricalBayes()."
+        )
 
 
 _PENALTY = 5.0  # of the difference between the two projections
@@ -250,8 +253,10 @@ def cell_variance(tables: TableSet, name: Any) -> float:
     """Return about the variance of a cell of a table, from its noise level."""
     noise = tables[name].noise
     if noise is None:
-        remedy = "pass the tables as a MarginalOracle returns them"
-        raise ValueError(f"The noise of the table {name!r} is not known: {remedy}.")
+        raise ValueError(
+            f"The noise of the table {name!r} is not known, so it has no weight beside the others: "
+            "pass the tables as a MarginalOracle returns them."
+        )
     return float(np.square(noise.std))
 
 

@@ -219,7 +219,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         if self.method == "fourier":
             if set(sizes) != {2}:
                 what = f'binary columns, got columns of {max(sizes)} categories: use "auto"'
-                raise ValueError(f'{self._name} with method="fourier" needs {what}.')
+                raise ValueError(
+                    f'{self._name} with method="fourier" needs binary columns, got columns of '
+                    f'{max(sizes)} categories: use method="split" or "auto".'
+                )
             plan = request.fourier()
         elif self.method == "joint":
             self._check_cells(domain, tuple(range(len(sizes))), 'method="split"')
@@ -241,7 +244,11 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
             what = f"{len(tables):,} tables, but expects {n_users:,} users among"
             untold = f"nobody would tell about {plan.n_untold:.0f} tables. Ask for fewer of them"
             what += f" {len(plan.views):,} sets of columns: {untold}, or give expected_n_users"
-            raise ValueError(f"{self._name} is asked for {what}.")
+            raise ValueError(
+                f"{self._name} is asked for {len(tables):,} tables, but expects {n_users:,} users "
+                f"among {len(plan.views):,} sets of columns: nobody would tell about "
+                f"{plan.n_untold:.0f} tables. Ask for fewer of them, or give expected_n_users."
+            )
         return plan, channel_of
 
     def _compared(self) -> list[TablePlan]:
@@ -266,7 +273,9 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         bad = [w for w in given.values() if not (isinstance(w, Real) and 0 < w < math.inf)]
         if unknown or bad:
             what = repr(bad[0]) if bad else f"one for {table_name(domain, unknown[0])!r}"
-            raise ValueError(f"{self._name} needs finite weights > 0 of its tables, got {what}.")
+            raise ValueError(
+                f"{self._name} needs finite weights > 0 of tables that it is asked for, got {what}."
+            )
         return [float(given.get(columns, 1.0)) for columns in tables]
 
     def _tables(self, domain: RecordDomain) -> list[Subset]:
@@ -370,8 +379,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
             If a record is not in the domains, or a count is no non-negative integer.
         """
         if n_repeats != 1:
-            what = f"n_repeats={n_repeats!r}: call it in a loop"
-            raise ValueError(f"{self._name}.simulate draws one collection, got {what}.")
+            raise ValueError(
+                f"{self._name}.simulate draws one collection, got n_repeats={n_repeats!r}: call it "
+                "in a loop, with a generator as random_state."
+            )
         domain: Any = self._domain()
         survey: Any = self._protocol_over(domain).mechanism
         given = {key: counts[key] for key in counts.keys()}  # noqa: SIM118, of a Series, too

@@ -118,7 +118,10 @@ class RangeOracle(BaseOracle):
 
     def _make_mechanism(self, domain: Domain) -> Any:
         if self.strategy == "auto" and self.expected_n_users is None:
-            raise ValueError('RangeOracle(strategy="auto") needs expected_n_users.')
+            raise ValueError(
+                'RangeOracle(strategy="auto") needs expected_n_users, since clients and servers '
+                "must agree before any data."
+            )
         is_wave = self.strategy == "square-wave"
         if self.strategy == "auto" and domain.size <= _MOST_OF_MATRIX:
             is_wave = (self.expected_n_users or 0) < _FEW_USERS
@@ -229,9 +232,12 @@ class TreeChannel(Several, LinearMechanism):
             support, asked = self.decoded_on(tallies, j)
             if not asked.all():
                 where = " of a group" if len(asked) > 1 else ""
-                what = f"level {j + 1} of the {len(self.mechanisms)} of the tree"
-                how = "collect from more users, or use at most 256 bins"
-                raise ValueError(f"Nobody{where} was asked about {what}: {how}.")
+                f"level {j + 1} of the {len(self.mechanisms)} of the tree"
+                raise ValueError(
+                    f"Nobody{where} was asked about level {j + 1} of the {len(self.mechanisms)} of "
+                    f"the tree, so there is no estimate of {self.n_categories:,} bins: collect "
+                    "from more users, or use at most 256 bins."
+                )
             levels.append(channel.estimate_decoded(support, asked)[0])
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
         return np.stack([self._fitted(row, 1.0) for row in zip(*levels, strict=True)]), noise

@@ -97,8 +97,10 @@ class ResponseDesign:
                 f"columns are distributions, and no output that never occurs, got\n{channel}"
             )
         if np.linalg.matrix_rank(channel, tol=1e-9) < channel.shape[1]:
-            why = "for some of them, all outputs are equally likely, as with p = 1/2 in Warner's"
-            raise ValueError(f"The design {self.name} does not tell all answers apart: {why}.")
+            raise ValueError(
+                f"The design {self.name} does not tell all answers apart: for some of them, all "
+                "outputs are equally likely, as with p = 1/2 in Warner's. Take other probabilities."
+            )
         channel.flags.writeable = False
         object.__setattr__(self, "channel", channel)
 
@@ -436,8 +438,11 @@ class DesignOracle(MatrixOracle):
 
     def _make_mechanism(self, domain):
         if domain.size != self.design.channel.shape[1]:
-            what = f"{self.design.channel.shape[1]} answers, and there are {domain.size} categories"
-            raise ValueError(f"The design {self.design.name} has {what}: name each in categories=.")
+            f"{self.design.channel.shape[1]} answers, and there are {domain.size} categories"
+            raise ValueError(
+                f"The design {self.design.name} has {self.design.channel.shape[1]} answers, and "
+                f"there are {domain.size} categories: design.oracle(categories=[..]) names each."
+            )
         return MatrixChannel(self.design.integers)
 
     def privatize(self, X, *, parts=None):
@@ -446,8 +451,11 @@ class DesignOracle(MatrixOracle):
 
     def _refuse_open(self) -> None:
         if math.isinf(self.design.epsilon):
-            why = "one of its outputs excludes an answer. It can be read, and none is made"
-            raise ValueError(f"The design {self.design.name} is not private: {why}.")
+            raise ValueError(
+                f"The design {self.design.name} is not private: one of its outputs excludes an "
+                "answer. Its answers can be read, and none are made: take a design of a finite "
+                "epsilon."
+            )
 
     def _collect(self, X, sample_weight, *, is_new):
         if self.input == "values":

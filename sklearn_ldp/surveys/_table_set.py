@@ -300,10 +300,11 @@ class TableSet(EstimateSet):
             if self.mixture is not None:
                 return None
             names = ", ".join(str(list(self.domain.columns)[j]) for j in codes)
-            how = (
-                f"collect tables of order {len(codes)}, or fit LatentClasses(), whose model answers"
+            (f"collect tables of order {len(codes)}, or fit LatentClasses(), whose model answers")
+            raise ValueError(
+                f"No table has all of the columns {names}: collect tables of order {len(codes)}, "
+                "or fit LatentClasses(), whose joint model answers."
             )
-            raise ValueError(f"No table has all of the columns {names}: {how}.")
         return min(fitting, key=self._noise_of)
 
     def _noise_of(self, name: Any) -> float:
@@ -444,6 +445,9 @@ class TableSet(EstimateSet):
 def _check_divisors(shares: np.ndarray, what: Any) -> None:
     """Refuse to divide by the estimated share of nobody."""
     if not np.all(shares > 0):
-        needed = f"an estimate above 0 of how many these are, got {shares.min():.3g}"
-        how = "apply Consistent() or LatentClasses() first"
-        raise ValueError(f"The shares among users by {what!r} need {needed}: {how}.")
+        f"an estimate above 0 of how many these are, got {shares.min():.3g}"
+        raise ValueError(
+            f"The shares among users by {what!r} need an estimate above 0 of how many these are, "
+            f"got {shares.min():.3g}: apply Consistent() or LatentClasses() first, or ask for the "
+            "share of all users."
+        )
