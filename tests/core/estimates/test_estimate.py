@@ -852,29 +852,6 @@ def test_rows_by_their_names():
         decades["yes"]
 
 
-@pytest.mark.parametrize("oracle_class", [GRR, OLH, pytest.param(OUE, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("epsilon", [pytest.param(0.5, marks=pytest.mark.slow), 4, 50])
-def test_no_interval_is_a_single_point(oracle_class, epsilon):
-    """Also where a category is far below 0, and where no report is false: [0, 0] claims too much.
-
-    This holds for any draw.
-    """
-    counts = np.zeros(60, dtype=int)
-    counts[:5] = 4000
-    raw = oracle_class(epsilon, categories=60, random_state=0).simulate(counts)
-    for options in (
-        {},
-        {"simultaneous": True},
-        {"of": "population"},
-        {"coverage": "selected", "queries": top_k(10)},
-        {"queries": groups(np.arange(60) // 5)},
-        {"queries": list(range(50, 60))},
-    ):
-        low, high = raw.confidence_interval(0.95, **options)
-        assert np.all(high > 0)
-        assert np.all(high > low)
-
-
 # -- rows of several collections -------------------------------------------------------------------
 @pytest.mark.parametrize(
     "oracle",
