@@ -275,12 +275,12 @@ function slotsOf(m, codes, bytes) {
 const placesIn = (value) => setOf(value, (one) => placeOf(one) + 1);
 
 // A report has one of two likelihoods: `sided` tells which.
-const ofSets = (sided) => ({ sided, draw: (m, codes, bytes) => sided(m, codes, bytes)[0] });
+const aboutSets = (sided) => ({ sided, draw: (m, codes, bytes) => sided(m, codes, bytes)[0] });
 
 // [items]
 KINDS.items = {
   codeOf: placesIn,
-  ...ofSets((m, codes, bytes) => {
+  ...aboutSets((m, codes, bytes) => {
     const [d, size, slots] = [m.n_categories, m.subset_size, slotsOf(m, codes, bytes)];
     const decides = word(bytes(8));
     const first = m.bounds.filter((end) => BigInt(end) <= decides).length;
@@ -307,7 +307,7 @@ KINDS.items = {
 // [itemhash]
 KINDS.itemhash = {
   codeOf: (value) => setOf(value, (one) => word(blake2b(canonical(places ? SETTINGS.categories[placeOf(one)] : one), 8)) || 1n),
-  ...ofSets((m, digests, bytes) => {
+  ...aboutSets((m, digests, bytes) => {
     const [g, slots, seed] = [m.hash_range, slotsOf(m, digests, bytes), drawSeed(m, bytes)];
     const isInside = bernoulli(bytes, BigInt(m.keep))[0];
     const index = Number(integer(bytes, m.max_items));

@@ -23,6 +23,7 @@ from .._core.queries import Queries, as_query_set
 from .._core.statements import answer_range, check_level, check_of
 from .._core.support.typing import Axes, Frequencies
 from ..inspection import ErrorCurveDisplay
+from ..learning import LabelDPRegressor, LDPNaiveBayes
 from ..oracles import BaseOracle, LocalMean
 from ..postprocessing import significance_threshold
 from ..surveys import BaseColumnSurvey
@@ -123,7 +124,7 @@ class Plan:
 
     def __init__(
         self,
-        oracle: BaseCollector[Any] | Any,
+        oracle: BaseCollector[Any] | LabelDPRegressor | LDPNaiveBayes,
         n_categories: int | None = None,
         *,
         queries: Queries | Mapping[Any, Queries] | None = None,
@@ -132,8 +133,8 @@ class Plan:
     ) -> None:
         check_level(level)
         self.level: float = level
-        if not isinstance(oracle, type) and callable(getattr(oracle, "oracle", None)):
-            oracle = oracle.oracle()  # of a learner
+        if isinstance(oracle, LabelDPRegressor | LDPNaiveBayes):
+            oracle = oracle.oracle()
         # A survey says what to expect of each of its columns; an oracle has one, called None.
         self._is_survey: bool = isinstance(oracle, BaseColumnSurvey)
         columns, kind = _planned_of(oracle, n_categories), type(oracle).__name__
