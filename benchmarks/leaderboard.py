@@ -8,8 +8,7 @@ Python's own documentation, kinds of nodes of its standard library's code, words
 Unicode's characters, and pixels that scikit-learn bundles. No method was tuned on them. Each cell
 (a population, an oracle, an epsilon and a number of users) is one collection of reports. The number
 is the mean squared error over that of the best post-processor in hindsight, by geometric mean, with
-its standard error over the populations, and the greatest. ``--populations FILE`` adds what
-benchmarks/accuracy/_real_populations.py prints.
+its standard error over the populations, and the greatest.
 
 A method is a post-processor that is made without arguments; if it has the parameter ``queries``, it
 is told what will be asked. ``--page FILE`` writes the table and its picture into a page.
@@ -53,7 +52,7 @@ def main() -> None:
     """Print the table, or write it into a page."""
     parser = command(__doc__, __spec__, n_jobs=1, seed=0)
     parser.add_argument("--method", nargs="*", default=[], metavar="MODULE:CLASS")
-    parser.add_argument("--populations", type=Path, metavar="FILE", help="further ones, as JSON")
+    parser.add_argument("--populations", type=Path, metavar="FILE", help="of _real_populations")
     parser.add_argument("--page", type=Path, help="write between the page's two marks")
     parser.add_argument("--quick", action="store_true", help="two populations, no searches")
     arguments = parser.parse_args()
@@ -102,10 +101,8 @@ def load(path: str) -> tuple[str, Any]:
     try:
         method = getattr(import_module(module), name)()
     except (AttributeError, ImportError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"--method {path}: {error}. Expected module:ClassName of a class without required "
-            "arguments, in a file beside benchmarks/ or on PYTHONPATH."
-        ) from error
+        how = "expected module:ClassName, in a file beside benchmarks/ or on PYTHONPATH"
+        raise ValueError(f"--method {path}: {error}; {how}.") from error
     estimate = OLH(1.0, categories=9, random_state=0).simulate(np.arange(9) * 100, 2)
     result = method.fit_transform(estimate)
     if not isinstance(result, FrequencyEstimate) or result.shape != estimate.shape:

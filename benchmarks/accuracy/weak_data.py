@@ -1,8 +1,4 @@
-"""Defaults on weak data, beside the cheap answers, each section on data named in its module.
-
-The sections are frequencies (few reports a category), statements (the leading categories), labels,
-models (features and records) and tables. Each is a module of its own that says which data it takes.
-"""
+"""Defaults on weak data, beside the cheap answers, by section: each module names its data."""
 
 from __future__ import annotations
 
