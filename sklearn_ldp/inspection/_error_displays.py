@@ -613,8 +613,8 @@ def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
     found = list(dict.fromkeys(name for candidate in candidates for name in candidate))
     if x is None:
         epsilons = [name for name in found if name.rpartition("__")[2] == "epsilon"]
-        steps = [[one.get(name) for one in candidates] for name in found]
         if not epsilons:  # oracles of several budgets
+            steps = [[one.get(name) for one in candidates] for name in found]
             pairs = zip(found, steps, strict=True)
             epsilons = [
                 f"{k}__epsilon" for k, own in pairs if all(hasattr(o, "epsilon") for o in own)

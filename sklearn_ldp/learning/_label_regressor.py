@@ -159,7 +159,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             With the bounds, or those that `fit` has found.
         """
         bounds = getattr(self, "bounds_", None) if self.bounds is None else self.bounds
-        return LocalMean(self.epsilon, bounds=bounds, worst_case=self.worst_case)
+        return self._oracle(bounds)
 
     def privatize(self, y: ArrayLike) -> np.ndarray:
         """Randomise users' labels into reports, as each client does; no fit is needed.
@@ -251,7 +251,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             warn_of_learned(self._name, "the bounds", "bounds", self.random_state)
             low, high = float(np.min(labels)), float(np.max(labels))
             bounds = low, (high if high > low else low + 1)
-        protocol, routed = self._protocol(bounds), self._routed(sample_weight, fit_params)
+        protocol, routed = self._oracle(bounds).protocol(), self._routed(sample_weight, fit_params)
         if labels is not None:
             warn_of_epsilon(self._name, self.epsilon, self.random_state)
             self._warn_of_refit(self.random_state)
@@ -365,7 +365,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             If reports do not tell the variance of labels.
         """
         check_is_fitted(self)
-        protocol, (low, high) = self._protocol(self.bounds_), self.bounds_
+        protocol, (low, high) = self._oracle(self.bounds_).protocol(), self.bounds_
         codes = self._codes(protocol, reports)
         w = _check_sample_weight(sample_weight, codes, dtype=float, ensure_non_negative=True)
         w = w / w.sum()
@@ -398,8 +398,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
     def _base(self) -> Any:
         return RidgeCV(_ALPHAS) if self.estimator is None else self.estimator
 
-    def _protocol(self, bounds: Any) -> Any:
-        return LocalMean(self.epsilon, bounds=bounds, worst_case=self.worst_case).protocol()
+    def _oracle(self, bounds: Any) -> Any:
+        return LocalMean(self.epsilon, bounds=bounds, worst_case=self.worst_case)
 
     def _labels(self, y: ArrayLike) -> np.ndarray:
         """Return labels in one column."""
