@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,12 +23,10 @@ from .._core.queries import Queries, as_query_set
 from .._core.statements import answer_range, check_level, check_of
 from .._core.support.typing import Axes, Frequencies
 from ..inspection import ErrorCurveDisplay
+from ..learning import LabelDPRegressor, LDPNaiveBayes
 from ..oracles import BaseOracle, LocalMean
 from ..postprocessing import significance_threshold
 from ..surveys import BaseColumnSurvey
-
-if TYPE_CHECKING:
-    from ..learning import LabelDPRegressor, LDPNaiveBayes
 
 _DRAWN_USERS = np.geomspace(1e4, 1e8, 9)
 _NUMBERS = 1025  # at equal distances, in the place of uniform ones
@@ -135,9 +133,8 @@ class Plan:
     ) -> None:
         check_level(level)
         self.level: float = level
-        given: Any = oracle
-        if not isinstance(given, type) and callable(getattr(given, "oracle", None)):
-            oracle = given.oracle()  # of a learner, whose room is not imported for that
+        if isinstance(oracle, LabelDPRegressor | LDPNaiveBayes):
+            oracle = oracle.oracle()
         # A survey says what to expect of each of its columns; an oracle has one, called None.
         self._is_survey: bool = isinstance(oracle, BaseColumnSurvey)
         columns, kind = _planned_of(oracle, n_categories), type(oracle).__name__
