@@ -237,10 +237,10 @@ def _of_weeks(arguments: argparse.Namespace) -> ldp.FrequencyEstimate:
     if others or arguments.categories is None:
         what = f"{others[0]} is none" if others else "--categories is missing"
         raise ValueError(f"Several files are checkpoints of one column, and {what}.")
+    if len({path.read_bytes() for path in paths}) < len(paths):
+        raise ValueError("A checkpoint is given twice, perhaps as a copy: its users count once.")
     stems = [path.stem for path in paths]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
-    if len(set(names)) < len(names):
-        raise ValueError("A checkpoint is named twice: its users would count twice.")
     found = [_of_file(copy(arguments), path) for path in paths]
     return ldp.FrequencyEstimate.from_rows(dict(zip(names, found, strict=True)))
 

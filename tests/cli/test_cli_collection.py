@@ -634,9 +634,11 @@ def test_weeks_are_rows_of_one_estimate(folder, capsys):
     assert [row["row"] for row in found] == np.repeat(["w0", "w1", "w2"], 4).tolist()
     numbers = [float(row["frequency"]) for row in found]
     assert numbers == pytest.approx(expected.values.ravel(), abs=1e-9)
+    (folder / "copy.npz").write_bytes((folder / "w0.npz").read_bytes())
     capsys.readouterr()
     for others, match in (
-        (["w0.npz", "w0.npz"], "named twice"),
+        (["w0.npz", "w0.npz"], "given twice"),
+        (["w0.npz", "copy.npz"], "given twice"),
         (["w0.npz"], "name the checkpoint of each"),
         (["w0.npz", "domain.txt"], "domain.txt is none"),
         (["w0.npz", "w9.npz"], "w9.npz: No such file"),

@@ -24,7 +24,7 @@ from ..statements import (
     Discoveries,
     EstimateDifference,
     at_level,
-    check_alike,
+    check_apart,
     confidence_interval,
     describe_estimate,
     detected,
@@ -282,7 +282,7 @@ class FrequencyEstimate(Kept):
         rows: list[Any] = list(estimates.values())
         if not rows:
             raise ValueError("FrequencyEstimate.from_rows needs at least one estimate, got none.")
-        check_alike(rows, "set of rows")
+        check_apart(rows, "set of rows")
         if any(len(one) != 1 for one in rows):
             raise ValueError("FrequencyEstimate.from_rows needs estimates of one row each.")
         try:

@@ -13,7 +13,7 @@ from scipy.special import chdtrc
 from ..noise import Noise
 from ..numerics.simplex import norm_sub
 from ._covariances import Estimate, EstimateCovariances
-from ._difference import check_alike
+from ._difference import check_apart
 
 _ERROR_RATE = 0.01  # of the warning that the groups differ, over all categories
 _ROUNDING = 1e-6  # how far from 1 a sum of shares may be
@@ -144,9 +144,7 @@ def at_own_frequencies(estimate: Any) -> Noise:
 def _check(estimates: list[Any]) -> None:
     if not estimates:
         raise ValueError("combine needs at least one estimate, got none.")
-    if len(set(map(id, estimates))) < len(estimates):
-        raise ValueError("combine was given one estimate twice: its users would count twice.")
-    check_alike(estimates, "combination of estimates")
+    check_apart(estimates, "combination of estimates")
     if any(one.noise.n_samples is None for one in estimates):
         raise ValueError(
             "combine needs the number of users of each estimate: give it a NoiseModel(p, q, "

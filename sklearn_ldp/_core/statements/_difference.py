@@ -375,6 +375,13 @@ def check_alike(estimates: list[Any], what: str) -> None:
             )
 
 
+def check_apart(estimates: list[Any], what: str) -> None:
+    """Raise as `check_alike` does, and ValueError if one estimate is given twice."""
+    if len(set(map(id, estimates))) < len(estimates):
+        raise ValueError(f"A {what} was given one estimate twice: its users would count twice.")
+    check_alike(estimates, what)
+
+
 def _described(estimate: Any) -> str:
     names = [str(category) for category in estimate.categories[:3].tolist()]
     more = ", ..." if estimate.shape[1] > 3 else ""

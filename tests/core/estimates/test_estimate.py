@@ -882,6 +882,7 @@ def test_rows_are_of_one_oracle():
         ({0: one.estimate_, 1: other.estimate_}, "different laws. Rows are of one oracle"),
         ({0: one.estimate_, 1: NormSub().fit_transform(one.estimate_)}, "set of rows"),
         ({0: FrequencyEstimate(VALUES, COLOURS, ROWS_NOISE)}, "of one row each"),
+        (dict.fromkeys((0, 1), GRR(1.0, categories=COLOURS).fit(COLOURS).estimate_), "twice"),
     ):
         with pytest.raises(ValueError, match=match):
             FrequencyEstimate.from_rows(estimates)
