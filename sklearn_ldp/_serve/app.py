@@ -38,11 +38,6 @@ _HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
-_NOTE = (
-    "Results change once {step} new reports are in. This server logs nothing beside reports, and "
-    "keeps no order of arrival. It cannot hide that from snapshots of its disk, from times of its "
-    "files, or from old blocks of an SSD."
-)
 
 
 class Question(NamedTuple):
@@ -225,8 +220,8 @@ class App:
         shown = f"<h1>{question}</h1><p>There are no results yet.</p>"
         if results is not None:
             shown = EstimateReport(results).html
-        note = _NOTE.format(step=self.store.rules.step)
-        page = _page("results.html", question=question, results=shown, note=note)
+        step = str(self.store.rules.step)
+        page = _page("results.html", question=question, results=shown, step=step)
         raise Answer(200, page, "text/html; charset=utf-8")
 
     async def _current(self, scope: dict, headers: dict[str, str]) -> dict[str, Any] | None:
