@@ -60,6 +60,7 @@ def test_scikit_learn_checks_of_all_by_default(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_learner_without_a_seed_fails_no_other_checks():
     """Two fits draw other coins, so that an expected failure may pass; pytest would refuse that."""
@@ -108,7 +109,7 @@ QUICK = [post for post in FIRST if isinstance(post, FAMILIES)]
 
 
 @parametrize_with_checks(
-    [*QUICK, ROW_JOINERS[0], SEARCHES[0], SEARCHES[-1]],
+    [*QUICK, SEARCHES[0]],
     expected_failed_checks=expected_failed_checks,
 )
 def test_scikit_learn_checks_of_postprocessors(estimator, check):
@@ -117,7 +118,7 @@ def test_scikit_learn_checks_of_postprocessors(estimator, check):
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [*(post for post in POSTPROCESSORS if post not in QUICK), SEARCHES[1]],
+    [*(post for post in POSTPROCESSORS if post not in QUICK), ROW_JOINERS[0], *SEARCHES[1:]],
     expected_failed_checks=expected_failed_checks,
 )
 def test_scikit_learn_checks_of_the_other_postprocessors(estimator, check):

@@ -152,7 +152,7 @@ def test_mean_variance_and_covariance_of_the_protocol(oracle, seed):
     assert p_value_of_variance(with_a_common_noise(estimates, seed) @ DIRECTIONS, variance) < 1e-8
 
 
-@pytest.mark.parametrize("oracle", ORACLES[:3], ids=repr)
+@pytest.mark.parametrize("oracle", slow_but(ORACLES[:1], ORACLES[:3]), ids=repr)
 def test_mean_and_variance_of_fit(oracle, seed):
     """As above, through `fit`: error rate below 16 * 1e-8."""
     rng = np.random.default_rng(seed)
@@ -327,6 +327,7 @@ def test_reports_of_fixed_size_sum_to_one(oracle, path, seed, monkeypatch):
     assert not np.allclose(tampered.sum(axis=1), 1, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_sum_of_hadamard_response(seed):
     """All rows but the first sum to K times the count of column 0, less n.
 

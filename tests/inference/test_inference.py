@@ -326,15 +326,14 @@ def test_bands_of_categories_hold_at_once(d, seed):
     assert np.mean(alone) < 0.6  # negative control
 
 
-@pytest.mark.parametrize(
-    ("oracle", "n"), [(GRR, 300), pytest.param(OUE, 300, marks=pytest.mark.slow)]
-)
-def test_bands_of_few_reports_hold_at_once(oracle, n, seed):
+@pytest.mark.slow
+@pytest.mark.parametrize("oracle", [GRR, OUE])
+def test_bands_of_few_reports_hold_at_once(oracle, seed):
     """At epsilon 8 hardly a report is false: fewer than 91 % of 200 hold with probability .01.
 
     That is if 95 % do. Negative control: score intervals, of which 78 to 84 % hold at once.
     """
-    counts = np.zeros(50, dtype=int)
+    n, counts = 300, np.zeros(50, dtype=int)
     counts[0] = n
     estimate = simulated(oracle, 8.0, counts, 200, np.random.default_rng([seed, 46]))
     low, high = estimate.confidence_interval(0.95, simultaneous=True)
@@ -436,9 +435,10 @@ def test_wald_statistic_by_the_generalised_inverse():
         assert found == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("one", "other", "epsilon"),
-    [(OUE, GRR, 6.0), pytest.param(HadamardResponse, OLH, 4.0, marks=pytest.mark.slow)],
+    [(OUE, GRR, 6.0), (HadamardResponse, OLH, 4.0)],
 )
 def test_the_size_of_the_test_of_change(one, other, epsilon, seed):
     """At 5 %, 300 collections reject 28 or more with probability 6e-4, 34 with 1e-6."""
@@ -661,7 +661,7 @@ def range_probability(n, q):
     return n * weights * stats.norm.pdf(t) @ np.exp((n - 1) * np.log(inside))
 
 
-@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("level", [0.5, pytest.param(0.999, marks=pytest.mark.slow)])
 def test_scipys_studentised_range_has_digits_for_many_categories(level):
     for n in (2, 10, 1000, 1_000_000):
         quantile = stats.studentized_range.ppf(level, n, np.inf)

@@ -84,7 +84,7 @@ def test_results_are_complete_and_consistent(search):
 
 
 @pytest.mark.parametrize("backend", [pytest.param("loky", marks=pytest.mark.slow), "threading"])
-@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+@pytest.mark.parametrize("search", slow_but(SEARCHES[:1], SEARCHES), ids=repr)
 def test_results_do_not_depend_on_workers(search, backend):
     """Processes take seconds to start; test_dask.py has some."""
     estimate = an_estimate()
@@ -500,6 +500,7 @@ def test_the_score_is_the_geometric_mean_over_both_populations():
     assert np.all(other.results_["mean_test_score"] > 0)
 
 
+@pytest.mark.slow
 def test_empirical_bayes_is_left_only_for_what_is_surely_better():
     """By 15 % and two standard errors, which are computed anew from each population's errors."""
     found = []

@@ -381,6 +381,7 @@ def test_surveys_and_means_have_scores(seed):
     assert abs(scores.mean() - variance - expected) > 5 * spread
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
 def test_values_as_y_judge_without_the_noise_of_reports():
     """In 4 searches over epsilon the largest wins; reports drawn anew choose another one."""

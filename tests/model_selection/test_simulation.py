@@ -225,14 +225,14 @@ def test_another_seed_or_population_is_computed_anew(tmp_path):
         assert same(a_study(checkpoint=path, **changes), a_study(**changes))
 
 
-@pytest.mark.parametrize("torn", ["", "{", '{"key": "12', '{"key": "12", "errors": [1.0]}'])
-def test_a_torn_line_is_cut_off(tmp_path, torn):
+def test_a_torn_line_is_cut_off(tmp_path):
     path = tmp_path / "study.jsonl"
     whole = a_study(checkpoint=path)
     intact = path.read_bytes()
-    path.write_bytes(intact + torn.encode())
-    assert same(a_study(checkpoint=path), whole)
-    assert path.read_bytes() == intact
+    for torn in (b"", b"{", b'{"key": "12', b'{"key": "12", "errors": [1.0]}'):
+        path.write_bytes(intact + torn)
+        assert same(a_study(checkpoint=path), whole)
+        assert path.read_bytes() == intact
     # A file that is cut off anywhere, even in its header, is resumed.
     for at in (0, 5, 45, len(intact) // 2, len(intact) - 1):
         path.write_bytes(intact[:at])
