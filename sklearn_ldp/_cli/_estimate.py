@@ -29,7 +29,8 @@ What FILE holds is recognised by its content:
   checkpoint     what `sklearn-ldp aggregate` has written: real reports (also of several items a
                  user), nothing is simulated; give the --categories (or --domains) of the
                  collection, as it knows the rest. Several checkpoints, such as those of weeks, are
-                 rows of one estimate, which --post trend smooths; their names are in the table
+                 rows of one estimate, which --post trend smooths; their names are in the table.
+                 With --change it is the difference of the last from the first, and its interval
 
 ----
 privacy: the reports are as private as epsilon says when the domain is public (--categories or
@@ -44,6 +45,7 @@ examples:
   sklearn-ldp estimate histogram.csv.gz --queries groups:region
   sklearn-ldp estimate state.npz --categories browsers.txt --post held-out-search
   sklearn-ldp estimate week-*.npz --categories browsers.txt --post trend
+  sklearn-ldp estimate may.npz june.npz --categories browsers.txt --change --html change.html
   sklearn-ldp estimate people.csv --domains domains.json --epsilon 2 --output estimates.csv
   sklearn-ldp estimate words.csv --strings abcdefghijklmnopqrstuvwxyz --max-length 12 --epsilon 4
 """
@@ -139,6 +141,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "and after top:K only the K largest mean anything"
     )
     method.add_argument("--queries", metavar="Q", help=text)
+    text = "of several checkpoints: by how much the last differs from the first, in raw estimates"
+    method.add_argument("--change", action="store_true", help=text)
     add_shared(method, "--seed", "--jobs")
     target = parser.add_argument_group("output")
     add_shared(target, "--output", "--level")
@@ -163,6 +167,11 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(
             "--post trend smooths estimates of several weeks: name the checkpoint of each, in "
             "their order."
+        )
+    if arguments.change and (arguments.post is not None or not arguments.more):
+        raise ValueError(
+            "--change is between the raw estimates of checkpoints: name two or more in their "
+            "order, and no --post."
         )
     if arguments.strings is not None and arguments.post not in (None, "post-pos"):
         raise ValueError(
@@ -196,6 +205,25 @@ def run(arguments: argparse.Namespace) -> None:
     raw = _of_weeks(arguments) if arguments.more else _of_file(arguments, arguments.file)
     if arguments.strings is not None and 0 in raw.shape:
         raise ValueError("no string is detected: more users, or a larger epsilon, are needed.")
+    if arguments.change:
+        estimate = raw[[-1]] - raw[[0]]
+        made = f"{raw.row_names[-1]} minus {raw.row_names[0]}: {estimate}"
+        write_table(_change(estimate, arguments), arguments.output)
+    else:
+        estimate, made = _processed(raw, arguments)
+    if arguments.html is not None:
+        make_folder(arguments.html)
+        estimate.report(arguments.level, question=arguments.question).save(arguments.html)
+    if not has_domain(arguments):
+        say(
+            "warning: the domain is learned from the raw values, which leaks it: fine for a "
+            "simulation, otherwise give the public one with --categories"
+        )
+    say(made)
+
+
+def _processed(raw: Any, arguments: argparse.Namespace) -> tuple[Any, str]:
+    """Post-process and write an estimate; return it, and what it is in one line."""
     post = _postprocessor(arguments)
     if arguments.queries is not None:
         post.set_params(queries=_query_set(arguments.queries, _labels(arguments, raw.categories)))
@@ -210,15 +238,17 @@ def run(arguments: argparse.Namespace) -> None:
         write_tables(_tables(raw, estimate, arguments), arguments.output)
     else:
         write_table(_written(raw, estimate, arguments), arguments.output)
-    if arguments.html is not None:
-        make_folder(arguments.html)
-        estimate.report(arguments.level, question=arguments.question).save(arguments.html)
-    if not has_domain(arguments):
-        say(
-            "warning: the domain is learned from the raw values, which leaks it: fine for a "
-            "simulation, otherwise give the public one with --categories"
-        )
-    say(f"{_heading(raw)}; after {_description(post)}")
+    return estimate, f"{_heading(raw)}; after {_description(post)}"
+
+
+def _change(change: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
+    """Return the table of a difference of two estimates."""
+    found = change.describe(arguments.level)
+    names = ("difference", "low", "high")
+    columns = {"category": change.categories}
+    columns |= {name: np.array([row[name] for row in found["rows"]]) for name in names}
+    columns["interval"] = np.full(change.shape[1], found["interval"])
+    return _ordered(columns, "difference", arguments)
 
 
 def _of_file(arguments: argparse.Namespace, path: Path) -> Any:
@@ -395,7 +425,14 @@ def _tables(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str,
 
 def _written(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
     """Return the table of one estimate as it is written."""
-    columns = _columns(raw, estimate, arguments)
+    return _ordered(_columns(raw, estimate, arguments), "frequency", arguments)
+
+
+def _ordered(columns: dict[str, np.ndarray], by: str, arguments: Any) -> dict[str, np.ndarray]:
+    """Return a table in the order that is asked for, with categories as its file may have them."""
+    if arguments.sort == "frequency":
+        order = np.argsort(-columns[by], kind="stable")
+        columns = {name: column[order] for name, column in columns.items()}
     if is_csv(arguments.output):
         columns["category"] = _for_spreadsheets(columns["category"], arguments)
     return columns
@@ -412,9 +449,6 @@ def _columns(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str
         "interval": np.full(raw.shape[1], at_level(arguments.level)),
         **(raw.flags or {}),
     }
-    if arguments.sort == "frequency":
-        order = np.argsort(-columns["frequency"], kind="stable")
-        columns = {name: column[order] for name, column in columns.items()}
     return columns
 
 

@@ -634,11 +634,23 @@ def test_weeks_are_rows_of_one_estimate(folder, capsys):
     assert [row["row"] for row in found] == np.repeat(["w0", "w1", "w2"], 4).tolist()
     numbers = [float(row["frequency"]) for row in found]
     assert numbers == pytest.approx(expected.values.ravel(), abs=1e-9)
+    page = folder / "change.html"
+    options = ["--change", "--sort", "frequency", "--output", "change.csv", "--html", str(page)]
+    assert main([*argv, *options]) == 0
+    change = rows["w2"] - rows["w0"]
+    expected, found = change.to_frame(), rows_of((folder / "change.csv").read_text())
+    assert found[0]["category"] == "red"
+    for row in found:
+        for name in ("difference", "low", "high"):
+            assert float(row[name]) == pytest.approx(expected.loc[row["category"], name], abs=1e-9)
+        assert row["interval"] == "95 % at once"
+    assert "frequent in w2 than in w0: &#x27;red&#x27;" in page.read_text()
     (folder / "copy.npz").write_bytes((folder / "w0.npz").read_bytes())
     capsys.readouterr()
     for others, match in (
         (["w0.npz", "w0.npz"], "given twice"),
         (["w0.npz", "copy.npz"], "given twice"),
+        (["w0.npz", "w1.npz", "--change"], "between the raw estimates"),
         (["w0.npz"], "name the checkpoint of each"),
         (["w0.npz", "domain.txt"], "domain.txt is none"),
         (["w0.npz", "w9.npz"], "w9.npz: No such file"),

@@ -90,6 +90,11 @@ def describe_difference(difference: Any, level: float, question: str) -> dict[st
     of = "users" if difference.shared_users else "population"
     every = difference.confidence_interval(level, simultaneous=True, of=of)
     names, parts = difference.one.labels.tolist(), []
+    one, other = (
+        estimate.row_names.tolist() if estimate.row_names is not None and len(estimate) == 1 else []
+        for estimate in (difference.one, difference.other)
+    )
+    where = f"in {one[0]} than in {other[0]}" if one and other else "in the first estimate"
     for i, (values, low, high) in enumerate(zip(difference.values, *every, strict=True)):
         rows = zip(names, values.tolist(), low.tolist(), high.tolist(), strict=True)
         heads = ("category", "difference", "low", "high")
@@ -114,8 +119,7 @@ def describe_difference(difference: Any, level: float, question: str) -> dict[st
                 "is_ordered": _is_ordered(difference.one),
                 "rows": [dict(zip(heads, row, strict=True)) for row in rows],
                 "may_be_said": [
-                    f"{what} frequent in the first estimate: {which} ({100 * level:g} % "
-                    "confidence, all at once)."
+                    f"{what} frequent {where}: {which} ({100 * level:g} % confidence, all at once)."
                     for what, which in (("More", rose), ("Less", fell))
                     if which
                 ],
