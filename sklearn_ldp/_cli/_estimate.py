@@ -53,10 +53,11 @@ examples:
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -253,9 +254,10 @@ def _change(change: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]
 
 def _of_file(arguments: argparse.Namespace, path: Path) -> Any:
     """Return the raw estimate of one file, whose oracle and round are as it says."""
-    arguments.file = path
-    adopt(arguments, _claimed(path))
-    return _collected(arguments) if _is_checkpoint(path) else _simulated(arguments)
+    if _is_checkpoint(path):
+        return _server(arguments, path).estimate_
+    adopt(arguments, None)
+    return _simulated(arguments)
 
 
 def _of_weeks(arguments: argparse.Namespace) -> ldp.FrequencyEstimate:
@@ -267,12 +269,26 @@ def _of_weeks(arguments: argparse.Namespace) -> ldp.FrequencyEstimate:
     if others or arguments.categories is None:
         what = f"{others[0]} is none" if others else "--categories is missing"
         raise ValueError(f"Several files are checkpoints of one column, and {what}.")
-    if len({path.read_bytes() for path in paths}) < len(paths):
-        raise ValueError("A checkpoint is given twice, perhaps as a copy: its users count once.")
     stems = [path.stem for path in paths]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
-    found = [_of_file(copy(arguments), path) for path in paths]
-    return ldp.FrequencyEstimate.from_rows(dict(zip(names, found, strict=True)))
+    by_number = sorted(names, key=lambda name: [int(n) for n in re.findall(r"\d+", name)])
+    if names == sorted(names) != by_number:
+        say(
+            f"warning: the rows are in the order of the files, {', '.join(names)}, as a pattern "
+            f"of the shell gives them; by their numbers it is {', '.join(by_number)}: name the "
+            "files in that order, or 01, 02, .."
+        )
+    servers = [_server(copy(arguments), path) for path in paths]
+    for (a, one), (b, other) in combinations(zip(paths, servers, strict=True), 2):
+        known, is_one_round = one.batches, one.configuration == other.configuration
+        told = other.batches.digests.items()
+        if is_one_round and any(known.digest(batch) == digest for batch, digest in told):
+            raise ValueError(
+                f"{a} and {b} hold the same batches, as copies do, and sums that are saved while "
+                "they grow: users would count twice. Save a checkpoint of each week alone."
+            )
+    rows = zip(names, servers, strict=True)
+    return ldp.FrequencyEstimate.from_rows({name: server.estimate_ for name, server in rows})
 
 
 def _query_set(text: str, labels: Mapping[str, Any]) -> Any:
@@ -346,10 +362,12 @@ def _refuse_reports(path: Path) -> None:
             )
 
 
-def _collected(arguments: argparse.Namespace) -> Any:
-    """Return the estimate of a collection that ``sklearn-ldp aggregate`` has added up."""
+def _server(arguments: argparse.Namespace, path: Path) -> Any:
+    """Return the aggregator of what ``sklearn-ldp aggregate`` has added up."""
     from ..collection import Aggregator, CheckpointError
 
+    arguments.file = path
+    adopt(arguments, _claimed(path))
     if not has_domain(arguments):
         raise ValueError(
             f"{arguments.file} holds counts and no names: give the public domain of its reports "
@@ -360,7 +378,7 @@ def _collected(arguments: argparse.Namespace) -> Any:
     oracle = declared_oracle(arguments)
     options = {"collection_round": arguments.round, "key": read_key(arguments.key_file)}
     try:
-        return Aggregator.load(arguments.file, oracle, **options).estimate_
+        return Aggregator.load(arguments.file, oracle, **options)
     except CheckpointError as error:
         told = as_options(_claimed(arguments.file) or {})
         is_other = "of this collection" in str(error) and told

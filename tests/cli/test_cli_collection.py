@@ -646,14 +646,23 @@ def test_weeks_are_rows_of_one_estimate(folder, capsys):
         assert row["interval"] == "95 % at once"
     assert "frequent in w2 than in w0: &#x27;red&#x27;" in page.read_text()
     (folder / "copy.npz").write_bytes((folder / "w0.npz").read_bytes())
-    capsys.readouterr()
+    Aggregator.load("w0.npz", oracle, collection_round="w0").add(
+        oracle.protocol("w0").privatize(["red"] * 100), batch_id="two"
+    ).save("grown.npz")
+    for name in ("w10", "w9"):  # of one round and one name, but of other reports
+        server = Aggregator(oracle)
+        server.add(oracle.protocol().privatize(["red"] * 50), batch_id="one").save(f"{name}.npz")
+    argv = ["estimate", "w10.npz", "w9.npz", "--categories", "domain.txt", "--change"]
+    assert main(argv) == 0
+    assert "by their numbers it is w9, w10" in capsys.readouterr().err
     for others, match in (
-        (["w0.npz", "w0.npz"], "given twice"),
-        (["w0.npz", "copy.npz"], "given twice"),
+        (["w0.npz", "w0.npz"], "hold the same batches"),
+        (["w0.npz", "grown.npz"], "hold the same batches"),
+        (["w0.npz", "copy.npz"], "hold the same batches"),
         (["w0.npz", "w1.npz", "--change"], "between the raw estimates"),
         (["w0.npz"], "name the checkpoint of each"),
         (["w0.npz", "domain.txt"], "domain.txt is none"),
-        (["w0.npz", "w9.npz"], "w9.npz: No such file"),
+        (["w0.npz", "none.npz"], "none.npz: No such file"),
     ):
         argv = ["estimate", *others, "--categories", "domain.txt", "--post", "trend"]
         assert_fails(argv, capsys, match)
