@@ -335,7 +335,7 @@ class BaseSearch(BasePostProcessor):
 
     def _all(self, candidates: list, *estimates: FrequencyEstimate) -> list:
         """Return the candidates of "all" that can process all estimates, and know the queries."""
-        if estimates[0].shares_overlap:
+        if not estimates[0].sums_to_one:
             return overlapping_candidates(self.queries)
         noises = [one.noise for one in estimates if one.noise is not None]
         known = candidates_knowing(self.queries)

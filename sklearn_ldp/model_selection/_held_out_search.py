@@ -311,8 +311,8 @@ class HeldOutSearch(BaseSearch):
                 rows = differences[:, i] @ matrix / matrix.shape[0]
             of_row, f = noise.of_rows(i), _plausible(estimate, values)
             tasks += [(of_row, as_rows(some), f) for some in np.array_split(rows, _PARTS)]
-        # Shares that overlap are not made to sum to 1, and their covariances are not known.
-        ask = _variances_of_each if estimate.shares_overlap else variances_after_norm
+        # What does not sum to 1 is not made to, and covariances of shares that overlap are unknown.
+        ask = variances_after_norm if estimate.sums_to_one else _variances_of_each
         found = np.concatenate(run_in_order(ask, tasks, self.n_jobs))
         variances = found.reshape(-1, len(differences)).sum(axis=0)
         # Variance of what the candidates are compared with, over that of the estimate itself: the
@@ -399,9 +399,9 @@ def _variances_of_each(noise: Noise, rows: Any, frequencies: np.ndarray) -> np.n
 
 def _plausible(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:
     """Return frequencies next to raw values, at which to take the noise."""
-    return np.clip(values, 0, 1) if estimate.shares_overlap else norm_sub(values)
+    return norm_sub(values) if estimate.sums_to_one else np.clip(values, 0, 1)
 
 
 def _consistent(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:
-    """Return raw values whose sum is 1, if they are of shares that do not overlap."""
-    return values if estimate.shares_overlap else norm(values)
+    """Return raw values whose sum is 1, if the true ones do."""
+    return norm(values) if estimate.sums_to_one else values

@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.domains import Domain, StringDomain
-from .._core.estimates import FrequencyEstimate
+from .._core.estimates import OR_LONGER, FrequencyEstimate
 from .._core.lifecycle import BaseCollector, Collected
 from .._core.mechanisms.several import Several
 from .._core.noise import NoiseModel
@@ -147,7 +147,7 @@ def found_in(state: Collected) -> Found:
     detected = adjusted_p_values(p_values[None], "fwer")[0] <= 1 - _LEVEL
 
     def estimate(chosen: Any, **flags: np.ndarray) -> FrequencyEstimate:
-        flags["or longer"], texts = may_go_on[chosen], strings[chosen]
+        flags[OR_LONGER], texts = may_go_on[chosen], strings[chosen]
         if not rows.size:
             return FrequencyEstimate(np.empty((0, len(texts))), texts, flags=flags)
         client = MixingHash(last.field.order, last.threshold)

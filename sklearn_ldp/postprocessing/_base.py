@@ -103,8 +103,8 @@ class BasePostProcessor(
     #: Parameters that may be mappings by the names of the parts, if a set is post-processed.
     _of_each_part: tuple[str, ...] = ()
 
-    #: Whether it takes for granted that frequencies sum to 1, as those of overlapping shares
-    #: (`FrequencyEstimate.shares_overlap`) do not; it then refuses these.
+    #: Whether it takes for granted that frequencies sum to 1; it then refuses others
+    #: (`FrequencyEstimate.sums_to_one`).
     sums_to_one: Any = True
 
     estimate_: FrequencyEstimate  # or an EstimateSet, if the input is one
@@ -388,11 +388,12 @@ class BasePostProcessor(
     def _check(self, X: FrequencyEstimate | ArrayLike, *, reset: bool) -> FrequencyEstimate:
         """Return X as an estimate, after scikit-learn's checks of its shape and values."""
         self._validate_params()
-        if self.sums_to_one and isinstance(X, FrequencyEstimate) and X.shares_overlap:
+        if self.sums_to_one and isinstance(X, FrequencyEstimate) and not X.sums_to_one:
+            why = "overlap, as users have several items" if X.shares_overlap else "are some of many"
             raise ValueError(
-                f"{type(self).__name__} is for shares that sum to 1, and these overlap, as users "
-                "have several items: take BasePos(), BaseCut(), NPMLE(simplex=False) or "
-                "EmpiricalBayes(simplex=False), or choose by HeldOutSearch()."
+                f"{type(self).__name__} is for shares that sum to 1, and these {why}: take "
+                "BasePos(), BaseCut(), NPMLE(simplex=False) or EmpiricalBayes(simplex=False), or "
+                "choose by HeldOutSearch()."
             )
         if isinstance(X, FrequencyEstimate) and not reset:
             if getattr(self, "n_features_in_", X.shape[1]) != X.shape[1]:

@@ -13,7 +13,15 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 
-from sklearn_ldp import Domain, StringOracle
+from sklearn_ldp import (
+    BasePos,
+    Domain,
+    EmpiricalBayes,
+    HeldOutSearch,
+    NormSub,
+    StringOracle,
+    SyntheticSearch,
+)
 from sklearn_ldp._core.mechanisms.coins import SeededCoins, direct_threshold
 from sklearn_ldp._core.mechanisms.several import Several
 from sklearn_ldp._core.numerics.finite_field import FiniteField
@@ -455,6 +463,18 @@ def test_what_is_not_detected_is_left_out_and_marked():
     again = pickle.loads(pickle.dumps(kept))
     assert again.labels.tolist() == kept.labels.tolist()
     assert [text for text, _ in fitted.found_prefixes_[-1]] == kept.categories.tolist()
+
+
+def test_no_distribution_is_made_of_strings_that_were_found():
+    """They are some of many: negative control, an array whose sum is made 1 is far too large."""
+    estimate = oracle().fit(WORDS, sample_weight=COUNTS).estimate_
+    for post in (NormSub(), EmpiricalBayes(), SyntheticSearch()):
+        with pytest.raises(ValueError, match=r"sum to 1, and these are some of many: take Base"):
+            post.fit(estimate)
+    for post in (BasePos(), EmpiricalBayes(simplex=False), HeldOutSearch()):
+        values = post.fit_transform(estimate).values
+        assert values.sum() == pytest.approx(estimate.values.sum(), rel=0.05)
+        assert values.sum() < 0.95 * NormSub().fit_transform(estimate.values).sum()
 
 
 def test_pictures_name_what_is_detected():

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 from scipy.stats import norm as normal
 
-from sklearn_ldp import OUE, Base, EmpiricalBayes
+from sklearn_ldp import OUE, Base, EmpiricalBayes, FrequencyEstimate, NoiseModel
 from sklearn_ldp.datasets import load_us_states, make_zipf
 from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.postprocessing._empirical_bayes import top as most_frequent
@@ -110,6 +110,18 @@ def test_the_most_frequent_are_answered_better(seed):
     one seed in 1,000 fails. The negative control is the next test.
     """
     assert np.all(gains(seed) > [1.8, 1.0])
+
+
+def test_the_most_frequent_of_shares_that_overlap_may_exceed_one_together():
+    """Of items that 60, 45 and 37 % have. Negative control: with a sum of 1 they are halved."""
+    noise = NoiseModel(p=0.5, q=1 / (np.exp(2) + 1), n_samples=30_000)
+    truth = np.r_[0.6, 0.45, 0.37, np.full(47, 0.03)]
+    values = truth + noise.std * np.random.default_rng(0).normal(size=(1, 50))
+    estimate = FrequencyEstimate(values, range(50), noise)
+    asked = EmpiricalBayes(queries=top_k(3), simplex=False).fit(estimate).frequencies_
+    np.testing.assert_allclose(asked[:3], truth[:3], atol=0.05)
+    halved = EmpiricalBayes(queries=top_k(3)).fit(estimate).frequencies_
+    assert np.all(halved[:3] < 0.75 * truth[:3])
 
 
 def test_where_nobody_stands_out_the_usual_posterior_stays(monkeypatch):

@@ -1,5 +1,5 @@
 """Estimates: what oracles return, and what post-processors take and return."""
 
-from ._estimate import FrequencyEstimate
+from ._estimate import OR_LONGER, FrequencyEstimate
 from ._load import load_estimate
 from ._set import EstimateSet

@@ -40,6 +40,7 @@ from ..support.privacy import PrivacyWarning, warn_once
 from ..support.text import labelled_lines
 from ..support.typing import DataFrame, Rows, Series
 
+OR_LONGER = "or longer"  # a flag of strings that were found
 _LEVEL = 0.95  # of the intervals in the representation of a notebook
 
 
@@ -104,6 +105,9 @@ class FrequencyEstimate(Kept):
     shares_overlap : bool
         Whether a user may be in several categories (:class:`~sklearn_ldp.ItemOracle`), so that
         frequencies do not sum to 1, and sums of several are refused.
+    sums_to_one : bool
+        Whether the true frequencies sum to 1: not if shares overlap, or if the categories are some
+        of many (:class:`~sklearn_ldp.StringOracle`).
 
     Examples
     --------
@@ -321,6 +325,11 @@ class FrequencyEstimate(Kept):
     def shares_overlap(self) -> bool:
         """Whether a user may be in several categories, so that frequencies do not sum to 1."""
         return self.domain is not None and self.domain.shares_overlap
+
+    @property
+    def sums_to_one(self) -> bool:
+        """Whether the true frequencies sum to 1: not if they overlap, or are of strings found."""
+        return not self.shares_overlap and OR_LONGER not in (self.flags or {})
 
     @property
     def states_errors(self) -> bool:

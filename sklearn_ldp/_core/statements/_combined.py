@@ -159,7 +159,7 @@ def _warn_of_groups(estimates: list[Any], mean: np.ndarray) -> None:
     """Warn if Cochran's test tells that the groups are not of one population."""
     p_values = []
     for i, row in enumerate(mean):
-        pooled = np.clip(row, 0, 1) if estimates[0].shares_overlap else norm_sub(row)
+        pooled = norm_sub(row) if estimates[0].sums_to_one else np.clip(row, 0, 1)
         values = np.array([estimate.values[i] for estimate in estimates])
         spreads = (EstimateCovariances(e.noise.of_rows(i), "population", pooled) for e in estimates)
         variances = np.maximum([spread.variances() for spread in spreads], 1e-300)

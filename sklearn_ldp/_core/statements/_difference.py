@@ -334,7 +334,7 @@ class EstimateDifference(Kept):
         rows = self._rows(i)
         precisions = np.array([float(np.ravel(noise.std)[0]) ** -2 for _, noise in rows])
         mean = np.average([values for values, _ in rows], axis=0, weights=precisions)
-        frequencies = np.clip(mean, 0, 1) if self.one.shares_overlap else project(mean)
+        frequencies = project(mean) if self.one.sums_to_one else np.clip(mean, 0, 1)
         one, other = (EstimateCovariances(noise, of, frequencies) for _, noise in rows)
         return one.minus(other)
 

@@ -197,7 +197,7 @@ class EmpiricalBayes(LearntPrior):
         if top is not None:
             values = np.empty(estimate.shape)
             for i, row in enumerate(self._learn(estimate)):
-                found = top_values(row, top)
+                found = top_values(row, top, self.simplex)
                 values[i] = self._consistent(row.means) if found is None else found
             return estimate.with_values(values, by=type(self).__name__)
         if not partitions and not ordered:

@@ -77,7 +77,7 @@ class LearntPrior(BasePostProcessor):
             noise_of_row = noise.of_rows(i)
             is_sample = bool(np.any(noise_of_row.curvature))
             law = law_of_counts(noise_of_row.support_law, len(values), is_sample)
-            total = float(values.sum()) if estimate.shares_overlap else None
+            total = None if estimate.sums_to_one else float(values.sum())
             sample = Sample(values, levels[i], slopes[i], law, total)
             odds = odds_of_equal(noise_of_row.support_law, len(values))
             averaged, weights = sample.or_equal(self._fit_prior(sample), odds)

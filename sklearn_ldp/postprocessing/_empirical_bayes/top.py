@@ -17,7 +17,7 @@ _EVIDENCE = 3.0  # log likelihood ratio that makes it believable that some stand
 _Block = tuple[slice, np.ndarray, np.ndarray]
 
 
-def top_values(row: LearntRow, k: int) -> np.ndarray | None:
+def top_values(row: LearntRow, k: int, simplex: bool) -> np.ndarray | None:
     """Return the expected frequency of each category, given that it is among the k largest.
 
     Shapes: -> (d,).
@@ -52,7 +52,7 @@ def top_values(row: LearntRow, k: int) -> np.ndarray | None:
         is_known = probability > 1e-200
         result[rows] = np.where(is_known, mean / np.where(is_known, probability, 1), theta[edge])
     result = row.sample.std * np.clip(result, 0, row.sample.top)[back]
-    return result / max(np.sort(result)[-k:].sum(), 1)
+    return result / max(np.sort(result)[-k:].sum(), 1) if simplex else np.minimum(result, 1)
 
 
 def _evidence_above(
