@@ -810,6 +810,7 @@ def test_bad_lines_refuse_the_batch():
     assert "epsilon 1.1" in refusal(good + posted(other, [1]))
     assert "[0, 2]" in refusal(good + posted(protocol, [3]))
     assert "nothing else" in refusal(good + posted(protocol, [1], user="SECRET"))
+    assert "no nonce and no version" in refusal(posted(protocol, [1], nonce="0" * 32, version=1))
     assert "nothing else" in refusal(good + b"7\n")
     for repeated in (b'"report": 1, "report": 1', b'"report": 1, "configuration": {"a": "SECRET"}'):
         line = posted(protocol, [1]).replace(b'"report": 1', repeated)

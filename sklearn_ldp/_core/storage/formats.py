@@ -300,25 +300,28 @@ def _posted_id(name: str, total: int) -> str:
 
 
 def _is_posted(line: bytes) -> bool:
+    found = _parsed(line) if len(line) <= _POSTED_BYTES + 2 else None
+    return isinstance(found, dict) and "report" in found
+
+
+def _parsed(line: bytes) -> Any:
+    """What a line of JSON says; None if it is none."""
     try:
-        return "report" in _posted(line)
-    except ValueError:
-        return False
+        return json.loads(line.decode(), object_pairs_hook=without_repeats)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _posted(line: bytes) -> dict[str, Any]:
     """The post of a client: a configuration and a report, and nothing else."""
     if len(line.rstrip(b"\r\n")) > _POSTED_BYTES:  # whether or not others follow it
         raise ValueError(f"a line has more than {_POSTED_BYTES} bytes")
-    try:
-        found = json.loads(line.decode(), object_pairs_hook=without_repeats)
-    except (ValueError, RecursionError):
-        found = None
+    found = _parsed(line)
     is_fine = isinstance(found, dict) and found.keys() == {"configuration", "report"}
     if not is_fine or not isinstance(found["configuration"], dict):
         raise ValueError(
-            f"expected a configuration and a report in each line, and nothing else, got "
-            f"{line[:80]!r}"
+            "expected a configuration and a report in each line, and nothing else (no nonce and no "
+            f"version, which are for a server), got {line[:80]!r}"
         )
     return found
 
