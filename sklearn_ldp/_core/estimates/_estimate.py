@@ -685,7 +685,7 @@ class FrequencyEstimate(Kept):
             estimates. All intervals of an estimate hold at once, so the frame may be sorted and
             cut; "interval" says that, with the level, as in "95 % at once". They are those of the
             column before them: of "estimate", or of "frequency" where it states its errors.
-            Raw values below 0 or above 1 are ends of their intervals. Each of the `flags` has a
+            Raw values below 0 or above 1 lie outside of their intervals. Each of the `flags` has a
             column after them. The command line writes the same columns.
 
         Raises

@@ -87,14 +87,11 @@ def _stated_intervals(
 def table_intervals(estimate: Any, level: float, queries: Any = None) -> ConfidenceInterval:
     """Return the intervals that tables and pictures give, of all categories or queries at once."""
     # Readers sort a table, cut it, and look at the largest: only intervals that hold at once
-    # may be read like that. They are those of the raw estimate, and reach to the raw value
-    # where noise has put that outside of what is possible.
+    # may be read like that. They are those of the raw estimate, which lies outside of them
+    # where noise has put it outside of what is possible.
     # queries: the queries; None asks for every category.
     raw = estimate if estimate.states_errors else estimate.as_raw()
-    found = confidence_interval(raw, level, queries, True, "users", "each")
-    answers = np.asarray(raw.answer(queries))
-    ends = np.minimum(found.low, answers), np.maximum(found.high, answers)
-    return ConfidenceInterval(*ends, found.names)
+    return confidence_interval(raw, level, queries, True, "users", "each")
 
 
 def table_columns(estimate: Any, level: float) -> dict[str, np.ndarray]:
