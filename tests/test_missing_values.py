@@ -40,6 +40,7 @@ def test_none_is_a_category_in_every_container(container):
         np.array([17.5, np.nan, 40]),
         ["17.5", None, "40"],
         pd.Series([17, None, 40], dtype="Int64"),
+        pd.array([17, None, 40], dtype="Int64"),
         pl.Series([17, None, 40]),
         pa.array([17, None, 40]),
         ["young", None, "old"],

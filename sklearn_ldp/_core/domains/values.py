@@ -334,7 +334,7 @@ def refuse_unread(X: Any, name: str) -> None:
 
 def _as_array(X):
     """An array in which elements of a list that differ in type stay different."""
-    if np.ma.is_masked(X):
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         return np.where(np.ma.getmaskarray(X), None, X.data)
     if not isinstance(X, (list, tuple)):
         return exact_array(X)

@@ -519,11 +519,11 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
             break
         target = np.zeros(n_grid)
         target[places] = solution / solution.sum()
-        weights, marginal, moved = _line_search(
+        weights, marginal, gain = _line_search(
             sample, weights, marginal, target, gradient, strength
         )
         active = weights > 0
-        if not moved:
+        if gain <= 1e-3 * tol * sample.size:  # all steps that are left would gain less than `tol` d
             break
     weights = np.where(weights > 1e-12, weights, 0.0)
     return weights / weights.sum()
@@ -544,9 +544,9 @@ def _line_search(sample, weights, marginal, target, gradient, strength):
         # If a step leaves an estimate without any explanation, the next quadratic approximation is
         # useless: its gradient there is many orders of magnitude larger than all others.
         if gain >= 1e-4 * step * expected and np.all(new >= _LEAST_LEFT * marginal):
-            return (1 - step) * weights + step * target, new, True
+            return (1 - step) * weights + step * target, new, gain
         step /= 2
-    return weights, marginal, False
+    return weights, marginal, 0.0
 
 
 # -- the average ------------------------------------------------------------------------------
