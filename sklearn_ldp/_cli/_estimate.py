@@ -133,7 +133,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     text = (
         "the categories have an order, that of --categories, such as ages: with "
-        "empirical-bayes, neighbours then help each other"
+        "empirical-bayes, neighbours then help each other (as bins do without it)"
     )
     method.add_argument("--ordered", action="store_true", help=text)
     text = (
@@ -225,11 +225,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _processed(raw: Any, arguments: argparse.Namespace) -> tuple[Any, str]:
     """Post-process and write an estimate; return it, and what it is in one line."""
-    post = _postprocessor(arguments)
+    post = _postprocessor(raw, arguments)
     if arguments.queries is not None:
         post.set_params(queries=_query_set(arguments.queries, _labels(arguments, raw.categories)))
-    if getattr(raw, "shares_overlap", False) and arguments.post == "empirical-bayes":
-        post.set_params(simplex=False)
     estimate = post.fit_transform(raw)
     if arguments.more:
         rows = zip(raw.row_names.tolist(), raw, estimate, strict=True)
@@ -416,13 +414,25 @@ def _fitted(oracle: Any, values: np.ndarray, counts: np.ndarray) -> Any:
     return oracle.estimate_
 
 
-def _postprocessor(arguments: argparse.Namespace) -> Any:
+def _postprocessor(raw: Any, arguments: argparse.Namespace) -> Any:
+    if arguments.post == "empirical-bayes":
+        # Bins have an order, and without it ranges of them may be worse than those of raw ones.
+        ordered: Any = arguments.ordered
+        if isinstance(raw, Mapping):
+            ordered = {name: _has_bins(part) for name, part in raw.items()}
+        elif not (arguments.queries or "").startswith("top"):
+            ordered = arguments.ordered or _has_bins(raw)
+        simplex = not getattr(raw, "shares_overlap", False)
+        return ldp.EmpiricalBayes(simplex=simplex, ordered=ordered)
     if arguments.post not in SEARCHES:
-        post = getattr(ldp.postprocessing, POSTPROCESSORS[arguments.post])()
-        return post.set_params(ordered=True) if arguments.ordered else post
+        return getattr(ldp.postprocessing, POSTPROCESSORS[arguments.post])()
     search = getattr(ldp.model_selection, SEARCHES[arguments.post])()
     # This seeds the splits, or the simulations that the search compares on, and no user's coins.
     return search if arguments.seed is None else search.set_params(random_state=arguments.seed)
+
+
+def _has_bins(estimate: ldp.FrequencyEstimate) -> bool:
+    return getattr(estimate.domain, "edges", None) is not None
 
 
 def _tables(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str, dict]:

@@ -241,7 +241,9 @@ class App:
     def _describe(self, counts: Counts) -> dict[str, Any]:
         oracle = self.store.oracle.__collector__().with_counts(counts)
         simplex = not self.store.protocol.domain.shares_overlap
-        estimate = EmpiricalBayes(simplex=simplex).fit_transform(oracle.estimate_)
+        is_ordered = getattr(self.store.protocol.domain, "edges", None) is not None
+        bayes = EmpiricalBayes(simplex=simplex, ordered=is_ordered)
+        estimate = bayes.fit_transform(oracle.estimate_)
         found = estimate.describe(question=self._question.text)
         with replacing(self._shown_file) as file:
             file.write(json.dumps(found).encode())
