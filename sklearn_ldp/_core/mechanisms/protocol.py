@@ -441,15 +441,19 @@ def configuration_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> st
     telling = [key for key in keys if key not in (*_CONSEQUENCES, *parts)]
     if "n_categories" in telling:  # then so do the digests
         telling = [key for key in telling if key != "domain_sha256"]
+    is_strings = ours.get("oracle") == "StringOracle"
     if parts and not telling:
-        return f"another mechanism, or another share of users or budget, of {', '.join(parts)}"
+        where = f"of {', '.join(parts)}" + ": another n_found or expected_n_users" * is_strings
+        return f"another mechanism, or another share of users or budget, {where}"
     telling = telling or keys
     if telling == ["channel_sha256"]:
         return (
             "channel_sha256: another channel of the same question, so clients and servers that "
             "compute one need the same versions of NumPy and SciPy"
         )
-    return ", ".join(
+    domain = "the letters, max_length or n_found" if is_strings else "the categories or their order"
+    what = f"{domain}, " * ("domain_sha256" in telling)
+    return what + ", ".join(
         f"{key if key in ours else _shown(key)} {_shown(theirs.get(key, _NOTHING))} instead of "
         f"{_shown(ours.get(key, _NOTHING))}"
         for key in telling
