@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any
@@ -227,8 +228,8 @@ class TrendDisplay(BaseDisplay):
     figure_ : matplotlib Figure
         The figure that contains the axes.
     lines_ : dict of str to matplotlib Line2D
-        The line of each category.
-    bands_ : dict of str to matplotlib PolyCollection or ErrorbarContainer
+        The line of each category; its markers alone if the rows follow no order, such as groups.
+    bands_ : dict of str to matplotlib PolyCollection or LineCollection
         Its intervals.
 
     Examples
@@ -328,7 +329,7 @@ class TrendDisplay(BaseDisplay):
             {label: estimate.values[:, p] for label, p in zip(labels, places, strict=True)},
             interval={label: (low[:, i], high[:, i]) for i, label in enumerate(labels)},
             level=level,
-            description=f"{len(places):,} of {d:,} categories, {how}; bands hold for {which} "
+            description=f"{len(places):,} of {d:,} categories, {how}; intervals hold for {which} "
             f"categories and rows at once ({level:.0%})",
         ).plot(ax, **kwargs)
 
@@ -356,14 +357,21 @@ class TrendDisplay(BaseDisplay):
         rows = np.asarray(self.rows)
         is_ordered = rows.dtype.kind in "iufM" or all(isinstance(x, Real) for x in rows.tolist())
         x = rows if is_ordered else np.arange(len(rows))
+        # Such as "week 1" and "week 2", and not "women" and "men".
+        is_series = is_ordered or len({re.sub(r"\d+", "", str(row)) for row in rows}) == 1
         looks = styles(self.frequencies)
         self.lines_: dict[Any, Any] = {}
         self.bands_: dict[Any, Any] = {}
         for label, values in self.frequencies.items():
-            look = merged({**looks[label], "label": label, "markersize": 4}, kwargs)
-            (self.lines_[label],) = ax.plot(x, values, **look)
-            band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
-            self.bands_[label] = ax.fill_between(x, *self.interval[label], **band)
+            look = {**looks[label], "label": label, "markersize": 4}
+            look = merged(look | ({} if is_series else {"linestyle": "none"}), kwargs)
+            place = x if is_series else x + 0.06 * (len(self.lines_) - (len(looks) - 1) / 2)
+            (self.lines_[label],) = ax.plot(place, values, **look)
+            if is_series:
+                band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+                self.bands_[label] = ax.fill_between(x, *self.interval[label], **band)
+            else:
+                self.bands_[label] = ax.vlines(place, *self.interval[label], look["color"])
         if is_ordered and len(rows) <= _MOST_TICKS:
             ax.set_xticks(x)
         if not is_ordered:

@@ -56,7 +56,10 @@ def test_what_has_a_display_has_a_plot(study):
     assert isinstance(part.plot(x="postprocessor", by="oracle"), ErrorCurveDisplay)
     weeks = OUE(2.0, categories=list("abcd"), random_state=0).simulate(COUNTS, 2)
     assert isinstance((weeks[1] - weeks[0]).plot(), DifferenceDisplay)
-    assert isinstance(replace(weeks, row_names=["may", "june"]).plot(), TrendDisplay)
+    for names, style in ((["week 1", "week 2"], "-"), (["<= 50", "> 50"], "None")):
+        display = replace(weeks, row_names=names).plot()  # lines join what follows each other
+        assert isinstance(display, TrendDisplay)
+        assert display.lines_["a"].get_linestyle() == style
     with pytest.raises(ValueError, match="draw rows that have names"):
         weeks.plot()
 
