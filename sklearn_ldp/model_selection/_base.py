@@ -299,7 +299,13 @@ class BaseSearch(BasePostProcessor):
 
     def __str__(self) -> str:
         """The parameters, and the results if there are any."""
-        return f"{self!r}\n{self.results_!r}" if hasattr(self, "results_") else repr(self)
+        if not hasattr(self, "results_"):
+            return repr(self)
+        best, taken = getattr(self, "best_index_", None), ""
+        if best is not None:
+            kept = ", as no other is surely better" * int(self.results_["rank_test_score"][best] > 1)
+            taken = f"\ntakes {self.results_['candidate'][best]}{kept}"
+        return f"{self!r}\n{self.results_!r}{taken}"
 
     @property
     @abstractmethod

@@ -172,4 +172,9 @@ def test_results_print_as_a_table():
     assert str(stack) == f"{stack!r}\n{stack.results_!r}"
     search = SyntheticSearch(PAPERS, random_state=0).fit(an_estimate())
     assert "weight" not in str(search)
-    assert len(str(search).split("\n")) == 3 + len(PAPERS)
+    assert len(str(search).split("\n")) == 4 + len(PAPERS)
+    for rank, told in ((1, ""), (2, ", as no other is surely better")):
+        search.best_index_ = int(np.flatnonzero(search.results_["rank_test_score"] == rank)[0])
+        assert str(search).endswith(
+            f"takes {search.results_['candidate'][search.best_index_]}{told}"
+        )
