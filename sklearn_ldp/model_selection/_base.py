@@ -303,8 +303,9 @@ class BaseSearch(BasePostProcessor):
             return repr(self)
         best, taken = getattr(self, "best_index_", None), ""
         if best is not None:
-            kept = ", as no other is surely better" * int(self.results_["rank_test_score"][best] > 1)
-            taken = f"\ntakes {self.results_['candidate'][best]}{kept}"
+            is_kept = int(self.results_["rank_test_score"][best] > 1)
+            taken = f"\ntakes {self.results_['candidate'][best]}"
+            taken += ", as no other is surely better" * is_kept
         return f"{self!r}\n{self.results_!r}{taken}"
 
     @property
