@@ -108,6 +108,9 @@ class MeanEstimate(Means, Kept):
         more = {"standard_error": self.standard_error, "n_samples": self.n_samples}
         return names, self.mean, more
 
+    def _variance_of_difference(self, i, j):
+        return self.population_error[i] ** 2 + self.population_error[j] ** 2
+
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
         check_level(level)
         ends = self.confidence_interval(level ** (1 / max(len(self), 1)))  # of different users

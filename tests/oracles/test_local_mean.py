@@ -230,6 +230,12 @@ def test_groups():
     assert np.all((low < truth) & (truth < high))
     assert estimate.n_samples.sum() == 4000
     assert len(estimate) == 2
+    change = estimate.difference(True, False, 0.9999)
+    assert change.value == pytest.approx(estimate.mean[1] - estimate.mean[0])
+    assert change.standard_error == pytest.approx(np.hypot(*estimate.population_error))
+    assert change.low < truth[1] - truth[0] < change.high
+    with pytest.raises(ValueError, match="no mean of 'old': they are of"):
+        estimate.difference("old", True)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,41 @@ class Means(Reported):
         """Return the ends of the intervals, each for itself."""
         raise NotImplementedError
 
+    def _variance_of_difference(self, i: int, j: int) -> float:
+        """The variance of the difference of two means, about the population."""
+        raise NotImplementedError
+
+    def difference(self, a: Any, b: Any, level: float = 0.95) -> MeanDifference:
+        """Return how much larger the mean of `a` is than that of `b`.
+
+        Parameters
+        ----------
+        a, b : object
+            Two categories, or the names of two groups.
+        level : float, default=0.95
+            Level of the interval.
+
+        Returns
+        -------
+        MeanDifference
+            The difference, its standard error about the population that the people are a random
+            sample of, `low` and `high`.
+
+        Raises
+        ------
+        ValueError
+            If there is no such category or group, or the level is not in [0.5, 1).
+        """
+        check_level(level)
+        known, means, _ = self._means()
+        if missing := [one for one in (a, b) if one not in known]:
+            raise ValueError(f"There is no mean of {missing[0]!r}: they are of {list(known)}.")
+        i, j = known.index(a), known.index(b)
+        value = float(means[i] - means[j])
+        error = float(np.sqrt(self._variance_of_difference(i, j))) if value == value else np.nan
+        half = float(ndtri(0.5 + level / 2)) * error
+        return MeanDifference(value, error, value - half, value + half)
+
     def to_frame(self, level: float = 0.95) -> DataFrame:
         """Return the means as a pandas DataFrame.
 
@@ -176,29 +211,9 @@ class MeansByAnswer(Means):
         half = ndtri(0.5 + level / 2) * self.standard_errors
         return ConfidenceInterval(self.values - half, self.values + half)
 
-    def difference(self, a: Any, b: Any, level: float = 0.95) -> MeanDifference:
-        """Return how much larger the mean is among those who have `a` than among those of `b`.
-
-        Parameters
-        ----------
-        a, b : object
-            Two categories.
-        level : float, default=0.95
-            Level of the interval.
-
-        Returns
-        -------
-        MeanDifference
-            The difference, its standard error, `low` and `high`. The two means have reports in
-            common, which the standard error takes into account.
-        """
-        check_level(level)
-        i, j = self._place(a), self._place(b)
-        value = float(self.values[i] - self.values[j])
-        c = self._covariance
-        error = float(np.sqrt(c[i, i] + c[j, j] - 2 * c[i, j])) if value == value else np.nan
-        half = float(ndtri(0.5 + level / 2)) * error
-        return MeanDifference(value, error, value - half, value + half)
+    def _variance_of_difference(self, i, j):
+        c = self._covariance  # the two means have reports in common
+        return c[i, i] + c[j, j] - 2 * c[i, j]
 
     def quantile(self, q: float) -> np.ndarray:
         """Return a quantile of the outcome in each category.
@@ -254,12 +269,6 @@ class MeansByAnswer(Means):
         }
 
     describe.__doc__ = Reported.describe.__doc__
-
-    def _place(self, category: Any) -> int:
-        known = self.categories.tolist()
-        if category not in known:
-            raise ValueError(f"There is no category {category!r}: they are {known}.")
-        return known.index(category)
 
 
 def mean_by_answer(
