@@ -335,7 +335,7 @@ def refuse_unread(X: Any, name: str) -> None:
 def _as_array(X):
     """An array in which elements of a list that differ in type stay different."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        return X.astype(object).filled(None)
+        return np.where(np.ma.getmaskarray(X), np.array(None), X.data)
     if not isinstance(X, (list, tuple)):
         return exact_array(X)
     if X and isinstance(X[0], str):
