@@ -258,6 +258,8 @@ class ContingencyDisplay(BaseDisplay):
             return "noise unknown"
         what = "may be 0" if self.color == "frequency" else "within the noise"
         title = f"hatched: {what}, for all cells at once ({100 * self.level:g} %)"
+        if self.color != "frequency":
+            title = f"numbers: frequencies; colours: differences from independence\n{title}"
         if self.p_value is None:
             return title
         p_value = "< 0.001" if self.p_value < 0.001 else f"= {self.p_value:.3f}"
