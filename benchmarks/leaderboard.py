@@ -34,17 +34,11 @@ from sklearn_ldp.model_selection import candidate_name
 from ._command import command
 from ._tables import markdown, refresh, with_error
 from .accuracy._weak_frequencies import populations
-from .accuracy.selection_regret import (
-    PAPERS,
-    SINGLES,
-    TOLD,
-    WAYS,
-    WIDE,
-    compared,
-)
+from .accuracy.selection_regret import PAPERS, SINGLES, TOLD, WAYS, WIDE, compared
 
 CELLS = WIDE[::2]
 SEARCHES = {way: search for way, search in WAYS.items() if not way.startswith(" ")}
+_POPULATIONS = 'more of them, JSON: {"name": {"counts": [..], "groups": {"by": [..]}}, ..}'
 MARKS = ("<!-- leaderboard: begin -->", "<!-- leaderboard: end -->")
 
 
@@ -52,7 +46,7 @@ def main() -> None:
     """Print the table, or write it into a page."""
     parser = command(__doc__, __spec__, n_jobs=1, seed=0)
     parser.add_argument("--method", nargs="*", default=[], metavar="MODULE:CLASS")
-    parser.add_argument("--populations", type=Path, metavar="FILE", help="of _real_populations")
+    parser.add_argument("--populations", type=Path, metavar="FILE", help=_POPULATIONS)
     parser.add_argument("--page", type=Path, help="write between the page's two marks")
     parser.add_argument("--quick", action="store_true", help="two populations, no searches")
     arguments = parser.parse_args()
@@ -74,7 +68,8 @@ def main() -> None:
         f"{date.today():%d %B %Y}: sklearn_ldp {sklearn_ldp.__version__}, Python "
         f"{platform.python_version()}, seed {arguments.seed}, {len(cells)} cells of "
         f"{len(found)} populations ({', '.join(found)}); oracles, epsilons and users: "
-        f"{'; '.join(f'{o.__name__} {e:g}, {n:,}' for o, e, n in settings)}."
+        f"{'; '.join(f'{o.__name__} {e:g}, {n:,}' for o, e, n in settings)}. By question: error "
+        "over that of the best in hindsight (standard error over populations) / the greatest."
     )
     text = f"{said}\n\n{table(ratios, np.array([name for name, *_ in cells]), own)}"
     if arguments.page is None:
