@@ -16,6 +16,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
+from .._core.domains.values import refuse_reports
 from .._core.support.privacy import warn_of_epsilon, warn_of_learned, warn_once
 from .._core.support.random import RandomState
 from ..oracles import LocalMean
@@ -331,6 +332,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             R squared; from reports as `corrected_score` has it.
         """
         if self.input == "values":
+            refuse_reports(y, self._name, 'use input="reports"')
             return float(super().score(X, y, sample_weight))
         return self.corrected_score(X, y, sample_weight)
 
@@ -425,6 +427,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         """Return labels in one column."""
         if y is None:
             raise ValueError(f"{self._name} requires y to be passed, but the target y is None.")
+        refuse_reports(y, self._name, 'use input="reports"')
         array = np.asarray(y)
         if array.ndim == 2 and array.shape[1] > 1:
             what = f"one number per user, got y of shape {array.shape}"

@@ -229,6 +229,16 @@ def test_what_is_refused(y, options, match):
         LabelDPRegressor(random_state=0, **options).fit([[0.0], [1.0]], y)
 
 
+def test_reports_are_no_labels():
+    X, y = people(200, 13)
+    model = LabelDPRegressor(Ridge(), epsilon=8.0, bounds=BOUNDS, random_state=0).fit(X, y)
+    reports = model.privatize(y)
+    for read in (model.privatize, lambda y: model.fit(X, y), lambda y: model.score(X, y)):
+        with pytest.raises(ValueError, match="expects users' values, got reports: use input"):
+            read(reports)
+    assert model.score(X, np.asarray(reports) % 40) < 1  # negative control: whoever means it
+
+
 def test_bounds_that_are_learnt_are_a_leak():
     X, y = people(100, 13)
     with pytest.warns(PrivacyWarning, match="learns the bounds"):
