@@ -88,7 +88,7 @@ class EstimateReport:
 
     def __repr__(self) -> str:
         parts = self.description.get("parts", [self.description])
-        said = [one for part in parts for one in part["may_be_said"]]
+        said = [one for part in parts for one in (part.get("remark"), *part["may_be_said"]) if one]
         return "\n  ".join([f"{type(self).__name__}: {_title(self.description)}", *said[:20]])
 
     def _repr_html_(self) -> str:
@@ -221,7 +221,9 @@ def _title(description: dict[str, Any]) -> str:
 
 def _body(part: dict[str, Any]) -> str:
     """The report of one estimate."""
+    remark = escape(part.get("remark") or "")
     sections = [
+        ("", f"<p>{remark}</p>" if remark else ""),
         ("", _facts(part)),
         (f"{part['shown']}, and intervals ({part['interval']})", _picture(part)),
         ("What may be said", _sentences(part["may_be_said"])),
@@ -319,7 +321,8 @@ def _cell(
     if name == "low":
         return f"{show(value).partition(' ')[0]} to {show(row['high'])}"
     if name == "count":
-        return f"{value:,.0f}".replace("-", _MINUS) + _mark(part, row[part["value"]])
+        text = f"{value:,.0f}".replace("-", _MINUS) + _mark(part, row[part["value"]])
+        return "0" if round(value) == 0 else text
     if name == "p_value":
         return f"{value:.2g}"
     if isinstance(value, tuple):  # of a table
@@ -351,7 +354,12 @@ def _shower(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Callable[[f
     widths = [100 * (row["high"] - row["low"]) for row in rows if "low" in row]
     widths = [width for width in widths if width > 0] or [1.0]
     decimals = int(np.clip(1 - np.floor(np.log10(min(widths))), 0, 6))
-    return lambda x: f"{100 * x:.{decimals}f} {unit}".replace("-", _MINUS)
+
+    def show(x: float) -> str:
+        rounded = round(100 * x, decimals) + 0.0  # 0 has no sign
+        return f"{rounded:.{decimals}f} {unit}".replace("-", _MINUS)
+
+    return show
 
 
 # -- pictures: in percent of the width, so that text has the same size on a page of any width -----

@@ -78,9 +78,48 @@ def test_what_may_be_said():
     text = said(colours())
     assert "'red' is the most frequent (95 % confidence)" in text
     assert "Ranks 2 to 3 are of 'green', 'blue', in any order" in text
+    even = OLH(1.0, categories=WORDS, random_state=0).fit_transform(WORDS * 900)
+    assert not re.search("Ranks|one of", said(even))  # it would be one of all, at any rank
     assert "Shares are above 0 for all 3 categories" in text
     assert "One" not in text
     assert "The most frequent is one of" in said(colours(epsilon=0.05))
+
+
+def test_what_nobody_may_have_is_named():
+    rare = OUE(2.0, categories=[f"{i}" for i in range(9)], random_state=0)
+    for n, start in (
+        (1, "Whether anybody has '8': its interval begins at 0"),
+        (3, "Whether anybody has '6' or '7' or '8': their intervals begin at 0"),
+        (4, "Whether anybody has some of these 4 of the 9 categories: '5', '6', '7', '8': their"),
+    ):
+        counts = np.r_[np.full(9 - n, 30_000), np.zeros(n, int)]
+        assert start in not_said(rare.simulate(counts))
+
+
+def test_names_of_several_columns_are_text():
+    tuples = GRR(3.0, categories=[("F", "S"), ("M", "L")], random_state=0)
+    found = tuples.fit_transform([("F", "S")] * 900).describe()
+    text = " ".join([found["domain"], *found["may_be_said"], *found["may_not_be_said"]])
+    assert text.count("'F, S'") == 2
+    assert "Whether anybody has 'M, L'" in text
+    assert "('" not in text
+
+
+def test_too_few_users_say_nothing():
+    oracle = OLH(1.0, categories=WORDS, random_state=0)
+    few, many = oracle.simulate([1, 1, 1]).report(), oracle.simulate([300, 300, 300]).report()
+    assert few.html.index("These users are too few") < few.html.index("<dl>")
+    assert "too few to say anything" in repr(few)
+    assert "too few" not in many.html + repr(many)  # negative control
+
+
+def test_what_is_rounded_to_zero_has_no_sign():
+    noise = NoiseModel(0.5, 0.2, 1000)
+    html = FrequencyEstimate([[1.0001, -0.0001]], ["a", "b"], noise).report().html
+    assert "<td>0</td>" in html
+    assert "\N{MINUS SIGN}" not in html
+    html = FrequencyEstimate([[1.01, -0.01]], ["a", "b"], noise).report().html
+    assert "\N{MINUS SIGN}10 *" in html  # negative control
 
 
 def claims_a_leader(frequencies, seed):
@@ -107,7 +146,8 @@ def test_what_may_not_be_said():
     assert "the domain was public: it was learned from the users' values" in text
     assert "the oracle has a seed" in text
     assert "no one does at epsilon = 30" in text
-    assert "those after NormSub" in text
+    assert "those after NormSub, which made them of the raw estimates" in text
+    assert "the values shown lie inside or near the intervals" in text
     assert not_said(OUE(2.0, categories=["a", "b"]).fit_transform(["a", "b"] * 5000)) == ""
     weak = OUE(0.1, categories=WORDS, random_state=0).fit_transform(WORDS)
     assert "Whether anybody has any category" in not_said(weak)
