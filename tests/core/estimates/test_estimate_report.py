@@ -122,6 +122,33 @@ def test_what_is_rounded_to_zero_has_no_sign():
     assert "\N{MINUS SIGN}10 *" in html  # negative control
 
 
+def heads(html):
+    return re.findall(r"<th>(.*?)</th>", html)
+
+
+def test_the_columns_are_named_and_explained_for_readers():
+    """What the picture shows comes first; the interval stands beside what it is of."""
+    interval = "interval (95 %, all at once)"
+    raw, smoothed = colours().report().html, Trend().fit_transform(weekly())[0].report().html
+    assert heads(raw) == ["category", "estimate", interval, "count"]
+    processed = EmpiricalBayes().fit_transform(colours()).report().html
+    known = ["category", "after EmpiricalBayes", "count", "raw", f"{interval}, of the raw value"]
+    assert heads(processed) == known
+    assert heads(smoothed) == ["category", "after Trend", interval, "count", "raw"]
+    for head in ("after EmpiricalBayes", "count", "raw", "interval"):
+        assert processed.count(f"<p>{head}: ") == 1
+    assert f"<h2>Share of users after EmpiricalBayes, and {interval[:8]}s" in processed
+    assert "and intervals" not in kinds()["unknown"].report().html
+
+
+def test_epsilon_and_the_noise_level_are_explained():
+    html = colours(epsilon=1.0).report().html
+    assert "<dd>1.0: no answer makes a report more than e^1 = 2.7 times as likely" in html
+    assert re.search(r"<dd>0\.\d+: the standard error of a share that nobody has</dd>", html)
+    assert "a share that nobody" not in kinds()["mean"].report().html
+    assert "<dd>20.0</dd>" in colours(epsilon=20.0).report().html  # that is no protection
+
+
 def claims_a_leader(frequencies, seed):
     oracle = GRR(1.0, categories=5, random_state=seed)
     return "is the most frequent (" in said(oracle.simulate(frequencies))
@@ -447,7 +474,7 @@ def test_rows_have_a_picture_of_their_course():
     """The largest categories over the rows; parts of a set are of different questions."""
     rows = weekly(4)
     found = rows.report().html
-    assert "Share of users, row by row (95 % at once)" in found
+    assert "Share of users, row by row, and intervals (95 %, all at once in each row)" in found
     start = found.partition("<h1>0</h1>")[0]  # before the page of the first row
     assert start.count("<svg") == len(WORDS)
     assert start.count("<rect") == 4 * len(WORDS)
