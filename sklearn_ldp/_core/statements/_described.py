@@ -55,6 +55,12 @@ def describe_estimate(
     table, interval = {"category": labels.tolist()}, at_level(level, estimate.states_errors)
     is_weighted = noise is not None and noise.is_weighted
     may, may_not, tells = [], list(estimate.caveats), True
+    if (most := getattr(estimate.domain, "max_items", None)) is not None:
+        may_not.append(
+            f"How large the shares are if some users have more than {most} items (max_items): "
+            "their reports leave out the rest, so the shares are too small, and the intervals do "
+            "not count that."
+        )
     try:
         columns = table_columns(estimate, level)
         table |= {name: column[0].tolist() for name, column in columns.items()}

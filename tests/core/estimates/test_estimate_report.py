@@ -19,6 +19,7 @@ from sklearn_ldp import (
     EmpiricalBayes,
     EstimateSet,
     FrequencyEstimate,
+    ItemOracle,
     LocalMean,
     MarginalOracle,
     MonotoneCDF,
@@ -147,6 +148,14 @@ def test_epsilon_and_the_noise_level_are_explained():
     assert re.search(r"<dd>0\.\d+: the standard error of a share that nobody has</dd>", html)
     assert "a share that nobody" not in kinds()["mean"].report().html
     assert "<dd>20.0</dd>" in colours(epsilon=20.0).report().html  # that is no protection
+
+
+def test_reports_of_sets_tell_that_large_ones_are_cut():
+    sets = ItemOracle(2.0, categories=WORDS, max_items=2, random_state=0)
+    raw = sets.fit_transform([WORDS[:2], WORDS[1:]] * 900)
+    for estimate in (raw, EmpiricalBayes(simplex=False).fit_transform(raw)):
+        assert "if some users have more than 2 items (max_items): their" in not_said(estimate)
+    assert "max_items" not in not_said(colours())  # negative control
 
 
 def claims_a_leader(frequencies, seed):
