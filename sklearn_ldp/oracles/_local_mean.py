@@ -133,7 +133,8 @@ class MeanEstimate(Means, Kept):
                 for name, _, low, high in zip(*columns, strict=True)
             ],
             "may_not_be_said": ["What the median is, or how the numbers are spread."],
-            "made_by": f"oracle.aggregate(reports).report(level={level:g})",
+            "made_by": "# reports: what users sent; oracle: the LocalMean that they shared\n"
+            f"oracle.aggregate(reports).report(level={level:g})",
         }
 
     describe.__doc__ = Kept.describe.__doc__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from inspect import signature
 from itertools import pairwise
 from typing import Any
 
@@ -142,7 +143,8 @@ def describe_difference(difference: Any, level: float, question: str) -> dict[st
                     "intervals reach over 0."
                 ]
                 * (n_open > 0),
-                "made_by": f"difference = one - other\ndifference.report(level={level:g})",
+                "made_by": "# one, other: the two estimates\n"
+                f"difference = one - other\ndifference.report(level={level:g})",
             }
         )
     if len(parts) != 1:
@@ -329,20 +331,23 @@ def _listed(names: list[Any], is_in: np.ndarray) -> str:
 
 # -- the lines that make it again -----------------------------------------------------------------
 def _made_by(estimate: Any, level: float) -> str:
-    """Return lines of Python that make the estimate of the same reports."""
-    posts = list(estimate.postprocessors)
-    steps = [f"estimate = {name}().fit_transform(estimate)" for name in posts]
+    """Return lines of Python that make the estimate of the same reports, if it needs no others."""
+    if not estimate.is_raw and estimate.states_errors:
+        return ""  # it is a row that others have changed
+    posts, about = list(estimate.postprocessors), "# reports: what users sent"
+    steps = [
+        f"estimate = {_call(name, estimate.shares_overlap)}.fit_transform(estimate)"
+        for name in posts
+    ]
     noise, kind = estimate.noise, type(estimate.oracle)
     is_known = noise is not None and noise.n_samples is not None
     if is_known and noise.is_weighted:
-        first = ["estimate = ...  # a weighted mean of several"]
+        about, first = "", ["estimate = ...  # a weighted mean of several"]
     elif is_known and np.ravel(noise.n_users)[0] > np.ravel(noise.n_samples)[0]:
-        first = [
-            "# oracle: a survey, such as ColumnOracle; name: that of its column or table",
-            "estimate = oracle.aggregate(reports).estimate_[name]",
-        ]
+        about += "; oracle: a survey, such as ColumnOracle; name: that of its column or table"
+        first = ["estimate = oracle.aggregate(reports).estimate_[name]"]
     elif estimate.oracle is None:
-        first = ["estimate = ...  # the oracle is not known"]
+        about, first = "", ["estimate = ...  # the oracle is not known"]
     elif getattr(sys.modules["sklearn_ldp"], kind.__name__, None) is not kind:
         first = [
             f"oracle = ...  # the {kind.__name__} that clients and server know",
@@ -358,6 +363,14 @@ def _made_by(estimate: Any, level: float) -> str:
         known = known.replace("(, ", "(").replace(", , ", ", ")
         first = [f"oracle = {known}", "estimate = oracle.aggregate(reports).estimate_"]
         posts = [known.partition("(")[0], *posts]
+        about += "; categories: all possible answers, in their order"
     last = f"estimate.report(level={level:g})"
     head = [f"from sklearn_ldp import {', '.join(dict.fromkeys(posts))}", ""] if posts else []
-    return "\n".join([*head, *first, *steps, last])
+    return "\n".join([*[about] * bool(about), *head, *first, *steps, last])
+
+
+def _call(name: str, shares_overlap: bool) -> str:
+    """The call that makes a post-processor, as far as its name and the shares tell it."""
+    kind = getattr(sys.modules["sklearn_ldp"], name, None)
+    needs = shares_overlap and kind is not None and "simplex" in signature(kind).parameters
+    return f"{name}({'simplex=False' * needs})"

@@ -74,6 +74,21 @@ def test_lines_make_the_estimate_again():
     assert names["again"].description == estimate.describe()
 
 
+def test_lines_of_items_and_of_rows_run_or_are_not_shown():
+    oracle = ItemOracle(2.0, categories=WORDS, max_items=2)
+    reports = oracle.privatize([WORDS[:2], WORDS[1:]] * 500)
+    estimate = EmpiricalBayes(simplex=False).fit_transform(oracle.aggregate(reports).estimate_)
+    lines = estimate.describe()["made_by"]
+    assert lines.startswith("# reports: what users sent; categories: all possible answers")
+    names = {"categories": WORDS, "reports": reports}
+    exec(lines.replace("estimate.report", "again = estimate.report"), names)
+    assert names["again"].description == estimate.describe()
+    assert "EmpiricalBayes().fit" in EmpiricalBayes().fit_transform(colours()).describe()["made_by"]
+    for estimate in (Trend().fit_transform(weekly()), Trend().fit_transform(weekly())[0]):
+        assert "Trend().fit" not in estimate.report().html
+    assert "NormSub().fit" in NormSub().fit_transform(weekly()).report().html  # of each row
+
+
 # ---- sentences -----------------------------------------------------------------------------------
 def test_what_may_be_said():
     text = said(colours())
