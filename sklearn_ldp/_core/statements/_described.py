@@ -29,6 +29,13 @@ _ORDINALS = {1: "the most frequent", 2: "the second most frequent", 3: "the thir
 _USERS = "those who reported, and nobody else"
 _WEIGHTED = "those who reported, each group by its weight"
 _POPULATION = "the population that the users are a random sample of"
+_BY_GROUP = "the population, by weights: the users of each group are a random sample of it"
+_ABOUT = {
+    (False, False): _USERS,
+    (False, True): _WEIGHTED,
+    (True, False): _POPULATION,
+    (True, True): _BY_GROUP,
+}
 _TOO_FEW = (
     "These users are too few to say anything at this epsilon: each interval covers nearly all from "
     "0 to 100 %. Ask more users, or take a larger epsilon."
@@ -80,14 +87,14 @@ def describe_estimate(
     return {
         **describe_nothing(question, str(estimate).partition("\n")[0], level, estimate.oracle),
         "value": value,
-        "shown": "Share of users",
+        "shown": "Share of the population, by weights" if is_weighted else "Share of users",
         "domain": _domain(estimate, labels),
         "n_categories": d,
         "n_samples": n_users,
         "n_asked": n_asked,
         "noise_level": std,
         "postprocessors": list(estimate.postprocessors),
-        "of": _POPULATION if of != "users" else _WEIGHTED if is_weighted else _USERS,
+        "of": _ABOUT[of != "users", is_weighted],
         "interval": interval,
         "is_ordered": _is_ordered(estimate),
         "rows": [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)],
@@ -263,6 +270,11 @@ def _not_surely(
     names = ", ".join(estimate.postprocessors)
     if not estimate.is_raw and estimate.states_errors:
         said.append(f"Which ranks or quartiles {names} gives: those above are of the raw values.")
+        said.append(
+            "That the intervals of all rows hold at once: those of each row do. A category that "
+            "moves much more than others is outside of its interval more often than stated (in "
+            "simulations in a third of the rows, the first and last ones included)."
+        )
     elif not estimate.is_raw:
         said.append(
             f"How far the values shown are from the truth: they are those after {names}, which "

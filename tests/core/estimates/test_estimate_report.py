@@ -423,9 +423,12 @@ def test_intervals_after_trend_are_its_own():
     text = " ".join(found["may_not_be_said"])
     assert "Trend gives: those above are of the raw values" in text
     assert "Intervals and sentences are of the raw" not in text
+    assert "That the intervals of all rows hold at once: those of each row do" in text
     after = NormSub().fit_transform(weekly())[0].describe()  # negative control
     assert after["interval"] == "95 % at once, of raw"
-    assert "Intervals and sentences are of the raw" in " ".join(after["may_not_be_said"])
+    text = " ".join(after["may_not_be_said"])
+    assert "Intervals and sentences are of the raw" in text
+    assert "of all rows" not in text
 
 
 def test_a_weighted_estimate_tells_who_answered():
@@ -437,6 +440,7 @@ def test_a_weighted_estimate_tells_who_answered():
         "those who reported, each group by its weight",
     )
     assert "count" not in found["rows"][0]
+    assert found["shown"] == "Share of the population, by weights"
     survey, parts = ColumnOracle(2.0, domains={"a": WORDS, "b": 2}, random_state=0), {}
     for n in (500, 900):  # of whom about half are asked for each column
         people = np.column_stack([WORDS * n, [0, 1, 1] * n]).astype(object)
@@ -448,13 +452,15 @@ def test_a_weighted_estimate_tells_who_answered():
     even = poststratify(cells, {0: 0.5, 1: 0.5}).describe()  # negative control: nobody counts more
     assert "count" in even["rows"][0]
     assert "nobody else" in even["of"]
+    assert even["shown"] == "Share of users"
     design = ResponseDesign.crosswise(0.25).oracle()
     cells = estimate_by_group(design, [0, 0, 1] * 1000, by=[0] * 2000 + [1] * 1000)
     weighted = poststratify(cells, {0: 0.4, 1: 0.6})
     low, high = weighted.confidence_interval(0.95, of="population", simultaneous=True)
     row = weighted.describe()["rows"][0]
     assert (row["low"], row["high"]) == pytest.approx((low[0, 0], high[0, 0]))
-    assert "population" in weighted.describe()["of"]
+    assert weighted.describe()["of"].startswith("the population, by weights: the users of each")
+    assert "that the users are a random sample of" in cells[0].describe()["of"]
     assert "a weighted mean" in weighted.describe()["made_by"]
 
 
