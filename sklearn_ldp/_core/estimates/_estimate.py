@@ -961,7 +961,7 @@ class FrequencyEstimate(Kept):
             parts.append(f"after {', '.join(self.postprocessors)}")
         return ", ".join(parts)
 
-    def _shown(self, k: int) -> tuple[Any, np.ndarray, list[list[str]]]:
+    def _shown(self, k: int, digits: int = 4) -> tuple[Any, np.ndarray, list[list[str]]]:
         """The shown part of one estimate: the queries, places among them, names and answers."""
         # The largest categories; of bins the first ones, or ranges that together are all of
         # them.
@@ -978,7 +978,7 @@ class FrequencyEstimate(Kept):
             queries = between(list(pairwise(cuts)))
             names = queries.names
         answers, places = self.answer(queries)[0], places[:k]
-        return queries, places, [[str(names[i]), f"{answers[i]: .4g}"] for i in places]
+        return queries, places, [[str(names[i]), f"{answers[i]: .{digits}g}"] for i in places]
 
     def __repr__(self) -> str:
         queries, places, shown = self._shown(5)
