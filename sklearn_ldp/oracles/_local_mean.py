@@ -22,7 +22,7 @@ from .._core.mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .._core.report_page import Kept, Reported
 from .._core.statements import Means, at_level, check_level, check_of, describe_nothing
 from .._core.support.random import RandomState
-from .._core.support.text import labelled_lines
+from .._core.support.text import counted, labelled_lines
 from .._core.support.typing import Values
 from ._base import OneColumn
 
@@ -144,7 +144,7 @@ class MeanEstimate(Means, Kept):
         pairs = zip(self.mean.tolist(), self.standard_error.tolist(), strict=True)
         lines = labelled_lines(names, [f"{mean:.4g} +- {error:.2g}" for mean, error in pairs])
         groups = "" if self.row_names is None else f" of {len(self)} groups"
-        head = f"MeanEstimate{groups}, {int(self.n_samples.sum()):,} users"
+        head = f"MeanEstimate{groups}, {counted(int(self.n_samples.sum()), 'user')}"
         return "\n  ".join([head, *lines[:20]])
 
 

@@ -37,7 +37,7 @@ from ..statements import (
 )
 from ..support.pandas import import_pandas
 from ..support.privacy import PrivacyWarning, warn_once
-from ..support.text import labelled_lines
+from ..support.text import counted, labelled_lines
 from ..support.typing import DataFrame, Rows, Series
 
 _LEVEL = 0.95  # of the intervals in the representation of a notebook
@@ -956,7 +956,7 @@ class FrequencyEstimate(Kept):
         elif self.noise.n_samples is not None and np.size(self.noise.n_samples) == 1:
             n_samples, std = np.ravel(self.noise.n_samples)[0], np.ravel(self.noise.std)[0]
             level = "noise level" if self.is_raw else "raw noise level"
-            parts.append(f"{n_samples:,} users, {level} {std:.2g}")
+            parts.append(f"{counted(n_samples, 'user')}, {level} {std:.2g}")
         if not self.is_raw:
             parts.append(f"after {', '.join(self.postprocessors)}")
         return ", ".join(parts)
