@@ -67,6 +67,7 @@ import sklearn_ldp as ldp
 
 from .._core.support.files import check_writable, make_folder, shorten
 from .._core.support.progress import Progress
+from .._core.support.text import counted
 from ._arguments import (
     POSTPROCESSORS,
     SEARCHES,
@@ -499,7 +500,7 @@ def _heading(raw: Any) -> str:
     if not isinstance(raw, Mapping):
         return first
     n_users = next(part.noise.n_users for part in raw.values() if len(part))
-    return f"{first} from {n_users:,} users, each asked for one of them"
+    return f"{first} from {counted(n_users, 'user')}, each asked for one of them"
 
 
 def _description(post: Any) -> str:

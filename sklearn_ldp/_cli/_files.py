@@ -19,7 +19,7 @@ import numpy as np
 import sklearn_ldp as ldp
 
 from .._core.support.files import Source, make_folder, replacing, shorten
-from .._core.support.text import as_array, format_table, is_category, printable
+from .._core.support.text import as_array, counted, format_table, is_category, printable
 
 #: Values of users, of shape (n,) or (n, n_columns), and how many users have each.
 Users = tuple[np.ndarray, np.ndarray]
@@ -112,8 +112,8 @@ def declared_users(arguments: Any, oracle: Any, *, is_client: bool = False) -> U
         if place is None and n > 0:
             what = "a value" if is_client else f"the value {shorten(value)}"
             raise ValueError(
-                f"{arguments.file} has {what} ({n:,} users), which is not in the domain that "
-                "--categories gives; add it there, or correct the data."
+                f"{arguments.file} has {what} ({counted(n, 'user')}), which is not in the domain "
+                "that --categories gives; add it there, or correct the data."
             )
         if place is not None:
             counts[place] += n

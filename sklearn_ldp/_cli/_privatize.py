@@ -33,6 +33,7 @@ import numpy as np
 
 from .._core.support.files import check_writable, make_folder
 from .._core.support.progress import Progress
+from .._core.support.text import counted
 from ._arguments import (
     add_domain_options,
     add_shared,
@@ -63,8 +64,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="replace an existing output; its users have spent epsilon, and spend it once more",
     )
+    formats = list(dict.fromkeys(_SUFFIXES.values()))
     text = "the format on standard output (default: arrow)"
-    target.add_argument("--format", choices=list(_SUFFIXES.values()), default="arrow", help=text)
+    target.add_argument("--format", choices=formats, default="arrow", help=text)
     target.add_argument(
         "--batch-id",
         metavar="ID",
@@ -104,8 +106,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.seed is not None:
         say("warning: with --seed the reports are predictable, and protect nobody")
     say(
-        f"batch {batch_id}: {counts.sum():,} reports of {type(oracle).__name__}; each user "
-        f"has spent epsilon {oracle.epsilon:g}"
+        f"batch {batch_id}: {counted(counts.sum(), 'report')} of {type(oracle).__name__}; "
+        f"each user has spent epsilon {oracle.epsilon:g}"
     )
 
 

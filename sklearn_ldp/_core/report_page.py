@@ -19,6 +19,8 @@ _MOST_BARS, _MOST_COLUMNS, _MOST_ROWS, _MOST_NAMES, _MOST_LABELS = 30, 256, 100,
 _MOST_SERIES = 6  # pictures of categories over the rows of an estimate
 _MINUS = "\N{MINUS SIGN}"
 _BAR, _LINE = "#7ba7d7", "#1d3557"
+_HARDLY_ANY = 16  # epsilon, of which e^epsilon is no help
+_HOW_NOISY = ("a mean", "a share that nobody has")
 _LABEL = 56  # characters of a name beside its bar
 # Also a file of its own, where a page may have no styles in it.
 STYLE = """\
@@ -88,7 +90,7 @@ class EstimateReport:
 
     def __repr__(self) -> str:
         parts = self.description.get("parts", [self.description])
-        said = [one for part in parts for one in part["may_be_said"]]
+        said = [one for part in parts for one in (part.get("remark"), *part["may_be_said"]) if one]
         return "\n  ".join([f"{type(self).__name__}: {_title(self.description)}", *said[:20]])
 
     def _repr_html_(self) -> str:
@@ -221,17 +223,21 @@ def _title(description: dict[str, Any]) -> str:
 
 def _body(part: dict[str, Any]) -> str:
     """The report of one estimate."""
+    remark, shown = escape(part.get("remark") or ""), f"{part['shown']}{_after(part)}"
+    if any("low" in row for row in part["rows"]):
+        shown += f", and {_interval(part, 'interval', 's')}"
     sections = [
+        ("", f"<p>{remark}</p>" if remark else ""),
         ("", _facts(part)),
-        (f"{part['shown']}, and intervals ({part['interval']})", _picture(part)),
+        (shown, _picture(part)),
         ("What may be said", _sentences(part["may_be_said"])),
         ("What may not be said", _sentences(part["may_not_be_said"])),
         ("The numbers", _table(part)),
     ]
-    shown = [
+    whole = [
         f"<h2>{escape(head)}</h2>\n{text}" if head else text for head, text in sections if text
     ]
-    return "\n".join([*shown, _made_by(part)])
+    return "\n".join([*whole, _made_by(part)])
 
 
 def _made_by(part: dict[str, Any]) -> str:
@@ -249,14 +255,37 @@ def _facts(part: dict[str, Any]) -> str:
     facts = {
         "domain": part["domain"],
         "users": _users(part),
-        "epsilon": part["epsilon"],
+        "epsilon": part["epsilon"] and _of_epsilon(part["epsilon"]),
         "oracle": part["oracle"],
-        "noise level": part["noise_level"] and f"{part['noise_level']:.2g}",
+        "noise level": part["noise_level"]
+        and f"{part['noise_level']:.2g}: the standard error of {_HOW_NOISY[part['unit'] == '%']}",
         "about": part["of"],
         "after": ", ".join(part["postprocessors"]),
     }
     items = (f"<dt>{k}</dt><dd>{escape(str(v))}</dd>" for k, v in facts.items() if v)
     return f"<dl>{''.join(items)}</dl>"
+
+
+def _of_epsilon(epsilon: float) -> str:
+    """What epsilon is, in words as far as it protects."""
+    if epsilon > _HARDLY_ANY:
+        return f"{epsilon}"
+    times = math.exp(epsilon)
+    text = f"{times:.1f}" if times < 10 else f"{times:,.0f}"
+    more = f"no answer makes a report more than e^{epsilon:.3g} = {text} times as likely as another"
+    return f"{epsilon}: {more}"
+
+
+def _after(part: dict[str, Any]) -> str:
+    names = ", ".join(part["postprocessors"])
+    return f" after {names}" * bool(names)
+
+
+def _interval(part: dict[str, Any], noun: str, plural: str = "", where: str = "") -> str:
+    """How intervals hold, in words: of "95 % at once, of raw" for the table of an estimate."""
+    level, _, of_raw = part["interval"].partition(" at once")
+    of = f", of the raw value{plural}" if of_raw else ""
+    return f"{noun}{plural} ({level}, all at once{where}){of}"
 
 
 def _users(part: dict[str, Any]) -> str | None:
@@ -275,8 +304,13 @@ def _sentences(sentences: Sequence[str]) -> str:
 
 def _table(part: dict[str, Any]) -> str:
     rows = _in_order(part)
+    value, is_raw = part["value"], not part["postprocessors"]
+    places = {"count": 3, "estimate": 4, "low": 5 if part["interval"].endswith("raw") else 2}
+    places |= {"category": 0, value: 1}  # what is shown in the picture comes first
     heads = [name for name in (rows[0] if rows else {}) if name not in ("high", "interval")]
-    names = {"low": part["interval"]}
+    heads.sort(key=lambda name: places.get(name, 6))
+    names = {"low": _interval(part, "interval"), "frequency": _after(part).strip()}
+    names |= {} if is_raw else {"estimate": "raw"}
     head = "".join(f"<th>{escape(str(names.get(name, name)))}</th>" for name in heads)
     show = _shower(part, rows)
     cells = (
@@ -290,7 +324,21 @@ def _table(part: dict[str, Any]) -> str:
     shares = [
         row[name] for row in rows[:_MOST_ROWS] for name in ("estimate", "frequency") if name in row
     ]
-    return f"{table}{_footnote(part, shares)}{more}" if rows else ""
+    level = part["interval"].partition(" at once")[0]
+    told = {
+        "frequency": "the share, as the picture shows it",
+        "estimate": "the share as reports alone tell it: noise may put it below 0 or above 100 %",
+        "difference": "the share in the first estimate minus that in the second",
+        "low": f"with a probability of {level}, all these intervals contain the truth",
+        "count": f'the number of users that the column "{names.get(value, value)}" stands for',
+    }
+    heading = {**names, "low": "interval"}
+    words = "".join(
+        f"<p>{escape(heading.get(name, name))}: {escape(told[name])}.</p>"
+        for name in heads
+        if name in told
+    )
+    return f"{table}{_footnote(part, shares)}{more}{words}" if rows else ""
 
 
 def _mark(part: dict[str, Any], share: float) -> str:
@@ -319,7 +367,8 @@ def _cell(
     if name == "low":
         return f"{show(value).partition(' ')[0]} to {show(row['high'])}"
     if name == "count":
-        return f"{value:,.0f}".replace("-", _MINUS) + _mark(part, row[part["value"]])
+        text = f"{value:,.0f}".replace("-", _MINUS) + _mark(part, row[part["value"]])
+        return "0" if round(value) == 0 else text
     if name == "p_value":
         return f"{value:.2g}"
     if isinstance(value, tuple):  # of a table
@@ -351,7 +400,12 @@ def _shower(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Callable[[f
     widths = [100 * (row["high"] - row["low"]) for row in rows if "low" in row]
     widths = [width for width in widths if width > 0] or [1.0]
     decimals = int(np.clip(1 - np.floor(np.log10(min(widths))), 0, 6))
-    return lambda x: f"{100 * x:.{decimals}f} {unit}".replace("-", _MINUS)
+
+    def show(x: float) -> str:
+        rounded = round(100 * x, decimals) + 0.0  # 0 has no sign
+        return f"{rounded:.{decimals}f} {unit}".replace("-", _MINUS)
+
+    return show
 
 
 # -- pictures: in percent of the width, so that text has the same size on a page of any width -----
@@ -381,7 +435,8 @@ def _series(whole: dict[str, Any]) -> str:
         ]
         head = f"<h2>{escape(_cell(first, 'category', rows[0], str))}</h2>"
         drawn.append(head + _columns(rows, {**first, "rows": rows}))
-    n, names = len(first["rows"]), f"Share of users, row by row ({first['interval']})"
+    where = _interval(first, "interval", "s", " in each row")
+    n, names = len(first["rows"]), f"{first['shown']}{_after(first)}, row by row, and {where}"
     kept = f"<p>The {len(drawn)} largest of {n:,} categories.</p>" if len(drawn) < n else ""
     return f"<p>{names}</p>{''.join(drawn)}{kept}"
 

@@ -24,6 +24,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from .._core.domains.values import refuse_reports
 from .._core.support.parallel import each_warning_once
 from .._core.support.privacy import warn_of_epsilon, warn_of_learned
 from .._core.support.progress import Progress
@@ -485,6 +486,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             If labels agree with the predictions more than reports can, so that they are true ones.
         """
         if self.input == "values":
+            refuse_reports(y, self._name, 'use input="reports"')
             return float(super().score(X, y, sample_weight))
         score: float = make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
         n, signal = len(self._encoded(y, is_reported=True)[1]), self._channel_.signal
@@ -515,6 +517,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         self, y: ArrayLike, *, learn: bool = False, is_reported: bool = False
     ) -> tuple[LabelChannel, np.ndarray]:
         """Return the channel and the codes of labels, which may say what the classes are."""
+        if not is_reported:
+            refuse_reports(y, self._name, 'use input="reports"')
         labels = (checked_reports if is_reported else checked_labels)(y, self._name)
         classes = self.classes
         if classes is None:

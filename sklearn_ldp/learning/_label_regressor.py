@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 from sklearn.base import RegressorMixin, clone, is_classifier
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, cross_val_predict
@@ -15,10 +16,12 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
+from .._core.domains.values import refuse_reports
 from .._core.support.privacy import warn_of_epsilon, warn_of_learned, warn_once
 from .._core.support.random import RandomState
 from ..oracles import LocalMean
 from ._label_learner import LabelLearner
+from ._label_scores import ratio_interval
 
 _ALPHAS = np.logspace(-3, 15, 19)  # of Ridge: up to where nothing but the mean is left
 _N_FOLDS = 5  # of the reports that judge
@@ -28,6 +31,11 @@ _ROUNDING = 1e-6  # share of the bounds' distance that files of reports may roun
 # `--rows`; 27 November 2026) the error over that of the constant, of 6 to 24 splits, is at
 # most 1.15 at 1, 1.04 at 2, 1.01 at 2.5 and 1.00 at 3; 23 rules were compared.
 _CAUTION = 3.0
+_LIMIT = float(stats.norm.ppf(0.975))  # standard errors of a score that count as noise
+# A variance of labels that is fewer of its standard errors above 0 was seen because it came out too
+# large, and R squared too small: its upper end is then 1. Chosen by 400 collections each at epsilon
+# 0.5, 0.7, 1, 2 and 4 (28 November 2026): 2 to 5 % of the finite errors miss, without it 4 to 16 %.
+_SURE = 4.0
 
 
 class LabelDPRegressor(RegressorMixin, LabelLearner):
@@ -324,6 +332,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             R squared; from reports as `corrected_score` has it.
         """
         if self.input == "values":
+            refuse_reports(y, self._name, 'use input="reports"')
             return float(super().score(X, y, sample_weight))
         return self.corrected_score(X, y, sample_weight)
 
@@ -338,10 +347,10 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         """Return R squared as true labels would give it, from reports.
 
         The mean squared error and the variance of the labels have unbiased estimates, whose ratio
-        is taken. Where reports do not tell the variance of labels, as its estimate is within a
-        standard error of 0 or they have two values only (epsilon below 0.2), the largest one
+        is taken. Where reports do not tell the variance of labels, as its estimate is within two
+        standard errors of 0 or they have two values only (epsilon below 0.2), the largest one
         between the bounds takes its place: the score is then nearer to 0 than R squared, in the
-        same order of models.
+        same order of models, and its standard error as one of R squared is nan.
 
         Parameters
         ----------
@@ -352,7 +361,9 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row.
         return_error : bool, default=False
-            Whether to return its standard error, too: of the noise, and of who was asked.
+            Whether to return its standard error, too: of the noise, and of who was asked. The score
+            plus and minus 1.96 of it covers Fieller's interval of the ratio [1]_ up to 1, and with
+            it R squared with a probability of about .95.
 
         Returns
         -------
@@ -363,6 +374,11 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         -----
         UserWarning
             If reports do not tell the variance of labels.
+
+        References
+        ----------
+        .. [1] E. C. Fieller, "Some problems in interval estimation", Journal of the Royal
+           Statistical Society B 16(2), 1954, :doi:`10.1111/j.2517-6161.1954.tb00159.x`.
         """
         check_is_fitted(self)
         protocol, (low, high) = self._oracle(self.bounds_).protocol(), self.bounds_
@@ -377,16 +393,22 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         if squares is not None:
             spreads = squares[codes] - mean**2 - 2 * mean * (z - mean)
             total = float(w @ spreads)
-        if squares is None or total < _error_of_mean(spreads, w):
-            spreads, total = 0 * z, 1.0
+        deviations = w * (np.array([explained, spreads]) - [[w @ explained], [total]])
+        margins = _LIMIT**2 * deviations @ deviations.T
+        lowest, highest = map(float, ratio_interval(w @ explained, total, margins))
+        if squares is None or math.isnan(lowest):
             text = (
                 f"These reports do not tell the variance of labels, so the score of {self._name} "
                 "is a share of the largest one between the bounds, and R squared is larger: use "
-                "it to compare models alone."
+                "it to compare models alone, or take more reports or a larger epsilon."
             )
             warn_once(text, UserWarning, f"variance of {self._name}")
-        score = float(w @ explained) / total
-        error = _error_of_mean((explained - score * spreads) / total, w)
+            score, error = float(w @ explained), math.nan
+        else:  # the ratio is not in the middle of its interval, whose further end counts
+            score = float(w @ explained) / total
+            if total < _SURE * _error_of_mean(spreads, w):
+                highest = 1.0
+            error = max(score - lowest, min(highest, 1.0) - score) / _LIMIT
         return (score, error) if return_error else score
 
     def __sklearn_tags__(self) -> Any:
@@ -405,6 +427,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         """Return labels in one column."""
         if y is None:
             raise ValueError(f"{self._name} requires y to be passed, but the target y is None.")
+        refuse_reports(y, self._name, 'use input="reports"')
         array = np.asarray(y)
         if array.ndim == 2 and array.shape[1] > 1:
             what = f"one number per user, got y of shape {array.shape}"

@@ -210,25 +210,37 @@ def _replicates(score: Any, labels: np.ndarray, predictions: np.ndarray) -> np.n
 
 def _mean_ratio(sums: np.ndarray, replicates: np.ndarray, noise: float) -> tuple[float, float]:
     """The mean of ratios and its standard error, by Fieller's interval of each."""
-    # The ratio r is in the interval if part - r whole is within t standard errors of 0; its
-    # ends are the roots of a r^2 - 2 b r + c. All variances are multiplied by the share of
-    # noise, and the width is divided by its root, so that scores of true labels are the plain
-    # ratios.
+    # All variances are multiplied by the share of noise, and the width is divided by its root, so
+    # that scores of true labels are the plain ratios.
     (part, whole), n_groups = sums, len(replicates)
     deviations = (replicates - replicates.mean(axis=0)) * np.sqrt((n_groups - 1) / n_groups)
     limit = stats.t.ppf(0.975, n_groups - 1)
     margins = noise * limit**2 * np.einsum("gik,gjk->ijk", deviations, deviations)
-    a, b, c = whole**2 - margins[1, 1], part * whole - margins[0, 1], part**2 - margins[0, 0]
-    if not np.all((a > 0) & (whole > 0)):
+    low, high = ratio_interval(part, whole, margins)
+    if np.any(np.isnan(low)):
         return math.nan, math.nan
-    half = np.sqrt(np.maximum(b**2 - a * c, 0)) / a
-    low, high = np.clip(b / a - half, 0, 1), np.clip(b / a + half, 0, 1)
+    half = (high - low) / 2
+    low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
     half = np.where(low < high, (high - low) / 2, half)
     # The ratios of a mean are correlated as their linear approximations are.
     linear = deviations[:, 0] - part / whole * deviations[:, 1]
     linear /= np.maximum(np.linalg.norm(linear, axis=0), np.finfo(float).tiny)
     error = np.linalg.norm((linear * half).mean(axis=1)) / np.sqrt(noise)
     return float(np.mean((low + high) / 2)), float(error / stats.norm.ppf(0.975))
+
+
+def ratio_interval(part: Any, whole: Any, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return Fieller's interval of each ratio; nan where noise may have made the denominator.
+
+    Shapes: part and whole (...), margins (2, 2, ...): their covariance, times the square of how
+    many standard errors are allowed -> (...), (...).
+    """
+    # The ratio r is in the interval if part - r whole is within so many standard errors of 0; its
+    # ends are the roots of a r^2 - 2 b r + c.
+    a, b, c = whole**2 - margins[1, 1], part * whole - margins[0, 1], part**2 - margins[0, 0]
+    a = np.where((a > 0) & (whole > 0), a, math.nan)
+    half = np.sqrt(np.maximum(b**2 - a * c, 0)) / a
+    return b / a - half, b / a + half
 
 
 def make_label_dp_scorer(

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.domains import Domain, RecordDomain
-from .._core.domains.values import declared_levels, declares_levels, read_once
+from .._core.domains.values import declared_levels, declares_levels, read_once, refuse_reports
 from .._core.lifecycle import Budget
 from .._core.numerics.simplex import norm_sub
 from .._core.support.privacy import warn_of_learned
@@ -229,6 +229,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
             epsilon is too small for any signal; the classifier then stays unchanged.
         """
         self._validate_params()
+        refuse_reports(y, self._name, "use oracle().aggregate and fit_tables")
         X, labels = read_once(X), checked_labels(y, self._name)
         if isinstance(self.domains, str) and self.domains == "auto":
             features = RecordDomain.learned_columns(X, self._name, _learned)

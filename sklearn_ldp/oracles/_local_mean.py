@@ -22,7 +22,7 @@ from .._core.mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .._core.report_page import Kept, Reported
 from .._core.statements import Means, at_level, check_level, check_of, describe_nothing
 from .._core.support.random import RandomState
-from .._core.support.text import labelled_lines
+from .._core.support.text import counted, labelled_lines
 from .._core.support.typing import Values
 from ._base import OneColumn
 
@@ -136,7 +136,8 @@ class MeanEstimate(Means, Kept):
                 for name, _, low, high in zip(*columns, strict=True)
             ],
             "may_not_be_said": ["What the median is, or how the numbers are spread."],
-            "made_by": f"oracle.aggregate(reports).report(level={level:g})",
+            "made_by": "# reports: what users sent; oracle: the LocalMean that they shared\n"
+            f"oracle.aggregate(reports).report(level={level:g})",
         }
 
     describe.__doc__ = Kept.describe.__doc__
@@ -146,7 +147,7 @@ class MeanEstimate(Means, Kept):
         pairs = zip(self.mean.tolist(), self.standard_error.tolist(), strict=True)
         lines = labelled_lines(names, [f"{mean:.4g} +- {error:.2g}" for mean, error in pairs])
         groups = "" if self.row_names is None else f" of {len(self)} groups"
-        head = f"MeanEstimate{groups}, {int(self.n_samples.sum()):,} users"
+        head = f"MeanEstimate{groups}, {counted(int(self.n_samples.sum()), 'user')}"
         return "\n  ".join([head, *lines[:20]])
 
 

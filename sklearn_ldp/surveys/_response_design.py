@@ -197,6 +197,15 @@ class ResponseDesign:
                 "ResponseDesign.sensitivity needs one raw estimate by the oracle of this design, "
                 f"got {estimate!s}".partition("\n")[0]
             )
+        if estimate.oracle is not None:  # otherwise nobody knows what made it
+            own = getattr(estimate.oracle.protocol().mechanism, "integers", None)
+            if own is None or not np.array_equal(own, mechanism.integers):
+                made = getattr(estimate.oracle, "design", estimate.oracle)
+                raise ValueError(
+                    f"ResponseDesign.sensitivity of {self.name} got an estimate of another design, "
+                    f"{getattr(made, 'name', made)}: call that of the design that respondents "
+                    "followed."
+                )
         said = self._said_by_cheaters(output)
         raw, shares = estimate.values[0], np.arange(11) / 100 if cheaters is None else cheaters
         low, high = estimate.confidence_interval(level, of="population")

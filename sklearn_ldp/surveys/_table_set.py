@@ -15,6 +15,7 @@ from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.statements import ConfidenceInterval, WaldTest, independence
 from .._core.support.pandas import import_pandas
 from .._core.support.random import RandomState, as_generator
+from .._core.support.text import counted
 from .._core.support.typing import DataFrame
 from ._class_mixture import ClassMixture, mixture_of_tables
 from ._components import Subset
@@ -439,7 +440,7 @@ class TableSet(EstimateSet):
         n_cells = sum(table.shape[1] for table in self.values())
         is_product = self.mixture is not None and len(self.mixture.shares) == 1
         model = ", of a model in which columns are independent" if is_product else ""
-        return f"TableSet of {len(self)} tables with {n_cells:,} cells{model}"
+        return f"TableSet of {counted(len(self), 'table')} with {n_cells:,} cells{model}"
 
 
 def _check_divisors(shares: np.ndarray, what: Any) -> None:

@@ -92,6 +92,7 @@ def test_help_of_a_command(command, capsys):
     assert "examples:" in out
     named = "package.module:ClassName" in " ".join(out.split())
     assert named == (command not in ("demo", "plan"))
+    assert "arrow,arrow" not in out
     assert max(map(len, out.splitlines())) <= 106
 
 

@@ -953,3 +953,13 @@ def test_negative_weights_are_refused(correction):
     weights = np.where(np.arange(len(Y)) < 5, -1.0, 1.0)
     with pytest.raises(ValueError, match="[Nn]egative"):
         LabelDPClassifier(correction=correction, random_state=0).fit(X, Y, sample_weight=weights)
+
+
+def test_reports_of_an_oracle_are_no_labels():
+    X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
+    reports = GRR(2.0, categories=[0, 1], random_state=0).privatize(y)
+    model = LabelDPClassifier(epsilon=2.0, classes=[0, 1], random_state=0).fit(X, y)
+    for read in (model.privatize, lambda y: model.fit(X, y), lambda y: model.score(X, y)):
+        with pytest.raises(ValueError, match="expects users' values, got reports: use input"):
+            read(reports)
+    assert model.score(X, np.asarray(reports)) < 1  # negative control: whoever means it

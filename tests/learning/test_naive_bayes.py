@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import CategoricalNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_ldp import ColumnOracle, Consistent, Domain, LatentClasses, MarginalOracle
+from sklearn_ldp import GRR, ColumnOracle, Consistent, Domain, LatentClasses, MarginalOracle
 from sklearn_ldp.learning import LDPNaiveBayes
 from sklearn_ldp.learning._naive_bayes import log_lifts, slope
 from sklearn_ldp.utils._checks import check_exact_epsilon_of
@@ -368,3 +368,12 @@ def test_noise_does_not_move_predictions_and_evidence_does(seed):
     X[:, :8] = np.where(rng.random((8000, 8)) < 0.7, y[:, None] % 5, X[:, :8])
     nb = LDPNaiveBayes(4.0, domains=domains, classes=range(6), random_state=rng).fit(X, y)
     assert nb.score(X, y) > 0.7
+
+
+def test_reports_are_no_labels():
+    X, y = np.arange(400).reshape(200, 2) % 3, np.arange(200) % 2
+    reports = GRR(2.0, categories=[0, 1], random_state=0).privatize(y)
+    model = LDPNaiveBayes(4.0, domains={0: 3, 1: 3}, classes=[0, 1], random_state=0)
+    with pytest.raises(ValueError, match="got reports: use oracle\\(\\).aggregate and fit_tables"):
+        model.fit(X, reports)
+    assert model.fit(X, np.asarray(reports)).n_samples_seen_ == 200  # negative control

@@ -243,14 +243,20 @@ def arrow_column(column: Any) -> Any:
     return held.__arrow_array__() if is_held else column
 
 
+def refuse_reports(X: Any, name: str, remedy: str) -> None:
+    """Raise ValueError if values are reports that know their protocol."""
+    if isinstance(X, np.ndarray) and getattr(X, "configuration", None) is not None:
+        raise ValueError(
+            f"{name} expects users' values, got reports: {remedy}, or pass np.asarray(reports)."
+        )
+
+
 def as_columns(X: Values, name: str) -> list[Any]:
     """Split users' values into columns, each with a dtype of its own, or by its levels.
 
     Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,) each.
     """
-    if isinstance(X, np.ndarray) and getattr(X, "configuration", None) is not None:
-        remedy = 'use input="reports" or aggregate, or pass np.asarray(reports)'
-        raise ValueError(f"{name} expects users' values, got reports: {remedy}.")
+    refuse_reports(X, name, 'use input="reports" or aggregate')
     columns = table_columns(X)
     if columns is None and (found := by_levels(X)) is not None:
         columns = [found]

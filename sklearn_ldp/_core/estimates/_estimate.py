@@ -37,7 +37,7 @@ from ..statements import (
 )
 from ..support.pandas import import_pandas
 from ..support.privacy import PrivacyWarning, warn_once
-from ..support.text import labelled_lines
+from ..support.text import counted, labelled_lines
 from ..support.typing import DataFrame, Rows, Series
 
 OR_LONGER = "or longer"  # a flag of strings that were found
@@ -965,12 +965,12 @@ class FrequencyEstimate(Kept):
         elif self.noise.n_samples is not None and np.size(self.noise.n_samples) == 1:
             n_samples, std = np.ravel(self.noise.n_samples)[0], np.ravel(self.noise.std)[0]
             level = "noise level" if self.is_raw else "raw noise level"
-            parts.append(f"{n_samples:,} users, {level} {std:.2g}")
+            parts.append(f"{counted(n_samples, 'user')}, {level} {std:.2g}")
         if not self.is_raw:
             parts.append(f"after {', '.join(self.postprocessors)}")
         return ", ".join(parts)
 
-    def _shown(self, k: int) -> tuple[Any, np.ndarray, list[list[str]]]:
+    def _shown(self, k: int, digits: int = 4) -> tuple[Any, np.ndarray, list[list[str]]]:
         """The shown part of one estimate: the queries, places among them, names and answers."""
         # The largest categories; of bins the first ones, or ranges that together are all of
         # them.
@@ -987,7 +987,7 @@ class FrequencyEstimate(Kept):
             queries = between(list(pairwise(cuts)))
             names = queries.names
         answers, places = self.answer(queries)[0], places[:k]
-        return queries, places, [[str(names[i]), f"{answers[i]: .4g}"] for i in places]
+        return queries, places, [[str(names[i]), f"{answers[i]: .{digits}g}"] for i in places]
 
     def __repr__(self) -> str:
         queries, places, shown = self._shown(5)

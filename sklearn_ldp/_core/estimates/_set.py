@@ -298,5 +298,5 @@ def _summary(part: FrequencyEstimate) -> str:
     """The largest frequencies of a part in one line, or the quartiles of a number."""
     if len(part) != 1:
         return f"{len(part):,} estimates" if len(part) else "no users"
-    shown = [f"{' '.join(name.split())} {float(x):.3g}" for name, x in part._shown(3)[2]]
+    shown = [f"{' '.join(name.split())} {x.strip()}" for name, x in part._shown(3, digits=3)[2]]
     return quartiles(part) or ", ".join(shown + ["..."] * (part.shape[1] > len(shown)))

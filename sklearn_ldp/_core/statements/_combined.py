@@ -168,8 +168,9 @@ def _warn_of_groups(estimates: list[Any], mean: np.ndarray) -> None:
         p_values.append(chdtrc(len(estimates) - 1, statistic))
     if len(estimates) > 1 and np.min(p_values) * np.size(p_values) < _ERROR_RATE:
         _, worst = np.unravel_index(np.argmin(p_values), np.shape(p_values))
+        which = estimates[0].categories.tolist()[worst]
         warnings.warn(
-            f"The groups differ, most of all in {estimates[0].categories[worst]!r}: weights by "
+            f"The groups differ, most of all in {which!r}: weights by "
             'precision estimate another population than all users; take weights="users", which '
             "estimates these, or compare the groups (estimate_1 - estimate_2).",
             stacklevel=3,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from inspect import signature
 from itertools import pairwise
 from typing import Any
 
@@ -21,12 +22,24 @@ from ._ranks import ranks
 from ._statements import at_level, check_level, stated
 
 _MOST_RANGES = 16  # columns of the picture of a distribution
-_MOST_NAMES = 8  # in a sentence
+_MOST_NAMES, _FEW = 8, 3  # in a sentence, and without a heading
+_WIDE = 0.8  # of an interval from 0 to 1: if each is as wide, the estimate tells nothing
 _HONEST = 0.9999  # of collections without fake reports are not said to look like one with some
 _ORDINALS = {1: "the most frequent", 2: "the second most frequent", 3: "the third most frequent"}
 _USERS = "those who reported, and nobody else"
 _WEIGHTED = "those who reported, each group by its weight"
 _POPULATION = "the population that the users are a random sample of"
+_BY_GROUP = "the population, by weights: the users of each group are a random sample of it"
+_ABOUT = {
+    (False, False): _USERS,
+    (False, True): _WEIGHTED,
+    (True, False): _POPULATION,
+    (True, True): _BY_GROUP,
+}
+_TOO_FEW = (
+    "These users are too few to say anything at this epsilon: each interval covers nearly all from "
+    "0 to 100 %. Ask more users, or take a larger epsilon."
+)
 _POPULATIONS = "the populations that the users are random samples of"
 
 
@@ -49,13 +62,21 @@ def describe_estimate(
     value = "estimate" if estimate.is_raw else "frequency"
     table, interval = {"category": labels.tolist()}, at_level(level, estimate.states_errors)
     is_weighted = noise is not None and noise.is_weighted
-    may, may_not = [], list(estimate.caveats)
+    may, may_not, tells = [], list(estimate.caveats), True
+    if (most := getattr(estimate.domain, "max_items", None)) is not None:
+        may_not.append(
+            f"How large the shares are if some users have more than {most} items (max_items): "
+            "their reports leave out the rest, so the shares are too small, and the intervals do "
+            "not count that."
+        )
     try:
         columns = table_columns(estimate, level)
         table |= {name: column[0].tolist() for name, column in columns.items()}
         table |= {"interval": [at_level(level)] * d}
         may = _surely(estimate, level, labels, columns["low"][0])
-        may_not += _not_surely(estimate, raw, columns["low"][0], columns["high"][0])
+        ends = columns["low"][0], columns["high"][0]
+        may_not += _not_surely(estimate, raw, labels, *ends)
+        tells = np.subtract(*np.clip(ends[::-1], 0, 1)).min() < _WIDE
     except ValueError as error:  # the noise, or the raw values, are not known
         may_not.append(f"There are no intervals: {error}")
         table.setdefault(value, estimate.answer()[0].tolist())
@@ -66,19 +87,20 @@ def describe_estimate(
     return {
         **describe_nothing(question, str(estimate).partition("\n")[0], level, estimate.oracle),
         "value": value,
-        "shown": "Share of users",
+        "shown": "Share of the population, by weights" if is_weighted else "Share of users",
         "domain": _domain(estimate, labels),
         "n_categories": d,
         "n_samples": n_users,
         "n_asked": n_asked,
         "noise_level": std,
         "postprocessors": list(estimate.postprocessors),
-        "of": _POPULATION if of != "users" else _WEIGHTED if is_weighted else _USERS,
+        "of": _ABOUT[of != "users", is_weighted],
         "interval": interval,
         "is_ordered": _is_ordered(estimate),
         "rows": [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)],
         "ranges": _ranges(estimate, level, value),
         "scale": "log" if is_log(getattr(estimate.domain, "ends", None)) else "linear",
+        "remark": "" if tells else _TOO_FEW,
         "may_be_said": may,
         "may_not_be_said": may_not,
         "made_by": _made_by(estimate, level),
@@ -128,7 +150,8 @@ def describe_difference(difference: Any, level: float, question: str) -> dict[st
                     "intervals reach over 0."
                 ]
                 * (n_open > 0),
-                "made_by": f"difference = one - other\ndifference.report(level={level:g})",
+                "made_by": "# one, other: the two estimates\n"
+                f"difference = one - other\ndifference.report(level={level:g})",
             }
         )
     if len(parts) != 1:
@@ -143,7 +166,7 @@ def several(parts: list[dict[str, Any]], heading: str, question: str) -> dict[st
 
 def describe_nothing(question: str, heading: str, level: float, oracle: Any) -> dict[str, Any]:
     """Return the fields of any description, each None."""
-    names = "epsilon oracle configuration noise_level ranges bounds n_asked"
+    names = "epsilon oracle configuration noise_level ranges bounds n_asked remark"
     known: dict[str, Any] = {
         "value": "estimate",
         "unit": "%",
@@ -162,7 +185,8 @@ def _domain(estimate: Any, labels: np.ndarray) -> str:
     d, ends = len(labels), getattr(estimate.domain, "ends", None)
     if ends is not None:
         return f"{d:,} bins from {' to '.join(number_texts(ends[[0, -1]]))}"
-    names = ", ".join(map(str, labels[:_MOST_NAMES].tolist()))
+    listed = labels[:_MOST_NAMES].tolist()
+    names = ", ".join(_quoted(one) if isinstance(one, tuple) else str(one) for one in listed)
     return f"{d:,} categories: {names}{', ...' * (d > _MOST_NAMES)}"
 
 
@@ -219,7 +243,9 @@ def _of_ranks(raw: Any, level: float, labels: np.ndarray) -> list[str]:
     said, start = [], 0
     for stop in ends.tolist():
         own, size = order[start:stop], stop - start
-        names = [repr(one) for one in labels[own].tolist()]
+        names = [_quoted(one) for one in labels[own].tolist()]
+        if size == len(order):
+            break  # that each is anywhere says nothing
         if size == 1:
             said.append(f"{names[0]} is {_ORDINALS.get(stop, f'number {stop:,}')}.")
         elif size <= _MOST_NAMES:
@@ -231,21 +257,29 @@ def _of_ranks(raw: Any, level: float, labels: np.ndarray) -> list[str]:
             break
         start = stop
     is_first = low == 1
-    if is_first.sum() > 1:
+    if 1 < is_first.sum() < len(order):
         said.insert(0, f"The most frequent is one of {_listed(labels.tolist(), is_first)}.")
     return said
 
 
-def _not_surely(estimate: Any, raw: Any, low: np.ndarray, high: np.ndarray) -> list[str]:
+def _not_surely(
+    estimate: Any, raw: Any, labels: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> list[str]:
     """Sentences on the limits of an estimate."""
     said, d = [], raw.shape[1]
     names = ", ".join(estimate.postprocessors)
     if not estimate.is_raw and estimate.states_errors:
         said.append(f"Which ranks or quartiles {names} gives: those above are of the raw values.")
+        said.append(
+            "That the intervals of all rows hold at once: those of each row do. A category that "
+            "moves much more than others is outside of its interval more often than stated (in "
+            "simulations in a third of the rows, the first and last ones included)."
+        )
     elif not estimate.is_raw:
         said.append(
-            f"How far the values shown are from the truth: they are those after {names}. "
-            "Intervals and sentences are of the raw ones."
+            f"How far the values shown are from the truth: they are those after {names}, which "
+            "made them of the raw estimates. Intervals and sentences are of the raw estimates; the "
+            "values shown lie inside or near the intervals."
         )
     said += _dishonest(raw, raw.noise)
     answers = estimate.answer()[0]
@@ -257,10 +291,17 @@ def _not_surely(estimate: Any, raw: Any, low: np.ndarray, high: np.ndarray) -> l
         )
     n_open = int(np.sum(low <= 0))
     if n_open and getattr(raw.domain, "ends", None) is None:
-        which = "any category" if n_open == d else f"{n_open:,} of the {d:,} categories"
+        which, begin = _listed(labels.tolist(), low <= 0), "their intervals begin"
+        if n_open == d:
+            which = "any category"
+        elif n_open <= _FEW:
+            which = " or ".join(_quoted(one) for one in labels[low <= 0].tolist())
+            begin = "its interval begins" if n_open == 1 else begin
+        else:
+            which = f"some of these {n_open:,} of the {d:,} categories: {which}"
         said.append(
-            f"Whether anybody has {which}: their intervals begin at 0, and more users or a larger "
-            "epsilon would tell."
+            f"Whether anybody has {which}: {begin} at 0, and more users or a larger epsilon would "
+            "tell."
         )
     return said
 
@@ -291,27 +332,34 @@ def _dishonest(raw: Any, noise: Noise) -> list[str]:
     return said
 
 
+def _quoted(name: Any) -> str:
+    return repr(", ".join(map(str, name)) if isinstance(name, tuple) else name)
+
+
 def _listed(names: list[Any], is_in: np.ndarray) -> str:
-    found = [repr(names[i]) for i in np.flatnonzero(is_in)]
+    found = [_quoted(names[i]) for i in np.flatnonzero(is_in)]
     return ", ".join(found[:_MOST_NAMES]) + ", ..." * (len(found) > _MOST_NAMES)
 
 
 # -- the lines that make it again -----------------------------------------------------------------
 def _made_by(estimate: Any, level: float) -> str:
-    """Return lines of Python that make the estimate of the same reports."""
-    posts = list(estimate.postprocessors)
-    steps = [f"estimate = {name}().fit_transform(estimate)" for name in posts]
+    """Return lines of Python that make the estimate of the same reports, if it needs no others."""
+    if not estimate.is_raw and estimate.states_errors:
+        return ""  # it is a row that others have changed
+    posts, about = list(estimate.postprocessors), "# reports: what users sent"
+    steps = [
+        f"estimate = {_call(name, estimate.shares_overlap)}.fit_transform(estimate)"
+        for name in posts
+    ]
     noise, kind = estimate.noise, type(estimate.oracle)
     is_known = noise is not None and noise.n_samples is not None
     if is_known and noise.is_weighted:
-        first = ["estimate = ...  # a weighted mean of several"]
+        about, first = "", ["estimate = ...  # a weighted mean of several"]
     elif is_known and np.ravel(noise.n_users)[0] > np.ravel(noise.n_samples)[0]:
-        first = [
-            "# oracle: a survey, such as ColumnOracle; name: that of its column or table",
-            "estimate = oracle.aggregate(reports).estimate_[name]",
-        ]
+        about += "; oracle: a survey, such as ColumnOracle; name: that of its column or table"
+        first = ["estimate = oracle.aggregate(reports).estimate_[name]"]
     elif estimate.oracle is None:
-        first = ["estimate = ...  # the oracle is not known"]
+        about, first = "", ["estimate = ...  # the oracle is not known"]
     elif getattr(sys.modules["sklearn_ldp"], kind.__name__, None) is not kind:
         first = [
             f"oracle = ...  # the {kind.__name__} that clients and server know",
@@ -327,6 +375,14 @@ def _made_by(estimate: Any, level: float) -> str:
         known = known.replace("(, ", "(").replace(", , ", ", ")
         first = [f"oracle = {known}", "estimate = oracle.aggregate(reports).estimate_"]
         posts = [known.partition("(")[0], *posts]
+        about += "; categories: all possible answers, in their order"
     last = f"estimate.report(level={level:g})"
     head = [f"from sklearn_ldp import {', '.join(dict.fromkeys(posts))}", ""] if posts else []
-    return "\n".join([*head, *first, *steps, last])
+    return "\n".join([*[about] * bool(about), *head, *first, *steps, last])
+
+
+def _call(name: str, shares_overlap: bool) -> str:
+    """The call that makes a post-processor, as far as its name and the shares tell it."""
+    kind = getattr(sys.modules["sklearn_ldp"], name, None)
+    needs = shares_overlap and kind is not None and "simplex" in signature(kind).parameters
+    return f"{name}({'simplex=False' * needs})"

@@ -14,6 +14,7 @@ from ..numerics.simplex import norm_sub
 from ..queries import Queries
 from ..report_page import Kept
 from ..support.pandas import import_pandas
+from ..support.text import counted
 from ..support.typing import DataFrame
 from ._covariances import (
     Estimate,
@@ -139,11 +140,9 @@ class EstimateDifference(Kept):
 
     def __repr__(self) -> str:
         rows = "" if len(self) == 1 else f" ({len(self):,} differences)"
-        users = [f"{np.sum(e.noise.n_samples):,}" for e in (self.one, self.other) if e.noise]
-        return (
-            f"EstimateDifference of {self.shape[1]:,} categories{rows}, "
-            f"{' against '.join(users)} users"
-        )
+        users = [np.sum(e.noise.n_samples) for e in (self.one, self.other) if e.noise]
+        said = [*(f"{n:,}" for n in users[:-1]), *(counted(n, "user") for n in users[-1:])]
+        return f"EstimateDifference of {self.shape[1]:,} categories{rows}, {' against '.join(said)}"
 
     def confidence_interval(
         self,

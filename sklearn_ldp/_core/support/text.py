@@ -95,6 +95,11 @@ def format_table(
     return "\n".join([*map(line, head_rows), rule, *map(line, rows)])
 
 
+def counted(n: float, noun: str) -> str:
+    """Return a number and what it counts, such as "1 user" or "5,000 users"."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def labelled_lines(names: Sequence[object], *columns: Sequence[str]) -> list[str]:
     """Return a line for each name, with what stands beside it.
 

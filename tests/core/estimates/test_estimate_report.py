@@ -19,6 +19,7 @@ from sklearn_ldp import (
     EmpiricalBayes,
     EstimateSet,
     FrequencyEstimate,
+    ItemOracle,
     LocalMean,
     MarginalOracle,
     MonotoneCDF,
@@ -73,14 +74,103 @@ def test_lines_make_the_estimate_again():
     assert names["again"].description == estimate.describe()
 
 
+def test_lines_of_items_and_of_rows_run_or_are_not_shown():
+    oracle = ItemOracle(2.0, categories=WORDS, max_items=2)
+    reports = oracle.privatize([WORDS[:2], WORDS[1:]] * 500)
+    estimate = EmpiricalBayes(simplex=False).fit_transform(oracle.aggregate(reports).estimate_)
+    lines = estimate.describe()["made_by"]
+    assert lines.startswith("# reports: what users sent; categories: all possible answers")
+    names = {"categories": WORDS, "reports": reports}
+    exec(lines.replace("estimate.report", "again = estimate.report"), names)
+    assert names["again"].description == estimate.describe()
+    assert "EmpiricalBayes().fit" in EmpiricalBayes().fit_transform(colours()).describe()["made_by"]
+    for estimate in (Trend().fit_transform(weekly()), Trend().fit_transform(weekly())[0]):
+        assert "Trend().fit" not in estimate.report().html
+    assert "NormSub().fit" in NormSub().fit_transform(weekly()).report().html  # of each row
+
+
 # ---- sentences -----------------------------------------------------------------------------------
 def test_what_may_be_said():
     text = said(colours())
     assert "'red' is the most frequent (95 % confidence)" in text
     assert "Ranks 2 to 3 are of 'green', 'blue', in any order" in text
+    even = OLH(1.0, categories=WORDS, random_state=0).fit_transform(WORDS * 900)
+    assert not re.search("Ranks|one of", said(even))  # it would be one of all, at any rank
     assert "Shares are above 0 for all 3 categories" in text
     assert "One" not in text
     assert "The most frequent is one of" in said(colours(epsilon=0.05))
+
+
+def test_what_nobody_may_have_is_named():
+    rare = OUE(2.0, categories=[f"{i}" for i in range(9)], random_state=0)
+    for n, start in (
+        (1, "Whether anybody has '8': its interval begins at 0"),
+        (3, "Whether anybody has '6' or '7' or '8': their intervals begin at 0"),
+        (4, "Whether anybody has some of these 4 of the 9 categories: '5', '6', '7', '8': their"),
+    ):
+        counts = np.r_[np.full(9 - n, 30_000), np.zeros(n, int)]
+        assert start in not_said(rare.simulate(counts))
+
+
+def test_names_of_several_columns_are_text():
+    tuples = GRR(3.0, categories=[("F", "S"), ("M", "L")], random_state=0)
+    found = tuples.fit_transform([("F", "S")] * 900).describe()
+    text = " ".join([found["domain"], *found["may_be_said"], *found["may_not_be_said"]])
+    assert text.count("'F, S'") == 2
+    assert "Whether anybody has 'M, L'" in text
+    assert "('" not in text
+
+
+def test_too_few_users_say_nothing():
+    oracle = OLH(1.0, categories=WORDS, random_state=0)
+    few, many = oracle.simulate([1, 1, 1]).report(), oracle.simulate([300, 300, 300]).report()
+    assert few.html.index("These users are too few") < few.html.index("<dl>")
+    assert "too few to say anything" in repr(few)
+    assert "too few" not in many.html + repr(many)  # negative control
+
+
+def test_what_is_rounded_to_zero_has_no_sign():
+    noise = NoiseModel(0.5, 0.2, 1000)
+    html = FrequencyEstimate([[1.0001, -0.0001]], ["a", "b"], noise).report().html
+    assert "<td>0</td>" in html
+    assert "\N{MINUS SIGN}" not in html
+    html = FrequencyEstimate([[1.01, -0.01]], ["a", "b"], noise).report().html
+    assert "\N{MINUS SIGN}10 *" in html  # negative control
+
+
+def heads(html):
+    return re.findall(r"<th>(.*?)</th>", html)
+
+
+def test_the_columns_are_named_and_explained_for_readers():
+    """What the picture shows comes first; the interval stands beside what it is of."""
+    interval = "interval (95 %, all at once)"
+    raw, smoothed = colours().report().html, Trend().fit_transform(weekly())[0].report().html
+    assert heads(raw) == ["category", "estimate", interval, "count"]
+    processed = EmpiricalBayes().fit_transform(colours()).report().html
+    known = ["category", "after EmpiricalBayes", "count", "raw", f"{interval}, of the raw value"]
+    assert heads(processed) == known
+    assert heads(smoothed) == ["category", "after Trend", interval, "count", "raw"]
+    for head in ("after EmpiricalBayes", "count", "raw", "interval"):
+        assert processed.count(f"<p>{head}: ") == 1
+    assert f"<h2>Share of users after EmpiricalBayes, and {interval[:8]}s" in processed
+    assert "and intervals" not in kinds()["unknown"].report().html
+
+
+def test_epsilon_and_the_noise_level_are_explained():
+    html = colours(epsilon=1.0).report().html
+    assert "<dd>1.0: no answer makes a report more than e^1 = 2.7 times as likely" in html
+    assert re.search(r"<dd>0\.\d+: the standard error of a share that nobody has</dd>", html)
+    assert "a share that nobody" not in kinds()["mean"].report().html
+    assert "<dd>20.0</dd>" in colours(epsilon=20.0).report().html  # that is no protection
+
+
+def test_reports_of_sets_tell_that_large_ones_are_cut():
+    sets = ItemOracle(2.0, categories=WORDS, max_items=2, random_state=0)
+    raw = sets.fit_transform([WORDS[:2], WORDS[1:]] * 900)
+    for estimate in (raw, EmpiricalBayes(simplex=False).fit_transform(raw)):
+        assert "if some users have more than 2 items (max_items): their" in not_said(estimate)
+    assert "max_items" not in not_said(colours())  # negative control
 
 
 def claims_a_leader(frequencies, seed):
@@ -107,7 +197,8 @@ def test_what_may_not_be_said():
     assert "the domain was public: it was learned from the users' values" in text
     assert "the oracle has a seed" in text
     assert "no one does at epsilon = 30" in text
-    assert "those after NormSub" in text
+    assert "those after NormSub, which made them of the raw estimates" in text
+    assert "the values shown lie inside or near the intervals" in text
     assert not_said(OUE(2.0, categories=["a", "b"]).fit_transform(["a", "b"] * 5000)) == ""
     weak = OUE(0.1, categories=WORDS, random_state=0).fit_transform(WORDS)
     assert "Whether anybody has any category" in not_said(weak)
@@ -332,9 +423,12 @@ def test_intervals_after_trend_are_its_own():
     text = " ".join(found["may_not_be_said"])
     assert "Trend gives: those above are of the raw values" in text
     assert "Intervals and sentences are of the raw" not in text
+    assert "That the intervals of all rows hold at once: those of each row do" in text
     after = NormSub().fit_transform(weekly())[0].describe()  # negative control
     assert after["interval"] == "95 % at once, of raw"
-    assert "Intervals and sentences are of the raw" in " ".join(after["may_not_be_said"])
+    text = " ".join(after["may_not_be_said"])
+    assert "Intervals and sentences are of the raw" in text
+    assert "of all rows" not in text
 
 
 def test_a_weighted_estimate_tells_who_answered():
@@ -346,6 +440,7 @@ def test_a_weighted_estimate_tells_who_answered():
         "those who reported, each group by its weight",
     )
     assert "count" not in found["rows"][0]
+    assert found["shown"] == "Share of the population, by weights"
     survey, parts = ColumnOracle(2.0, domains={"a": WORDS, "b": 2}, random_state=0), {}
     for n in (500, 900):  # of whom about half are asked for each column
         people = np.column_stack([WORDS * n, [0, 1, 1] * n]).astype(object)
@@ -357,13 +452,15 @@ def test_a_weighted_estimate_tells_who_answered():
     even = poststratify(cells, {0: 0.5, 1: 0.5}).describe()  # negative control: nobody counts more
     assert "count" in even["rows"][0]
     assert "nobody else" in even["of"]
+    assert even["shown"] == "Share of users"
     design = ResponseDesign.crosswise(0.25).oracle()
     cells = estimate_by_group(design, [0, 0, 1] * 1000, by=[0] * 2000 + [1] * 1000)
     weighted = poststratify(cells, {0: 0.4, 1: 0.6})
     low, high = weighted.confidence_interval(0.95, of="population", simultaneous=True)
     row = weighted.describe()["rows"][0]
     assert (row["low"], row["high"]) == pytest.approx((low[0, 0], high[0, 0]))
-    assert "population" in weighted.describe()["of"]
+    assert weighted.describe()["of"].startswith("the population, by weights: the users of each")
+    assert "that the users are a random sample of" in cells[0].describe()["of"]
     assert "a weighted mean" in weighted.describe()["made_by"]
 
 
@@ -407,7 +504,7 @@ def test_rows_have_a_picture_of_their_course():
     """The largest categories over the rows; parts of a set are of different questions."""
     rows = weekly(4)
     found = rows.report().html
-    assert "Share of users, row by row (95 % at once)" in found
+    assert "Share of users, row by row, and intervals (95 %, all at once in each row)" in found
     start = found.partition("<h1>0</h1>")[0]  # before the page of the first row
     assert start.count("<svg") == len(WORDS)
     assert start.count("<rect") == 4 * len(WORDS)

@@ -82,6 +82,14 @@ def test_it_shows_itself(estimates):
     assert "1 part<" in html
 
 
+def test_numbers_are_rounded_once():
+    """To four digits and then to three, .33447 would be .335."""
+    values = [[0.33447, 0.66553]], [[0.18747, 0.81253]]
+    parts = {name: FrequencyEstimate(x, ["F", "M"]) for name, x in zip("ab", values, strict=True)}
+    lines = ["  a  M 0.666, F 0.334", "  b  M 0.813, F 0.187"]
+    assert repr(EstimateSet(parts)).splitlines()[1:] == lines
+
+
 def test_each_part_has_axes_of_its_own(estimates):
     displays = estimates.plot()
     assert list(displays) == ["sex", "age"]

@@ -1,6 +1,8 @@
 """Text that leaves for a terminal."""
 
-from sklearn_ldp import EstimateSet, FrequencyEstimate
+import numpy as np
+
+from sklearn_ldp import OUE, EstimateSet, FrequencyEstimate, LocalMean, MarginalOracle
 from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.queries import groups
 
@@ -22,3 +24,16 @@ def test_no_name_of_a_category_reaches_the_terminal():
         assert text.replace("\n", "").replace("\u200d", "").isprintable()
     assert r"\x1b[31mred" in shown[0]
     assert "\u200d" in shown[0]
+
+
+def test_one_user_is_no_plural():
+    oracle = OUE(1.0, categories=["a", "b"], random_state=0)
+    mean = LocalMean(1.0, bounds=(0, 1), random_state=0)
+    tables = MarginalOracle(1.0, domains={"a": 2, "b": 2}, order=[("a", "b")], random_state=0)
+    for n in (1, 2):
+        estimate = oracle.fit_transform(["a"] * n)
+        texts = repr(estimate), repr(mean.fit([0.5] * n).estimate_), repr(estimate - estimate)
+        for text in texts:
+            assert ("1 user" if n == 1 else "2 users") in text
+            assert "1 users" not in text
+    assert repr(tables.fit_transform(np.zeros((9, 2), int))).startswith("TableSet of 1 table with")
