@@ -378,19 +378,11 @@ def _cell(
 
 def _in_order(part: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows in the order of the domain if that is of numbers, otherwise the largest first."""
-    rows = _possible(part, part["rows"])
+    rows = part["rows"]
     if part["is_ordered"]:
         return rows
     size: Any = abs if part["unit"] == "points" else float
     return sorted(rows, key=lambda row: -size(row[part["value"]]))
-
-
-def _possible(part: dict[str, Any], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with intervals of what can be: raw ones contain the estimate, even one below 0."""
-    if part["unit"] != "%":
-        return rows
-    ends = ("low", "high")
-    return [row | {end: min(max(row[end], 0.0), 1.0) for end in ends if end in row} for row in rows]
 
 
 def _shower(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Callable[[float], str]:
@@ -413,7 +405,7 @@ def _picture(part: dict[str, Any]) -> str:
     """A bar for each category, or columns in the order of the domain."""
     rows = _in_order(part)
     if part.get("ranges"):
-        return _columns(_possible(part, part["ranges"]), part)
+        return _columns(part["ranges"], part)
     if part["is_ordered"] and _MOST_BARS < len(rows) <= _MOST_COLUMNS:
         places = [{"from": i, "to": i + 1, "name": row["category"]} for i, row in enumerate(rows)]
         return _columns([{**place, **row} for place, row in zip(places, rows, strict=True)], part)
@@ -431,7 +423,7 @@ def _series(whole: dict[str, Any]) -> str:
         rows = [
             {**row, "from": i, "to": i + 1, "name": part["name"]}
             for i, part in enumerate(parts)
-            for row in _possible(part, part["rows"][place : place + 1])
+            for row in part["rows"][place : place + 1]
         ]
         head = f"<h2>{escape(_cell(first, 'category', rows[0], str))}</h2>"
         drawn.append(head + _columns(rows, {**first, "rows": rows}))

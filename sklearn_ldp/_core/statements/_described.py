@@ -282,7 +282,7 @@ def _not_surely(
             "values shown lie inside or near the intervals."
         )
     said += _dishonest(raw, raw.noise)
-    answers = estimate.answer()[0]
+    answers = np.clip(estimate.answer()[0], 0, 1)
     n_out = int(np.sum((answers < low) | (answers > high)))
     if n_out:
         said.append(

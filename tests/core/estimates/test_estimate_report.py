@@ -384,6 +384,7 @@ def test_shares_that_cannot_be_are_marked_and_their_intervals_end_there():
     assert n_below > 2
     assert min(row["low"] for row in report.description["rows"]) == 0
     assert report.html.count("stroke-dasharray") == n_below
+    assert "lie outside of their intervals" not in report.html  # which would blame somebody
     assert report.html.count(" *</td>") == 2 * n_below  # the share and the count
     assert report.html.count("* below what is possible") == 2  # under the picture and the table
     intervals = re.findall(r"<td>(\S+) to (\S+) %</td>", report.html)
