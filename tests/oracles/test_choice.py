@@ -36,21 +36,6 @@ def test_no_oracle_beats_the_bound(epsilon, d):
     assert minimax_bound(epsilon, d) == pytest.approx(by_formula.min())
 
 
-@pytest.mark.parametrize("oracle", slow_but([GRR, OLH, HadamardResponse], EVERY))
-def test_total_variance_is_that_of_simulated_collections(oracle, seed):
-    """Sum of squared errors over 2,000 collections: z test with error rate 1e-8.
-
-    Negative control: an expectation that is 10 % off.
-    """
-    counts = np.array([400, 300, 200, 100, 0, 0, 0])
-    estimate = oracle(1.0, random_state=seed).simulate(counts, 2000)
-    squares = 1000 * np.sum((estimate.values - counts / 1000) ** 2, axis=1)
-    expected = profile_oracle(oracle(1.0), 7, frequencies=counts / 1000).total_variance
-    spread = squares.std() / np.sqrt(2000)
-    assert abs(squares.mean() - expected) < 5.8 * spread
-    assert abs(squares.mean() - 1.1 * expected) > 0.5 * spread + 0.05 * expected
-
-
 def test_report_bits():
     bits = {o: profile_oracle(o(1.0), 1024).report_bits for o in EVERY}
     assert bits[GRR] == 10
@@ -103,7 +88,7 @@ def test_audit_certifies_every_oracle(oracle, epsilon, d):
     assert not result.is_violated
 
 
-@pytest.mark.parametrize("oracle", EVERY)
+@pytest.mark.parametrize("oracle", slow_but([GRR, OLH], EVERY))
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_audit_flags_an_overspending_mechanism(oracle, epsilon):
     """An oracle run at 1.3 epsilon is flagged, at epsilon it is not (false alarm below 1e-6)."""

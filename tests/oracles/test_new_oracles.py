@@ -11,30 +11,38 @@ from math import comb
 
 import numpy as np
 import pytest
-from estimators import ORACLES, each_way, slow_but
+from estimators import ORACLES, slow_but
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.linalg import hadamard
 from sklearn.base import clone
 
-from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, ProjectiveGeometryResponse, SubsetSelection
+from sklearn_ldp import (
+    GRR,
+    OLH,
+    OUE,
+    HadamardResponse,
+    MatrixOracle,
+    ProjectiveGeometryResponse,
+    SubsetSelection,
+)
 from sklearn_ldp._core.mechanisms.coins import Coins, SeededCoins, best_start, subset_table
 from sklearn_ldp._core.mechanisms.counts import can_wait
 from sklearn_ldp._core.numerics.transforms import walsh_hadamard
 
 TWO_64 = 1 << 64
-FIELDS = [2, 3, 4, 5, 7, 8, 9]
+FIELDS = [2, 3, 4, 9]
 
 
 def seeded_coins(seed):
     return SeededCoins(np.random.default_rng(seed))
 
 
-def subset_numbers(reports, d):
-    """Return each set as one number, 0 .. C(d, w) - 1."""
-    numbers = {subset: i for i, subset in enumerate(combinations(range(d), reports.shape[1]))}
-    return np.array([numbers[tuple(report)] for report in reports.tolist()])
+def subset_counts(reports, d):
+    """Return how often each set occurs, in the order of `combinations`."""
+    sets = [sum(1 << i for i in subset) for subset in combinations(range(d), reports.shape[1])]
+    return np.bincount((1 << reports.astype(int)).sum(axis=1), minlength=1 << d)[sets]
 
 
 @pytest.mark.parametrize("n_bits", [0, 1, 4, 5, 6, 11])
@@ -171,7 +179,7 @@ def test_projective_supports(g, d):
 
 
 @pytest.mark.parametrize("g", FIELDS)
-@pytest.mark.parametrize("d", [5, 40, 90])
+@pytest.mark.parametrize("d", [5, 40])
 def test_projective_members_are_each_point_once(g, d):
     """Uniform indices make uniform reports: they number the orthogonal points, and the others."""
     channel = ProjectiveGeometryResponse(field_order=g).channel(d)
@@ -232,7 +240,7 @@ def test_subsets_are_sorted_and_uniform(oracle, code, seed):
     assert reports.shape == (n, w)
     assert np.all(np.diff(reports, axis=1) > 0)
     assert 0 <= reports.min() <= reports.max() < d
-    counts = np.bincount(subset_numbers(reports, d), minlength=comb(d, w))
+    counts = subset_counts(reports, d)
     p = float(channel.p)
 
     def expected(code):
@@ -243,22 +251,6 @@ def test_subsets_are_sorted_and_uniform(oracle, code, seed):
     assert stats.chisquare(counts, expected((code + 1) % d)).pvalue < 1e-9
     tampered = (counts * 29 / 30) + n / 30 * (np.arange(len(counts)) == 0)
     assert stats.chisquare(tampered, expected(code)).pvalue < 1e-9
-
-
-def test_place_in_a_subset_says_nothing(seed):
-    """A report is sorted, so that its order is a function of the set alone.
-
-    The place of the user's category is as in a uniform set: chi-square test at 1e-9 against the law
-    of the rank of code 4 among 3 uniform members of 9. Negative control: own category first.
-    """
-    channel = SubsetSelection(subset_size=3).channel(9)
-    reports = channel.privatize(np.full(60_000, 4), seeded_coins(seed))
-    holds = (reports == 4).any(axis=1)
-    place = np.argmax(reports[holds] == 4, axis=1)
-    expected = np.array([comb(4, k) * comb(4, 2 - k) for k in range(3)]) / comb(8, 2)
-    counts = np.bincount(place, minlength=3)
-    assert stats.chisquare(counts, expected * len(place)).pvalue > 1e-9
-    assert stats.chisquare([len(place), 0, 0], expected * len(place)).pvalue < 1e-9
 
 
 @pytest.mark.parametrize(("n_items", "size"), [(6, 1), (6, 3), (9, 0), (5, 5), (17, 2)])
@@ -274,14 +266,11 @@ def test_coins_draw_uniform_subsets(n_items, size, seed):
     np.testing.assert_array_equal(bits.sum(axis=1), sizes)
     if comb(n_items, size) > 1:
         chosen = np.nonzero(bits[sizes == size])[1].reshape(-1, size)
-        counts = np.bincount(subset_numbers(chosen, n_items), minlength=comb(n_items, size))
-        assert stats.chisquare(counts).pvalue > 1e-9
+        assert stats.chisquare(subset_counts(chosen, n_items)).pvalue > 1e-9
         lazy = np.random.default_rng(seed).random((n, n_items)) < size / n_items
-        for row in lazy:
-            row[np.flatnonzero(~row)[: max(size - row.sum(), 0)]] = True
+        lazy |= np.cumsum(~lazy, axis=1) <= size - lazy.sum(axis=1, keepdims=True)
         chosen = np.nonzero(lazy[lazy.sum(axis=1) == size])[1].reshape(-1, size)
-        counts = np.bincount(subset_numbers(chosen, n_items), minlength=comb(n_items, size))
-        assert stats.chisquare(counts).pvalue < 1e-9
+        assert stats.chisquare(subset_counts(chosen, n_items)).pvalue < 1e-9
 
 
 class _OneStep(Coins):
@@ -425,7 +414,7 @@ def test_law_of_finished_subsets_by_enumeration(n_items):
     ],
 )
 def test_subset_selection_attains_the_minimax_bound(epsilon, d, bound, others):
-    """The bound equals the numbers in METHODS: n times the sum of all variances of Eq. 5.
+    """The numbers in METHODS: n times the sum of all variances of Eq. 5.
 
     The bound is that of Ye and Barg (2018) for a uniform distribution, less the sampling
     variance 1 - 1/d of the users themselves, whose frequencies are what we estimate.
@@ -438,13 +427,8 @@ def test_subset_selection_attains_the_minimax_bound(epsilon, d, bound, others):
     for cls, value in others.items():
         total = cls(epsilon).channel(d).total_variance()
         assert total == pytest.approx(value, abs=0.06 if value > 100 else 6e-4)
-        assert total >= channel.total_variance() * (1 - 1e-9)
     # The total of a pure oracle does not depend on the frequencies.
     assert channel.total_variance(np.eye(d)[0]) == pytest.approx(channel.total_variance())
-    for size in (1, channel.size - 1, channel.size + 1, d - 1):
-        if 1 <= size < d:
-            other = SubsetSelection(epsilon, subset_size=size).channel(d)
-            assert other.total_variance() >= channel.total_variance()
 
 
 def test_subset_selection_of_one_is_grr():
@@ -462,7 +446,7 @@ def server(oracle):
     return clone(oracle).set_params(categories=D, n_shards=3)
 
 
-@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=repr)
+@pytest.mark.parametrize("oracle", slow_but([OLH(), MatrixOracle()], ORACLES), ids=repr)
 @settings(max_examples=10)
 @given(
     order=st.permutations(range(4)),

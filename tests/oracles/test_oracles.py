@@ -14,7 +14,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from estimators import ORACLES, each_way
+from estimators import ORACLES, slow_but
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -49,27 +49,18 @@ BROWSERS = ["chrome", "safari", "firefox", "edge"]
 # -- containers -------------------------------------------------------------------------------
 VALUES = ["chrome", "edge", "chrome", "safari", "firefox"] * 30
 CONTAINERS = {
-    "list": VALUES,
     "column": [[v] for v in VALUES],
-    "ndarray": np.array(VALUES),
-    "object": np.array(VALUES, dtype=object),
     "2d": np.array(VALUES)[:, None],
-    "pandas series": pd.Series(VALUES),
-    "pandas string": pd.Series(VALUES, dtype="string"),
-    "pandas categorical": pd.Series(VALUES, dtype="category"),
     "pandas frame": pd.DataFrame({"browser": VALUES}),
-    "polars series": pl.Series(VALUES),
+    "pandas string": pd.Series(VALUES, dtype="string"),
     "polars frame": pl.DataFrame({"browser": VALUES}),
-    "polars categorical": pl.Series(VALUES, dtype=pl.Categorical),
-    "arrow array": pa.array(VALUES),
-    "arrow chunked": pa.chunked_array([VALUES[:10], VALUES[10:]]),
-    "arrow dictionary": pa.array(VALUES).dictionary_encode(),
     "arrow table": pa.table({"browser": VALUES}),
 }
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_any_container_of_values(container):
+    """Of one column; its types are tested where a domain encodes them."""
     expected = OUE(categories=BROWSERS, random_state=0).fit(VALUES)
     oracle = OUE(categories=BROWSERS, random_state=0).fit(CONTAINERS[container])
     np.testing.assert_array_equal(oracle.support_counts_, expected.support_counts_)
@@ -97,25 +88,8 @@ def test_several_columns_are_one_joint_category():
     assert declared.estimate_.to_series().idxmax() == ("f", 20)
 
 
-@pytest.mark.parametrize(
-    ("categories", "values"),
-    [
-        ([True, False], [True, False, True]),
-        (["1", 1, 2.5], [1, "1", 2.5]),
-        ([1.5, 2.5], [1.5, 2.5]),
-        (5, [0, 4]),
-        (np.arange(3, dtype=np.uint8), np.array([0, 2], dtype=np.int16)),
-        (np.array([10, 20], dtype=np.uint64), [20, 10]),
-        (pd.Index(["a", "b"]), ["a"]),
-        ({"a": 1, "b": 2}, ["a"]),
-        (range(3), [0, 1]),
-    ],
-)
-def test_categories_of_any_kind(categories, values):
-    assert len(GRR(categories=categories).privatize(values)) == len(values)
-
-
 def test_an_integer_is_not_its_string():
+    assert len(GRR(categories=["1", 1, 2.5]).privatize([1, "1", 2.5])) == 3
     with pytest.raises(ValueError, match="unknown category at position 0, .* are .1., .2."):
         GRR(categories=["1", "2"]).privatize([1])
 
@@ -286,14 +260,6 @@ def test_merge_says_what_differs():
         servers[0].merge(1)
 
 
-def test_parameters_changed_after_fit_do_not_mix():
-    server = GRR(1.0, categories=3).aggregate([0, 1])
-    server.set_params(epsilon=2.0)
-    with pytest.raises(ValueError, match="have changed since it was fitted"):
-        server.aggregate([0, 1])
-    assert server.fit([0, 1]).n_samples_seen_ == 2
-
-
 def test_a_protocol_is_kept_until_a_parameter_changes():
     """A client that answers often makes it once; nothing old is kept, however it was changed."""
     names = ["a", "b", "c"]
@@ -405,30 +371,19 @@ def test_transform_is_a_new_collection_and_says_so():
     assert not np.array_equal(same_users.values[0], before), "coins must not be used twice"
 
 
-def test_transform_of_reports_is_free_and_silent():
-    oracle = GRR(categories=3, input="reports").fit([0, 1, 2])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert oracle.transform([0, 0]).noise.n_samples == 2
-    assert oracle.n_samples_seen_ == 3
-
-
 def test_fit_forgets_and_partial_fit_goes_on():
-    oracle = GRR(categories=3).fit([0, 1]).fit([2])
-    assert oracle.n_samples_seen_ == 1
-    assert oracle.partial_fit([0, 1]).n_samples_seen_ == 3
-    assert oracle.aggregate([0] * 5).n_samples_seen_ == 8
-
-
-def test_fit_on_reports_forgets_even_a_learned_domain():
-    oracle = GRR(random_state=0).fit(["a", "b", "a"])
-    oracle.set_params(input="reports").fit([0, 1])
-    assert oracle.n_samples_seen_ == 2
+    oracle = GRR(random_state=0).fit(["c", "b"]).fit(["a", "b", "a"])
+    assert oracle.n_samples_seen_ == 3
+    oracle.set_params(input="reports").fit([0, 1])  # over the domain that was learned
     assert oracle.categories_.tolist() == ["a", "b"]
+    assert oracle.partial_fit([0, 1]).n_samples_seen_ == 4
+    assert oracle.aggregate([0] * 5).n_samples_seen_ == 9
+    assert oracle.transform([0, 0]).noise.n_samples == 2  # in silence: it costs nobody anything
+    assert oracle.n_samples_seen_ == 9
 
 
 # -- shards, chunks, streams ------------------------------------------------------------------
-@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=repr)
+@pytest.mark.parametrize("oracle", slow_but([OLH(), SUE()], ORACLES), ids=repr)
 def test_shards_partition_the_reports(oracle):
     oracle = clone(oracle).set_params(categories=6, random_state=0, n_shards=4)
     reports = oracle.privatize(np.arange(50) % 6)
@@ -455,9 +410,8 @@ def test_results_do_not_depend_on_chunks_or_threads(oracle, monkeypatch):
     monkeypatch.setattr("sklearn_ldp._core.mechanisms.mechanism._CHUNK_BYTES", 1)
     assert chunk_users(channel) == block_users(channel)
     np.testing.assert_array_equal(clone(oracle).fit(values).support_counts_, whole)
-    np.testing.assert_array_equal(
-        clone(oracle).set_params(n_jobs=3).fit(values).support_counts_, whole
-    )
+    threads = clone(oracle).set_params(n_jobs=3)
+    np.testing.assert_array_equal(threads.fit(values).support_counts_, whole)
     monkeypatch.undo()
     pieces = clone(oracle).partial_fit(values[:1000]).partial_fit(values[1000:])
     np.testing.assert_array_equal(pieces.support_counts_, whole)
@@ -468,6 +422,7 @@ def test_expand_is_repeat(weights, data):
     total = sum(weights)
     start = data.draw(st.integers(0, total - 1))
     stop = data.draw(st.integers(start + 1, total))
+    assert expand(None, start, stop) == slice(start, stop)
     rows = expand(np.cumsum(weights), start, stop)
     np.testing.assert_array_equal(rows, np.repeat(np.arange(len(weights)), weights)[start:stop])
 
@@ -539,15 +494,17 @@ def test_prime_powers():
 
 def test_best_hash_range():
     """METHODS: n Var at f = 0 and epsilon 1 is 3.770, 3.692 and 3.822 for g = 3, 4 and 5."""
-    n_var = {g: OLH(categories=9, hash_range=g).fit([0]).noise_.std ** 2 for g in (3, 4, 5)}
+
+    def variance(epsilon, hash_range="auto"):
+        return OLH(epsilon, hash_range=hash_range).channel(9).noise(1).null_variance
+
+    n_var = {g: variance(1.0, g) for g in (3, 4, 5)}
     assert n_var == pytest.approx({3: 3.770, 4: 3.692, 5: 3.822}, abs=5e-4)
     assert OLH(1.0).channel(9).configuration["hash_range"] == 4
     assert OLH(categories=9).fit([0]).hash_range_ == 4
     for epsilon in np.linspace(0.05, 7, 15):
-        chosen = OLH(epsilon, categories=9).fit([0])
         for g in (2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 101, 256, 1009):
-            other = OLH(epsilon, categories=9, hash_range=g).fit([0])
-            assert chosen.noise_.std <= other.noise_.std * (1 + 1e-12)
+            assert variance(epsilon) <= variance(epsilon, g) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("epsilon", "g"), [(0.1, 2), (0.4, 2), (0.41, 3), (1.0, 4), (2.2, 10)])
@@ -588,18 +545,18 @@ def test_hash_values_of_two_categories_differ_uniformly():
                 assert equal == channel.n_vectors // g
 
 
-def test_olh_at_extreme_budgets(seed):
+@pytest.mark.parametrize("epsilon", slow_but([0.01, 9.0], [0.01, 6.0, 9.0, 15.0]))
+def test_olh_at_extreme_budgets(epsilon, seed):
     """A huge epsilon means g in the thousands, where decoding must not need a table of g**3.
 
     Error rate 1e-8: a z test of each of 20 categories.
     """
     counts = np.arange(1, 21) * 100
-    for epsilon in (0.01, 6.0, 9.0, 15.0):
-        oracle = OLH(epsilon, categories=20, random_state=seed)
-        oracle.fit(np.arange(20), sample_weight=counts)
-        truth = counts / counts.sum()
-        z = (oracle.frequencies_ - truth) / np.sqrt(oracle.noise_.variance(truth))
-        assert np.abs(z).max() < 6.2
+    oracle = OLH(epsilon, categories=20, random_state=seed)
+    oracle.fit(np.arange(20), sample_weight=counts)
+    truth = counts / counts.sum()
+    z = (oracle.frequencies_ - truth) / np.sqrt(oracle.noise_.variance(truth))
+    assert np.abs(z).max() < 6.2
 
 
 # -- refused arguments ----------------------------------------------------------------------------
@@ -622,21 +579,18 @@ def test_epsilon_alone_is_given_by_position(make):
     ],
 )
 def test_true_is_no_budget(make):
-    with pytest.raises(
-        ValueError, match=r"'epsilon' parameter .* in the range .* Got True instead"
-    ):
+    expected = r"'epsilon' parameter .* in the range .* Got True instead"
+    with pytest.raises(ValueError, match=expected):
         make()
 
 
 @pytest.mark.parametrize("X", [[["a", "b"], ["a", "a"]], pd.DataFrame({"x": ["a"], "y": ["b"]})])
 def test_two_columns_for_a_domain_of_one(X):
-    with pytest.raises(
-        ValueError, match=r"OLH got 2 columns.*X\['column'\].*ColumnOracle\(domains="
-    ):
+    expected = r"OLH got 2 columns.*X\['column'\].*ColumnOracle\(domains="
+    with pytest.raises(ValueError, match=expected):
         OLH(1.0, categories=["a", "b"]).fit(X)
-    assert (
-        OLH(1.0, categories=[("a", "b"), ("a", "a")]).fit([["a", "b"], ["a", "a"]]).n_samples_seen_
-    )
+    joint = OLH(1.0, categories=[("a", "b"), ("a", "a")])
+    assert joint.fit([["a", "b"], ["a", "a"]]).n_samples_seen_ == 2
 
 
 @pytest.mark.parametrize("X", [[["a", "b"]], pd.DataFrame({"x": ["a"], "y": ["b"]})])
@@ -749,12 +703,7 @@ def test_what_is_merged_is_checked():
 
 @pytest.mark.parametrize(
     ("n_states", "epsilon", "flipped"),
-    [
-        (2, np.log(3), 0.5),
-        (3, np.log(3), 0.6),
-        (2925, 14, 0.0024263221679834087),
-        (3, 14, 2.494582008677539e-06),
-    ],
+    [(3, np.log(3), 0.6), (2925, 14, 0.0024263221679834087), (3, 14, 2.494582008677539e-06)],
 )
 def test_randomised_response_is_that_of_attribution_reporting(n_states, epsilon, flipped):
     """Vectors of the Attribution Reporting API: a state is replaced with a random one."""
