@@ -54,11 +54,8 @@ def test_stored_channels_keep_epsilon(d, epsilon, monkeypatch):
     largest = np.argmax(integers.max(axis=1) / integers.min(axis=1))
     least, most = int(integers[largest].min()), int(integers[largest].max())
     assert Fraction(most + most // 10**12, least) > bound
-
-
-def test_stored_channels_are_small():
-    source = files("sklearn_ldp.oracles").joinpath("data", "prefix_channels.npz")
-    assert len(source.read_bytes()) < 2e6
+    stored = files("sklearn_ldp.oracles").joinpath("data", "prefix_channels.npz")
+    assert len(stored.read_bytes()) < 2e6
 
 
 @pytest.mark.parametrize(
@@ -77,7 +74,10 @@ def test_a_channel_between_two_stored_ones_is_no_worse_than_the_lower():
     assert variance[0] > variance[1] > variance[2]
 
 
-@pytest.mark.parametrize(("d", "epsilon"), [(2, 1.0), (8, 2.0), (13, 0.3), (16, 1.0), (40, 1.0)])
+@pytest.mark.parametrize(
+    ("d", "epsilon"),
+    [(2, 1.0), (13, 0.3), (16, 1.0), pytest.param(40, 1.0, marks=pytest.mark.slow)],
+)
 def test_single_categories_are_as_accurate_as_by_subset_selection(d, epsilon):
     variance = MatrixOracle(epsilon).channel(d).total_variance()
     assert variance <= 1.001 * SubsetSelection(epsilon).channel(d).total_variance()
@@ -210,7 +210,7 @@ def test_an_oracle_of_another_epsilon_fails_the_check():
 
 
 def test_every_fall_of_the_coins():
-    channel = MatrixOracle(1.0, queries=ranges(3)).channel(5)
+    channel = MatrixOracle(1.0, strategy="square-wave").channel(5)
     check_exact_epsilon_of(channel, range(5), 1.0)
     broken = channel.integers.copy()
     broken[[0, 1], 0] += np.array([1 << 60, -(1 << 60)], dtype=np.int64).view(np.uint64)
@@ -273,7 +273,7 @@ def test_exact_mle_takes_its_reports():
 # -- the integers travel ----------------------------------------------------------------------
 def test_servers_compute_nothing_again(monkeypatch, tmp_path):
     """Neither from a pickle nor from the integers, and reports of others are refused."""
-    client = MatrixOracle(0.9, categories=6, queries=ranges(3))
+    client = MatrixOracle(0.9, categories=6, queries=ranges(2))
     integers = client.channel().integers
     pickled = pickle.dumps(client.fit(np.arange(600) % 6))
     monkeypatch.setattr(strategies, "optimised_channel", None)
@@ -314,6 +314,9 @@ def test_outputs_that_say_nothing_are_refused_whatever_rounding_makes_of_them(d,
     MatrixOracle(categories=d, strategy=told).protocol()
 
 
+MADE_FOR = {"none": {}, "wave": {"strategy": "square-wave"}, "tri": {"queries": np.tri(6)}}
+
+
 # -- what is refused --------------------------------------------------------------------------
 def test_arrays_that_are_no_channel():
     good = strategies.square_wave(4, 1.0)
@@ -338,7 +341,7 @@ def test_arrays_that_are_no_channel():
     np.testing.assert_array_equal(same.integers, thrice)
 
 
-@pytest.mark.parametrize("queries", [np.zeros((2, 4)), np.ones((1, 4)), 1e-200 * np.zeros((1, 4))])
+@pytest.mark.parametrize("queries", [np.zeros((2, 4)), np.ones((1, 4))])
 def test_queries_of_rank_0(queries):
     with pytest.raises(ValueError, match="MatrixOracle must ask for something, got .* rank 0"):
         MatrixOracle(1.0, categories=4, queries=queries).protocol()
@@ -353,20 +356,16 @@ def test_other_refusals():
         MatrixOracle(1.0, categories=6, queries=top_k(2)).protocol()
     with pytest.raises(ValueError, match="Queries are for 4 categories"):
         MatrixOracle(1.0, categories=6, queries=np.eye(4)).protocol()
-    for options in ({}, {"strategy": "square-wave"}, {"queries": np.tri(6)}):
+    for options in MADE_FOR.values():
         with pytest.raises(ValueError, match="large enough for a report to carry information"):
             MatrixOracle(1e-12, categories=6, **options).protocol()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"strategy": "square-wave"}, {"queries": np.tri(6)}],
-    ids=["none", "wave", "tri"],
-)
+@pytest.mark.parametrize("made_for", slow_but(["none", "wave"], MADE_FOR))
 @pytest.mark.parametrize("epsilon", slow_but([30.0, 1e9], [1e-3, 30.0, 800.0, 1e9]))
-def test_extreme_budgets(options, epsilon):
+def test_extreme_budgets(made_for, epsilon):
     """The estimate of a huge epsilon is exact."""
-    channel = MatrixOracle(epsilon, categories=6, **options).channel()
+    channel = MatrixOracle(epsilon, categories=6, **MADE_FOR[made_for]).channel()
     assert worst_ratio(channel.integers) <= exp_lower_bound(epsilon)
     np.testing.assert_allclose(channel.decoding @ channel.probabilities, np.eye(6), atol=1e-4)
     if epsilon > 1:
