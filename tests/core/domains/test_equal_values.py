@@ -63,11 +63,8 @@ def _types():
             yield meaning, f"Arrow {meaning}", _arrow(values)
             yield meaning, f"polars {meaning}", pl.Series(values)
         yield meaning, f"pandas {meaning}", pd.Series(values)
-        yield (
-            meaning,
-            f"Categorical {meaning}",
-            pd.Series(pd.Categorical(values, categories=values)),
-        )
+        levels = pd.CategoricalDtype(values)
+        yield meaning, f"Categorical {meaning}", pd.Series(values, dtype=levels)
     for unit in ("s", "ms", "us", "ns"):
         yield "instant", f"M8[{unit}]", np.array(NAIVE, dtype=f"M8[{unit}]")
         yield "span", f"m8[{unit}]", np.array(SPANS, dtype="m8[s]").astype(f"m8[{unit}]")
