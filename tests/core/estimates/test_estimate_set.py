@@ -42,9 +42,6 @@ def test_it_cannot_be_changed(estimates):
     held = EstimateSet(parts)
     parts["age"] = AGE
     assert held.names == ["sex"]
-
-
-def test_a_pickle_is_the_same(estimates):
     again = pickle.loads(pickle.dumps(estimates))
     assert again.names == estimates.names
     np.testing.assert_array_equal(again["age"].values, AGE.values)

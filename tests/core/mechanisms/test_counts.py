@@ -5,7 +5,7 @@ import pickle
 import joblib
 import numpy as np
 import pytest
-from estimators import ORACLES
+from estimators import ORACLES, each_way
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE
@@ -27,7 +27,7 @@ def equal(one, other):
     return np.array_equal(one.tallies, other.tallies) and np.array_equal(one.sizes, other.sizes)
 
 
-@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=str)
 def test_reports_one_by_one_have_the_sums_of_all_at_once(oracle, monkeypatch):
     oracle = clone(oracle).set_params(categories=D, random_state=0, n_shards=3)
     protocol, reports = oracle.protocol(), oracle.privatize(np.arange(200) % D)
@@ -45,20 +45,17 @@ def test_a_small_batch_does_not_touch_all_tallies(monkeypatch):
     """OLH(4) keeps 10 x 151,792 counts, which took 4 ms a batch to copy and add."""
     oracle = OLH(4.0, categories=1000, random_state=0)
     server, reports = Aggregator(oracle), oracle.privatize(np.arange(1000))
-    calls = []
-    tally = type(server._protocol.mechanism).tally
+    calls, mechanism = [], type(server._protocol.mechanism)
+    tally = mechanism.tally
     monkeypatch.setattr(
-        type(server._protocol.mechanism),
-        "tally",
-        lambda self, reports: calls.append(len(reports)) or tally(self, reports),
+        mechanism, "tally", lambda self, reports: calls.append(len(reports)) or tally(self, reports)
     )
     for i in range(1000):
         server.add(reports[i : i + 1], f"phone {i}")
     assert not calls
     assert server.n_samples == 1000
-    np.testing.assert_array_equal(
-        server.oracle_.support_counts_, clone(oracle).aggregate(reports).support_counts_
-    )
+    whole = clone(oracle).aggregate(reports)
+    np.testing.assert_array_equal(server.oracle_.support_counts_, whole.support_counts_)
     assert sum(calls[:10]) == 1000  # each shard was tallied once
 
 
@@ -78,9 +75,8 @@ def test_counts_stay_what_they_were():
     counts = one_by_one(protocol.empty, protocol, np.array([1, 2]))
     left = one_by_one(counts, protocol, np.array([3]))
     right = one_by_one(counts, protocol, np.array([4, 4]))
-    np.testing.assert_array_equal(counts.tallies.sum(axis=(0, 1))[1:5], [1, 1, 0, 0])
-    np.testing.assert_array_equal(left.tallies.sum(axis=(0, 1))[1:5], [1, 1, 1, 0])
-    np.testing.assert_array_equal(right.tallies.sum(axis=(0, 1))[1:5], [1, 1, 0, 2])
+    for found, expected in ((counts, [1, 1, 0, 0]), (left, [1, 1, 1, 0]), (right, [1, 1, 0, 2])):
+        np.testing.assert_array_equal(found.tallies.sum(axis=(0, 1))[1:5], expected)
     assert protocol.empty.n_samples == 0
     assert not protocol.empty.tallies.any()
 

@@ -74,14 +74,19 @@ def test_errors_name_the_file_that_was_asked_for(tmp_path, work, folder):
         work(tmp_path)
 
 
-def test_missing_folders(tmp_path):
+def test_asking_writes_nothing_and_folders_are_made(tmp_path):
     """Asking creates none of them, and making one twice is fine."""
     path = tmp_path / "a" / "b" / "out.csv"
     files.check_writable(path)
     assert names(tmp_path) == []
     for _ in range(2):
         files.make_folder(path)
-        assert names(tmp_path / "a" / "b") == []
+        files.check_writable(path)
+        assert names(path.parent) == []
+    path.write_bytes(b"old")
+    files.check_writable(path)
+    assert path.read_bytes() == b"old"
+    assert names(path.parent) == ["out.csv"]
 
 
 @pytest.mark.parametrize("work", [files.check_writable, files.make_folder])
@@ -116,16 +121,6 @@ def test_errors_of_the_disk_name_the_file_too(tmp_path, monkeypatch, step):
         pass
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "out.csv"))
     assert names(tmp_path) == []
-
-
-def test_asking_writes_nothing(tmp_path):
-    path = tmp_path / "out.csv"
-    files.check_writable(path)
-    assert names(tmp_path) == []
-    path.write_bytes(b"old")
-    files.check_writable(path)
-    assert path.read_bytes() == b"old"
-    assert names(tmp_path) == ["out.csv"]
 
 
 # -- reading --------------------------------------------------------------------------------------
