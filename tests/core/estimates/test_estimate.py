@@ -91,14 +91,6 @@ def test_an_estimate_cannot_change_the_domain_of_its_oracle():
     assert oracle.categories_.tolist() == COLOURS
 
 
-@pytest.mark.parametrize(
-    "twin", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))]
-)
-def test_a_copy_is_frozen_too(one, twin):
-    with pytest.raises(ValueError, match="read-only"):
-        twin(one).values[0, 0] = 1.0
-
-
 def test_shape_length_and_rows(two):
     assert two.shape == (2, 3)
     assert len(two) == 2
@@ -170,6 +162,8 @@ def test_categories_stay_what_they_are(categories):
     assert estimate.categories.shape == (2,)
     assert estimate.categories.tolist() == list(categories)
     assert estimate.top(1) == [(next(iter(categories)), 0.75)]
+    assert str(next(iter(categories))) in repr(estimate)
+    assert "<td>" in estimate._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -233,6 +227,7 @@ def test_the_domain_stays_with_its_categories(change):
     assert changed.domain.edges.tolist() == [18, 65]
     assert changed.categories is changed.domain.categories
     assert not changed.categories.flags.writeable
+    assert not changed.values.flags.writeable
 
 
 def test_the_domain_of_other_categories_is_not_known():
@@ -298,13 +293,16 @@ def test_numpy_copy_semantics(two):
 
 
 # -- showing ----------------------------------------------------------------------------------
-def test_repr():
+def test_repr(two):
     text = repr(collected(OUE))
     for part in ("FrequencyEstimate", "5 categories", "OUE(epsilon=1)", "400 users", "noise"):
         assert part in text
     assert len(text.splitlines()) == 6
     assert "NormSub" in repr(NormSub().fit_transform(collected()))
     assert "noise unknown" in repr(FrequencyEstimate([[0.5, 0.5]], ["a", "b"]))
+    for n_rows in (0, 2):
+        assert f"({n_rows} estimates)" in repr(two[:n_rows])
+        assert f"({n_rows} estimates)" in two[:n_rows]._repr_html_()
 
 
 def test_repr_of_a_large_estimate_is_short():
@@ -313,20 +311,6 @@ def test_repr_of_a_large_estimate_is_short():
     assert len(repr(estimate)) < 500
     assert repr(estimate).endswith("...")
     assert len(estimate._repr_html_()) < 2000
-
-
-@pytest.mark.parametrize("n_rows", [0, 2])
-def test_repr_of_other_than_one_row(two, n_rows):
-    shown = two[:n_rows]
-    assert f"({n_rows} estimates)" in repr(shown)
-    assert f"({n_rows} estimates)" in shown._repr_html_()
-
-
-@pytest.mark.parametrize("categories", [[("NY", 1), ("CA", 2)], [1, 2], [None, "a"], [1.5, 2.5]])
-def test_repr_of_any_categories(categories):
-    estimate = FrequencyEstimate([[0.75, 0.25]], categories)
-    assert str(categories[0]) in repr(estimate)
-    assert "<td>" in estimate._repr_html_()
 
 
 class Tags(html.parser.HTMLParser):
@@ -408,11 +392,9 @@ def test_pipelines_cache_their_steps(tmp_path, monkeypatch):
     "queries",
     [
         [[1, 0, 1], [0, 1, 0]],
-        ((1, 0, 1), (0, 1, 0)),
         np.array([[1, 0, 1], [0, 1, 0]]),
         np.array([[True, False, True], [False, True, False]]),
         sparse.csr_array([[1, 0, 1], [0, 1, 0]]),
-        sparse.csc_matrix([[1, 0, 1], [0, 1, 0]]),
         sparse.coo_array([[1, 0, 1], [0, 1, 0]]),
         pd.DataFrame([[1, 0, 1], [0, 1, 0]], columns=COLOURS),  # a matrix with names
         groups(["a", "b", "a"]),
@@ -436,25 +418,21 @@ def test_answers_are_clipped_after_post_pos(two):
     clipped = PostPos().fit_transform(two)
     np.testing.assert_array_equal(clipped.values, VALUES)
     np.testing.assert_array_equal(clipped.answer(), np.maximum(VALUES, 0))
-    np.testing.assert_allclose(
-        clipped.answer(groups(["x", "x", "y"])), [[0.375, 0.625], [0.5, 0.375]]
-    )
+    answers = clipped.answer(groups(["x", "x", "y"]))
+    np.testing.assert_allclose(answers, [[0.375, 0.625], [0.5, 0.375]])
     # answers are clipped, not their parts
     assert clipped.answer([[1, 1, 0]])[0, 0] == 0.375
 
 
 @pytest.mark.parametrize("queries", [groups([1, 2]), [[1, 0, 0, 1]], np.eye(4)])
-def test_answers_of_another_width(two, queries):
+def test_answers_of_another_width_or_that_need_the_truth(two, queries):
     with pytest.raises(ValueError, match=r"(2|4) categories, the estimate has 3"):
         two.answer(queries)
-
-
-def test_answers_that_need_the_truth(two):
     with pytest.raises(ValueError, match=r"true frequencies.*estimate\.top\(2\)"):
         two.answer(top_k(2))
 
 
-def test_top(one):
+def test_top(one, two):
     assert one.top(2) == [("blue", 0.625), ("red", 0.5)]
     assert one.top() == [("blue", 0.625), ("red", 0.5), ("green", -0.125)]
     assert one.top(0) == []
@@ -466,6 +444,10 @@ def test_top(one):
     for k in (-1, 1.5):
         with pytest.raises((ValueError, TypeError)):
             one.top(k)
+    for method in ("top", "to_series"):
+        expected = rf"2 rows; select one first: estimate\[0\]\.{method}"
+        with pytest.raises(ValueError, match=expected):
+            getattr(two, method)()
 
 
 @pytest.mark.parametrize("categories", [COLOURS, [("a", 1), ("a", 2), ("b", 1)], [10, 20, 30]])
@@ -484,13 +466,6 @@ def test_to_series(categories):
     assert series[categories[1]] == -0.125
     series.iloc[0] = 4.0
     assert estimate.values[0, 0] == 0.5
-
-
-@pytest.mark.parametrize("method", ["top", "to_series"])
-def test_one_estimate_at_a_time(two, method):
-    with pytest.raises(ValueError, match=rf"2 rows; select one first: estimate\[0\]\.{method}"):
-        getattr(two, method)()
-    getattr(two[0], method)()
 
 
 # -- history ----------------------------------------------------------------------------------
@@ -521,13 +496,6 @@ def test_interval_by_hand(one):
         np.testing.assert_allclose(distance, z * np.sqrt((3 + ends) / 10_000))
     assert low[0, 1] == 0
     assert high[0, 1] == pytest.approx((z * np.sqrt(3 / 10_000) + half) / 4)
-
-
-def test_interval_of_rows_with_their_own_noise(two):
-    low, high = two.confidence_interval(0.68)
-    width = high - low
-    assert width.shape == (2, 3)
-    assert width[0, 0] / width[1, 0] == pytest.approx(2 * np.sqrt(3.5 / 3.25), rel=0.01)
 
 
 @pytest.mark.parametrize("level", [0, 0.05, 1, -0.1, 95, float("nan"), float("inf"), "95 %"])
@@ -577,20 +545,15 @@ def test_variance_in_numbers():
     assert NoiseModel(p, q, n).variance([0.0])[0] == pytest.approx(NoiseModel(p, q, n).std ** 2)
 
 
-def test_noise_of_rows():
+def test_noise_of_rows_and_shares_from_counts():
     np.testing.assert_allclose(ROWS_NOISE.std, [0.017320508, 0.008660254], rtol=1e-7)
     assert ROWS_NOISE.variance(VALUES).shape == (2, 3)
-    np.testing.assert_allclose(
-        ROWS_NOISE.variance([0.4, 0.0, 1.0])[1], NOISE.variance([0.4, 0.0, 1.0]) / 4
-    )
-    np.testing.assert_allclose(
-        ROWS_NOISE.debias([[2500, 5000, 3000], [10_000, 20_000, 12_000]]), [[0, 1, 0.2]] * 2
-    )
-
-
-def test_debias():
-    np.testing.assert_allclose(NOISE.debias([2500, 5000, 0]), [0, 1, -1])
-    np.testing.assert_allclose(NOISE.debias([[2500, 5000, 0]]), [[0, 1, -1]])
+    frequencies, counts = [0.4, 0.0, 1.0], np.array([2500, 5000, 0])
+    quarter = NOISE.variance(frequencies) / 4
+    np.testing.assert_allclose(ROWS_NOISE.variance(frequencies)[1], quarter)
+    np.testing.assert_allclose(ROWS_NOISE.debias([counts, 4 * counts]), [[0, 1, -1]] * 2)
+    np.testing.assert_allclose(NOISE.debias(counts), [0, 1, -1])
+    np.testing.assert_allclose(NOISE.debias([counts]), [[0, 1, -1]])
     # the expected support count of a category gives its frequency
     f = np.array([0.1, 0.9])
     np.testing.assert_allclose(NOISE.debias(10_000 * (f * 0.5 + (1 - f) * 0.25)), f)
@@ -737,16 +700,9 @@ def test_rows_by_their_names():
 
 
 # -- rows of several collections -------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "oracle",
-    [
-        GRR(1.0, categories=COLOURS, random_state=0),
-        OLH(1.0, categories=COLOURS, random_state=0),
-        RangeOracle(1.0, categories=COLOURS, random_state=0),
-    ],
-    ids=lambda one: type(one).__name__,
-)
-def test_rows_have_the_intervals_of_each(oracle):
+@pytest.mark.parametrize("oracle_class", [GRR, OLH, RangeOracle])
+def test_rows_have_the_intervals_of_each(oracle_class):
+    oracle = oracle_class(1.0, categories=COLOURS, random_state=0)
     found = {f"{n}": oracle.fit(COLOURS * n).estimate_ for n in (500, 600, 900)}
     whole, pair = FrequencyEstimate.from_rows(found), np.array([[1.0, 1, 0]])
     for name, one in found.items():

@@ -328,15 +328,11 @@ def test_reports_are_no_values():
 
 
 # -- searches -------------------------------------------------------------------------------------
-def pipeline(oracle):
-    return make_pipeline(oracle, Base())
-
-
 @pytest.mark.parametrize("reports", [R, np.asarray(R)], ids=["reports", "plain"])
 @pytest.mark.parametrize("search", [GridSearchCV, RandomizedSearchCV])
 def test_a_search_over_what_given_reports_were_made_with_is_refused(search, reports):
     options = {"n_iter": 2} if search is RandomizedSearchCV else {}
-    server = pipeline(GRR(1.0, categories=64, input="reports"))
+    server = make_pipeline(GRR(1.0, categories=64, input="reports"), Base())
     scorer = make_held_out_scorer()
     refused = search(server, {"grr__epsilon": [4.0, 1.0]}, scoring=scorer, cv=2, **options)
     with pytest.raises(ValueError, match=r"GRR reads reports, which were made with epsilon=1\.0"):
@@ -355,7 +351,7 @@ def test_a_search_over_the_oracle_of_given_reports_is_refused():
     with pytest.raises(ValueError, match="Invalid parameter 'nothing'"):
         reader(survey).set_params(nothing=1)
     # Candidates that bring an oracle of their own are refused one by one.
-    server = pipeline(reader(GRR(categories=64)))
+    server = make_pipeline(reader(GRR(categories=64)), Base())
     grid = {"grr": [reader(GRR(4.0, categories=64)), reader(GRR(1.0, categories=64))]}
     search = GridSearchCV(server, grid, scoring=make_held_out_scorer(), cv=2)
     with (
@@ -366,7 +362,7 @@ def test_a_search_over_the_oracle_of_given_reports_is_refused():
 
 
 def test_a_search_over_values_is_a_simulation_and_goes_on():
-    client = pipeline(GRR(categories=64, random_state=0))
+    client = make_pipeline(GRR(categories=64, random_state=0), Base())
     search = GridSearchCV(client, {"grr__epsilon": [0.5, 8.0]}, scoring=make_frequency_scorer())
     assert search.fit(CODES).best_params_ == {"grr__epsilon": 8.0}
 
