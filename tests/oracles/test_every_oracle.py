@@ -31,18 +31,10 @@ from sklearn_ldp import (
     SyntheticSearch,
 )
 from sklearn_ldp.__main__ import main
-from sklearn_ldp.collection import (
-    Aggregator,
-    aggregate,
-    read_reports,
-    tally_reports,
-    write_reports,
-)
+from sklearn_ldp.collection import Aggregator, aggregate, read_reports, tally_reports, write_reports
 from sklearn_ldp.inspection import FrequencyDisplay, SearchDisplay
 from sklearn_ldp.learning import PrivatizedColumns
-from sklearn_ldp.metrics import (
-    held_out_score,
-)
+from sklearn_ldp.metrics import held_out_score
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import best_oracle, compare_oracles, profile_oracle
 from sklearn_ldp.oracles.channels import ReportField, direct_threshold

@@ -76,7 +76,10 @@ def brute_values(functions, g):
 
 @pytest.mark.parametrize(("g", "k"), [(g, k) for g in FIELDS for k in (1, 2, 3) if g**k <= 1000])
 def test_sums_over_reports_are_their_definition(g, k):
-    """Values, `gather` and `spread` agree with brute force; random weights reveal any mix-up."""
+    """Values, `gather` and `spread` agree with brute force; random weights reveal any mix-up.
+
+    Counts of 2**40 and more survive the transform, for odd and even numbers of tables.
+    """
     functions, rng = LinearFunctions(FiniteField(g), k), np.random.default_rng(0)
     expected = brute_values(functions, g)
     every = np.arange(functions.n_vectors)
@@ -85,9 +88,10 @@ def test_sums_over_reports_are_their_definition(g, k):
     np.testing.assert_array_equal(values, expected)
     supports = expected[:, None] == np.arange(g)[:, None]
 
-    tables = rng.integers(0, 1000, (3, functions.n_functions, g))
+    tables = rng.integers(2**30, 2**31, (3, functions.n_functions, g))
     sums = np.einsum("mft,ftv->mv", tables, supports)
-    np.testing.assert_array_equal(np.rint(functions.gather(tables)), sums)
+    for n in (2, 3):
+        np.testing.assert_array_equal(np.rint(functions.gather(tables[:n])), sums[:n])
     weights = rng.normal(size=functions.n_vectors)
     np.testing.assert_allclose(functions.spread(weights), supports @ weights, atol=1e-9)
 
@@ -103,16 +107,6 @@ def test_functions_are_all_vectors_up_to_multiples(g):
     for digit in (1, g):  # `factor` times the vector is that of the function
         scaled = functions.field.multiply(np.arange(g**2) // digit % g, factor)
         np.testing.assert_array_equal(scaled, functions.vectors[number] // digit % g)
-
-
-def test_exact_for_many_reports():
-    """Counts of 2**40 and more survive the transform, for odd and even numbers of tables."""
-    for g in (4, 5, 9):
-        functions, rng = LinearFunctions(FiniteField(g), 3), np.random.default_rng(1)
-        supports = brute_values(functions, g)[:, None] == np.arange(g)[:, None]
-        tables = rng.integers(2**30, 2**31, (3, functions.n_functions, g))
-        found = np.rint(functions.gather(tables)).astype(np.int64)
-        np.testing.assert_array_equal(found, np.einsum("mft,ftv->mv", tables, supports))
 
 
 # -- the joint law ----------------------------------------------------------------------------

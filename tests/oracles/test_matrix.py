@@ -59,8 +59,7 @@ def test_stored_channels_keep_epsilon(d, epsilon, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("d", "epsilon", "most"),
-    [(64, 1.0, 12.2), (64, 2.0, 2.8), (64, 4.0, 0.40), (256, 1.0, 22.0)],
+    ("d", "epsilon", "most"), [(64, 1.0, 12.2), (64, 2.0, 2.8), (64, 4.0, 0.40), (256, 1.0, 22.0)]
 )
 def test_variance_of_prefixes(d, epsilon, most):
     """n times the mean variance under uniform users; the negative control is a square wave."""
@@ -191,8 +190,6 @@ def test_rounding_moves_no_probability_and_refuses_what_it_would_have_to_move(ep
 def test_what_needs_a_finer_unit_is_refused():
     with pytest.raises(ValueError, match="no integers over 2\\*\\*64 .* near this channel"):
         integer_channel(other_than(4, 44.0), 44.0)
-    with pytest.raises(ValueError, match="expected probabilities above 0"):
-        integer_channel(np.eye(4), 44.0)
 
 
 def test_an_oracle_of_another_epsilon_fails_the_check():
@@ -235,14 +232,14 @@ def test_draws_at_the_ends_of_shares():
 def coverage(oracle, truth, matrix, shrink, n=100_000, n_runs=60):
     """Share of the 95 % intervals, over collections and queries, that hold the true answers."""
     counts = np.round(truth * n).astype(int)
-    simulated = oracle.simulate(counts, n_runs)
+    simulated, exact = oracle.simulate(counts, n_runs), matrix @ (counts / counts.sum())
     answers = simulated.answer(matrix)
-    low, high = simulated.confidence_interval(0.95, queries=matrix)[:2]
-    low, high = (answers + shrink * (end - answers) for end in (low, high))
-    exact = matrix @ (counts / counts.sum())
+    ends = simulated.confidence_interval(0.95, queries=matrix)[:2]
+    low, high = (answers + shrink * (end - answers) for end in ends)
     return np.mean((low <= exact) & (exact <= high))
 
 
+@pytest.mark.slow
 def test_intervals_of_ranges(seed):
     """Of 200 random ranges 95 % intervals cover 93 to 97 %.
 
@@ -341,12 +338,6 @@ def test_arrays_that_are_no_channel():
     np.testing.assert_array_equal(same.integers, thrice)
 
 
-@pytest.mark.parametrize("queries", [np.zeros((2, 4)), np.ones((1, 4))])
-def test_queries_of_rank_0(queries):
-    with pytest.raises(ValueError, match="MatrixOracle must ask for something, got .* rank 0"):
-        MatrixOracle(1.0, categories=4, queries=queries).protocol()
-
-
 def test_other_refusals():
     with pytest.raises(ValueError, match="at most 512 categories, got 1,000,000"):
         MatrixOracle(1.0, categories=10**6).protocol()
@@ -356,6 +347,9 @@ def test_other_refusals():
         MatrixOracle(1.0, categories=6, queries=top_k(2)).protocol()
     with pytest.raises(ValueError, match="Queries are for 4 categories"):
         MatrixOracle(1.0, categories=6, queries=np.eye(4)).protocol()
+    for queries in (np.zeros((2, 4)), np.ones((1, 4))):
+        with pytest.raises(ValueError, match="MatrixOracle must ask for something, got .* rank 0"):
+            MatrixOracle(1.0, categories=4, queries=queries).protocol()
     for options in MADE_FOR.values():
         with pytest.raises(ValueError, match="large enough for a report to carry information"):
             MatrixOracle(1e-12, categories=6, **options).protocol()

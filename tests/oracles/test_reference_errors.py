@@ -29,14 +29,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_ldp import (
-    GRR,
-    OLH,
-    OUE,
-    HadamardResponse,
-    ProjectiveGeometryResponse,
-    SubsetSelection,
-)
+from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, ProjectiveGeometryResponse, SubsetSelection
 from sklearn_ldp._core.mechanisms.coins import SeededCoins
 from sklearn_ldp._core.numerics.finite_field import prime_power
 

@@ -62,16 +62,23 @@ def start(path):
 
 
 @pytest.mark.parametrize(
-    ("work", "folder"), [(files.check_writable, "file"), (start, "file"), (start, "none")]
+    ("work", "path", "named", "message"),
+    [
+        (files.check_writable, "file/out.csv", "file/out.csv", "cannot write here"),
+        (start, "file/out.csv", "file/out.csv", "cannot write here"),
+        (start, "none/out.csv", "none/out.csv", "cannot write here"),
+        (start, "", None, "no file that could be replaced"),
+        (files.check_writable, "", None, "no file that could be replaced"),
+        (files.check_writable, "file/none/out.csv", "file/none", "cannot create this folder"),
+        (files.make_folder, "file/none/out.csv", "file/none", "cannot create this folder"),
+    ],
 )
-def test_errors_name_the_file_that_was_asked_for(tmp_path, work, folder):
-    path = tmp_path / folder / "out.csv"
+def test_errors_name_the_file_or_the_folder(tmp_path, work, path, named, message):
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(OSError, match="cannot write here") as caught:
-        work(path)
-    assert caught.value.filename == str(path)
-    with pytest.raises(OSError, match="no file that could be replaced"):
-        work(tmp_path)
+    with pytest.raises(OSError, match=message) as caught:
+        work(tmp_path / path)
+    assert named is None or caught.value.filename == str(tmp_path / named)
+    assert names(tmp_path) == ["file"]
 
 
 def test_asking_writes_nothing_and_folders_are_made(tmp_path):
@@ -87,16 +94,6 @@ def test_asking_writes_nothing_and_folders_are_made(tmp_path):
     files.check_writable(path)
     assert path.read_bytes() == b"old"
     assert names(path.parent) == ["out.csv"]
-
-
-@pytest.mark.parametrize("work", [files.check_writable, files.make_folder])
-def test_errors_name_the_folder_that_cannot_be_created(tmp_path, work):
-    (tmp_path / "file").write_bytes(b"")
-    folder = tmp_path / "file" / "none"
-    with pytest.raises(OSError, match="cannot create this folder") as caught:
-        work(folder / "out.csv")
-    assert caught.value.filename == str(folder)
-    assert names(tmp_path) == ["file"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
