@@ -88,7 +88,9 @@ def test_audit_certifies_every_oracle(oracle, epsilon, d):
     assert not result.is_violated
 
 
-@pytest.mark.parametrize("oracle", slow_but([GRR, OLH], EVERY))
+@pytest.mark.parametrize(
+    "oracle", slow_but([GRR, SubsetSelection, ProjectiveGeometryResponse], EVERY)
+)
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_audit_flags_an_overspending_mechanism(oracle, epsilon):
     """An oracle run at 1.3 epsilon is flagged, at epsilon it is not (false alarm below 1e-6)."""

@@ -409,8 +409,8 @@ def test_a_plan_weighs_noise_against_bias():
 
 
 def test_clients_outside_python():
-    module = client_module(oracle(random_state=None), epsilon_forever=4.0)
-    assert '"kind": "items"' in module
-    assert "export function repeated" in module
+    client = oracle(random_state=None)
+    assert '"kind": "items"' in client_module(client)
+    assert "export function repeated" in client_module(client, epsilon_forever=4.0)
     with pytest.raises(ValueError, match="no client for KeyValueOracle"):
         client_module(KeyValueOracle(categories=NAMES))

@@ -75,7 +75,7 @@ def test_a_channel_between_two_stored_ones_is_no_worse_than_the_lower():
 
 @pytest.mark.parametrize(
     ("d", "epsilon"),
-    [(2, 1.0), (13, 0.3), (16, 1.0), pytest.param(40, 1.0, marks=pytest.mark.slow)],
+    [(2, 1.0), (13, 0.3), (17, 1.0), pytest.param(40, 1.0, marks=pytest.mark.slow)],
 )
 def test_single_categories_are_as_accurate_as_by_subset_selection(d, epsilon):
     variance = MatrixOracle(epsilon).channel(d).total_variance()

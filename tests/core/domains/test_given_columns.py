@@ -159,6 +159,7 @@ def test_there_is_a_table_for_each_kind_of_numbers():
         for dtype in types:
             assert CategoryList(np.array(listed, dtype=object))._table(np.dtype(dtype)) is not None
     assert CategoryList(np.array(["a", 1], dtype=object))._table(np.dtype("U3")) is None
+    assert CategoryList(np.array([1, 2**63], dtype=object))._table(np.dtype("int64")) is None
 
 
 @pytest.mark.parametrize("d", [2, 127, 128, 1023, 1024, 5000])

@@ -382,6 +382,7 @@ def test_pipelines_cache_their_steps(tmp_path, monkeypatch):
     "queries",
     [
         [[1, 0, 1], [0, 1, 0]],
+        ((1, 0, 1), (0, 1, 0)),
         np.array([[1, 0, 1], [0, 1, 0]]),
         np.array([[True, False, True], [False, True, False]]),
         sparse.csr_array([[1, 0, 1], [0, 1, 0]]),

@@ -20,6 +20,7 @@ from sklearn_ldp import (
     Consistent,
     Domain,
     FrequencyEstimate,
+    HadamardResponse,
     HeldOutSearch,
     LatentClasses,
     LocalMean,
@@ -45,7 +46,7 @@ def through_a_file(estimate, folder):
     return load_estimate(folder / "estimate.npz")
 
 
-QUICK = [OLH(), MatrixOracle(), RandomQuestion()]
+QUICK = [OLH(), HadamardResponse(2.0, n_blocks=2), MatrixOracle(), RandomQuestion()]
 
 
 @pytest.mark.parametrize("oracle", slow_but(QUICK, [*ORACLES, RandomQuestion()]), ids=repr)
