@@ -160,6 +160,8 @@ def test_a_mean_with_its_interval():
     assert wide[0] < low < high < wide[1]
     assert oracle.n_samples_seen_ == 4000
     assert "4,000 users" in repr(oracle.estimate_)
+    low, high = LocalMean(1.0, bounds=(0, 100)).fit([100]).confidence_interval(0.95)
+    assert 0 <= low < high <= 100  # of one user
 
 
 @pytest.mark.parametrize("make", [list, pd.Series, pd.DataFrame, lambda ages: ages[:, None] + 0.0])
@@ -203,12 +205,6 @@ def test_stored_channels_never_change(epsilon, worst_case, digest):
     assert oracle.protocol().mechanism.configuration["channel"].startswith(digest)
 
 
-@pytest.mark.parametrize("worst_case", [0.99, np.nan, np.inf, "minimax"])
-def test_worst_cases_that_are_none(worst_case):
-    with pytest.raises(ValueError, match="worst_case"):
-        LocalMean(1.0, bounds=(0, 1), worst_case=worst_case).privatize([1])
-
-
 def test_groups():
     oracle = LocalMean(3.0, bounds=(0, 100), random_state=0)
     estimate = estimate_by_group(oracle, AGES, AGES > 50)
@@ -221,20 +217,18 @@ def test_groups():
 
 
 @pytest.mark.parametrize(
-    ("bounds", "what"),
+    ("given", "what"),
     [
-        (None, "two finite numbers"),
-        ("auto", "learnt from users' values would reveal some of them. Got 'auto'"),
-        ((1, 0), "of which the second is larger"),
-        ((0, np.inf), "two finite numbers"),
-        ((np.nan, 1), "two finite numbers"),
-        (3, "two finite numbers"),
+        *(({"bounds": one}, "two finite numbers") for one in (None, (0, np.inf), (np.nan, 1), 3)),
+        ({"bounds": "auto"}, "learnt from users' values would reveal some of them. Got 'auto'"),
+        ({"bounds": (1, 0)}, "of which the second is larger"),
+        *(({"worst_case": one}, "worst_case") for one in (0.99, np.nan, np.inf, "minimax")),
     ],
 )
-def test_bounds_that_are_none(bounds, what):
+def test_bounds_and_worst_cases_that_are_none(given, what):
     for ask in (lambda one: one.fit([1.0]), lambda one: one.privatize([1.0])):
         with pytest.raises(ValueError, match=what):
-            ask(LocalMean(1.0, bounds=bounds))
+            ask(LocalMean(1.0, **{"bounds": (0, 1), **given}))
 
 
 @pytest.mark.parametrize(
@@ -255,11 +249,6 @@ def test_refused_numbers_are_not_shown(value, what):
     assert str(value) not in str(found.value).replace("NaN", "").replace("(None in a list", "")
     with pytest.raises(ValueError, match="one number per user"):
         oracle.privatize([[1, 2], [3, 4]])
-
-
-def test_one_user_has_an_interval():
-    low, high = LocalMean(1.0, bounds=(0, 100)).fit([100]).confidence_interval(0.95)
-    assert 0 <= low < high <= 100
 
 
 # -- statistics -------------------------------------------------------------------------------

@@ -274,6 +274,9 @@ def test_servers_compute_nothing_again(monkeypatch, tmp_path):
     integers = client.channel().integers
     pickled = pickle.dumps(client.fit(np.arange(600) % 6))
     monkeypatch.setattr(strategies, "optimised_channel", None)
+    assert clone(client).channel() is client.channel()  # which is kept, but no other one
+    with pytest.raises(TypeError):
+        clone(client).set_params(epsilon=1.2).channel()
     monkeypatch.setattr("sklearn_ldp._core.mechanisms.matrix._KEPT", {})
     server = pickle.loads(pickled).partial_fit(np.arange(600) % 6)
     assert server.n_samples_seen_ == 1200
@@ -288,15 +291,6 @@ def test_servers_compute_nothing_again(monkeypatch, tmp_path):
     other = MatrixOracle(0.9, categories=6, strategy=integers[::-1])
     with pytest.raises(ValueError, match="channel_sha256.*same versions of NumPy and SciPy"):
         read_reports(tmp_path / "a.parquet", other)
-
-
-def test_a_computed_channel_is_kept(monkeypatch):
-    oracle = MatrixOracle(1.1, categories=7, queries=ranges(2))
-    channel = oracle.channel()
-    monkeypatch.setattr(strategies, "optimised_channel", None)
-    assert clone(oracle).channel() is channel
-    with pytest.raises(TypeError):
-        clone(oracle).set_params(epsilon=1.2).channel()
 
 
 @pytest.mark.parametrize("n_outputs", [2, 3, 4])

@@ -47,7 +47,7 @@ def subset_counts(reports, d):
     return np.bincount((1 << reports.astype(int)).sum(axis=1), minlength=1 << d)[sets]
 
 
-@pytest.mark.parametrize("n_bits", [0, 1, 4, 5, 6, 11])
+@pytest.mark.parametrize("n_bits", [0, 1, 4, 5, 6, 10])
 def test_walsh_hadamard_is_exact_for_whole_numbers(n_bits):
     """Also for those that floats do not hold; against the matrix of its definition."""
     size = 1 << n_bits
@@ -354,14 +354,10 @@ def test_subset_selection_attains_the_minimax_bound(epsilon, d, bound, others):
     for cls, value in others.items():
         total = cls(epsilon).channel(d).total_variance()
         assert total == pytest.approx(value, abs=0.06 if value > 100 else 6e-4)
+    one, grr = SubsetSelection(epsilon, subset_size=1).channel(d), GRR(epsilon).channel(d)
+    assert (one.p, one.q) == (grr.p, grr.q)
     # The total of a pure oracle does not depend on the frequencies.
     assert channel.total_variance(np.eye(d)[0]) == pytest.approx(channel.total_variance())
-
-
-def test_subset_selection_of_one_is_grr():
-    one = SubsetSelection(subset_size=1).channel(9)
-    grr = GRR().channel(9)
-    assert (one.p, one.q) == (grr.p, grr.q)
 
 
 # -- every oracle: any order, any split -------------------------------------------------------

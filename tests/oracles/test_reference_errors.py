@@ -192,25 +192,16 @@ def z_of_means(sample, mean, sd, repetitions):
 # Which trials: of the protocol where their spread has covariances of hyperplanes in it, or to test
 # it; of `simulate` for all that has many users or bits.
 TRIALS = [
-    ("SS", "junta4", "protocol", 40),
-    ("SS", "zipf1.0", "protocol", 40),
-    ("SS", "junta4", "simulate", 100),
-    ("SS", "zipf3.0", "simulate", 100),
-    ("SS", "spike1", "simulate", 100),
-    ("SS", "spike7", "simulate", 100),
-    ("SS", "spike8", "simulate", 100),
-    ("HR", "junta4", "protocol", 100),
-    ("HR", "junta1024", "simulate", 100),
-    ("HR", "zipf1.0", "simulate", 100),
-    ("HR", "spike5", "simulate", 100),
-    ("HR", "spike8", "protocol", 100),
-    ("RR", "spike5", "simulate", 100),
-    ("RAPPOR", "spike1", "simulate", 100),
-    ("RAPPOR", "spike1", "protocol", 100),
-    ("PI-RAPPOR", "spike1", "protocol", 100),
-    ("PG", "spike1", "protocol", 100),
-    ("PG", "junta4", "protocol", 15),
-    ("PG", "zipf1.0", "protocol", 10),
+    *(("SS", name, "protocol", 40) for name in ("junta4", "zipf1.0")),
+    *(
+        ("SS", name, "simulate", 100)
+        for name in ("junta4", "zipf3.0", "spike1", "spike7", "spike8")
+    ),
+    *(("HR", name, "protocol", 100) for name in ("junta4", "spike8")),
+    *(("HR", name, "simulate", 100) for name in ("junta1024", "zipf1.0", "spike5")),
+    *((mechanism, "spike1", "protocol", 100) for mechanism in ("RAPPOR", "PI-RAPPOR", "PG")),
+    *(("RAPPOR", "spike1", "simulate", 100), ("RR", "spike5", "simulate", 100)),
+    *(("PG", "junta4", "protocol", 15), ("PG", "zipf1.0", "protocol", 10)),
 ]
 
 

@@ -72,13 +72,10 @@ def test_learnt_levels_are_those_that_occur_or_that_are_declared():
 def test_levels_that_are_no_text(levels):
     column = pd.Series(pd.Categorical([*levels, None], categories=levels))
     assert Domain([*levels[::-1], None]).encode(column).tolist() == [1, 0, 2]
-
-
-def test_bins_of_levels():
-    column = pd.Categorical([3, None, 99], categories=[99, 3])
-    assert Domain.bins([10], missing=True).encode(column).tolist() == [0, 2, 1]
+    numbers = pd.Categorical([3, None, 99], categories=[99, 3])
+    assert Domain.bins([10], missing=True).encode(numbers).tolist() == [0, 2, 1]
     oracle = GRR(1.0, categories=Domain.bins([10], bounds=(0, 20), clip=True), random_state=0)
-    assert oracle.fit(pd.Categorical([3, 99], categories=[99, 3])).n_clipped_ == 1
+    assert oracle.fit(numbers[::2]).n_clipped_ == 1
 
 
 @pytest.mark.parametrize(

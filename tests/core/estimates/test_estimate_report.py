@@ -365,6 +365,10 @@ def test_a_part_of_a_survey_tells_whom_it_asked():
     assert "a survey" in part["made_by"]
     assert "GRR(" not in part["made_by"]
     assert "were asked" not in colours().report().html  # negative control
+    # A table of two columns has the names of both.
+    tables = MarginalOracle(1.0, domains=domains, random_state=0).fit_transform(frame)
+    assert "<td>red, S</td>" in tables.report().html
+    assert tables.describe()["parts"][0]["name"] == "colour, size"
 
 
 @pytest.mark.parametrize(
@@ -379,15 +383,6 @@ def test_the_lines_that_make_it_again_name_the_budget(oracle, line):
     oracle = oracle.set_params(categories=["no", "yes"])
     known = oracle.set_params(input="values", random_state=0).fit(["no", "yes"] * 50)
     assert line in known.estimate_.describe()["made_by"]
-
-
-def test_tables_are_named_by_their_columns():
-    domains = {"sex": ["F", "M"], "size": ["S", "L"]}
-    oracle = MarginalOracle(1.0, domains=domains, random_state=0)
-    tables = oracle.fit_transform(np.column_stack([["F", "M"] * 500, ["S", "S", "L", "L"] * 250]))
-    page = tables.report().html
-    assert "<td>F, S</td>" in page
-    assert tables.describe()["parts"][0]["name"] == "sex, size"
 
 
 def test_rows_have_a_picture_of_their_course():
