@@ -211,13 +211,11 @@ def test_searches(oracle):
     synthetic = SyntheticSearch(candidates, queries=QUERIES, n_repeats=3, random_state=0)
     assert synthetic.fit(estimate).frequencies_.shape == (D,)
     # A plain array can be searched as well, with the noise that the channel gives.
-    plain = SyntheticSearch(
-        candidates, n_repeats=3, random_state=0, oracle=oracle, n_samples=N
-    ).fit(estimate.values)
-    assert plain.frequencies_.shape == (D,)
-    noise = oracle.channel(D).noise(N)
-    coupled = HeldOutSearch(candidates, queries=QUERIES, noise=noise).fit(estimate.values)
-    assert coupled.frequencies_.shape == (D,)
+    for search in (
+        synthetic.set_params(queries=None, oracle=oracle, n_samples=N),
+        HeldOutSearch(candidates, queries=QUERIES, noise=oracle.channel(D).noise(N)),
+    ):
+        assert search.fit(estimate.values).frequencies_.shape == (D,)
     SearchDisplay.from_estimator(held_out)
     study = simulate_errors(oracle, candidates, COUNTS, n_repeats=2, queries=QUERIES)
     assert np.all(study["error"] > 0)

@@ -185,11 +185,8 @@ def test_rounding_moves_no_probability_and_refuses_what_it_would_have_to_move(ep
         integer_channel(channel, epsilon / 1.2)
     with pytest.raises(ValueError, match="column 0 sums to 0.99"):
         integer_channel(0.99 * channel, epsilon)
-
-
-def test_what_needs_a_finer_unit_is_refused():
     with pytest.raises(ValueError, match="no integers over 2\\*\\*64 .* near this channel"):
-        integer_channel(other_than(4, 44.0), 44.0)
+        integer_channel(other_than(4, 44.0), 44.0)  # which needs a finer unit
 
 
 def test_an_oracle_of_another_epsilon_fails_the_check():

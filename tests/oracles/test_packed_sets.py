@@ -221,19 +221,14 @@ def test_files_of_both_forms_are_read_and_added_up(form, never_packed):
         repeated.merge(tally_file(copy, ORACLE, format=form))
 
 
-def test_a_file_holds_the_bits_in_their_order():
-    packed = some_reports(4)
-    header, *rows = file_of(packed, "jsonl").decode().splitlines()
-    assert json.loads(header)["configuration"]["report"] == f"codes < {D}"
-    assert sorted(map(json.loads, rows)) == sorted(packed.tolist())
-    code = int(CHANNEL.lists(packed)[0, 0])
-    assert packed[0, code // 8] & 128 >> code % 8
-
-
-def test_lines_of_two_forms_are_refused():
+def test_lines_hold_the_bits_in_their_order_and_no_other_form_beside():
     packed = some_reports(40)
     lines = file_of(packed, "jsonl").splitlines(keepends=True)
-    for odd in (CHANNEL.lists(packed)[0], packed[0, 1:]):
+    assert json.loads(lines[0])["configuration"]["report"] == f"codes < {D}"
+    assert sorted(map(json.loads, lines[1:])) == sorted(packed.tolist())
+    members = CHANNEL.lists(packed)[0]
+    assert packed[0, members[0] // 8] & 128 >> members[0] % 8
+    for odd in (members, packed[0, 1:]):
         lines[-1] = f"{odd.tolist()}\n".encode()
         with pytest.raises(RefusedBatchError, match="a list of 38 integers"):
             read_reports(b"".join(lines), ORACLE, format="jsonl")
@@ -336,6 +331,12 @@ def test_bits_of_unary_encodings_are_packed(oracle_class, d, monkeypatch):
     np.testing.assert_array_equal(channel.supports(packed, [0, d - 1]), bits[:, [0, d - 1]])
     for older in (bits, bits.astype(np.int64), bits.tolist()):
         np.testing.assert_array_equal(channel.as_reports(older), packed)
+    if d == 300:
+        wrong = np.zeros((2, 38), dtype=np.uint8)
+        wrong[1, -1] = 8
+        said = r"300 bits, packed .* zeros after the last .* row 1"
+        with pytest.raises(ValueError, match=said):
+            channel.check_reports(wrong)
     log_base = channel.log_base(packed)
     monkeypatch.setattr(type(channel), "is_packed", False)
     np.testing.assert_allclose(log_base, channel.log_base(bits))
@@ -360,11 +361,3 @@ def test_files_of_bits_stay_as_they_were(form, monkeypatch):
         tally = tally_file(file, oracle, format=form)
         expected = oracle.channel().count_support(reports)
         np.testing.assert_array_equal(tally.tallies.sum(axis=0), expected)
-
-
-def test_bits_after_the_last_are_refused():
-    channel = OUE(1.0, categories=D).channel()
-    wrong = np.zeros((2, 38), dtype=np.uint8)
-    wrong[1, -1] = 8
-    with pytest.raises(ValueError, match=r"300 bits, packed .* zeros after the last .* row 1"):
-        channel.check_reports(wrong)

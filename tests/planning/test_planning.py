@@ -38,12 +38,6 @@ N_RUNS = 400
 Z = 6.0
 
 
-def simulated(oracle, seed):
-    """Return raw estimates of many collections."""
-    rng = np.random.default_rng([seed, 5])
-    return clone(oracle).set_params(random_state=rng).simulate(COUNTS, N_RUNS).values
-
-
 def z_score(errors, expected):
     return (errors.mean() - expected) / (errors.std(ddof=1) / math.sqrt(len(errors)))
 
@@ -99,12 +93,9 @@ def test_random_sets_are_averaged_over_all_sets(oracle, size):
     expected = Plan(oracle, 8, frequencies=TRUTH, queries=every).rmse(N) ** 2
     found = Plan(oracle, 8, frequencies=TRUTH, queries=random_sets(size)).rmse(N) ** 2
     assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
-
-
-def test_sparse_queries_in_any_form():
     twice = sparse.csr_array((np.array([0.5, 0.5, 0.0]), ([0, 0, 0], [1, 1, 2])), shape=(1, 8))
-    plain = Plan(OUE(), 8, queries=np.eye(8)[1:2]).rmse(N) ** 2
-    assert Plan(OUE(), 8, queries=twice).rmse(N) ** 2 == pytest.approx(plain)
+    plain, same = (Plan(oracle, 8, queries=x).rmse(N) for x in (np.eye(8)[1:2], twice))
+    assert same == pytest.approx(plain)  # entries of sparse queries add up
 
 
 @pytest.mark.parametrize("oracle", [OLH(), OLH(hash_range=5), BLH()], ids=repr)
@@ -127,7 +118,8 @@ def test_expected_squared_error_is_that_of_collections(oracle, seed):
 
     Squared errors are skewed, hence so much. Twins: every error twice as large.
     """
-    raw = simulated(oracle, seed)
+    rng = np.random.default_rng([seed, 5])
+    raw = clone(oracle).set_params(random_state=rng).simulate(COUNTS, N_RUNS).values
     for queries in (None, top_k(2), GROUPS, random_sets(3)):
         errors = query_errors(TRUTH, raw, queries=queries)
         expected = Plan(oracle, 8, frequencies=TRUTH, queries=queries).rmse(N) ** 2

@@ -516,8 +516,8 @@ def test_no_interval_after_post_processing_or_without_noise(one, post):
 
 
 # -- NoiseModel -------------------------------------------------------------------------------
-def test_noise_level_in_numbers():
-    """2020 paper, Eq. 7."""
+def test_noise_in_numbers():
+    """2020 paper, Eq. 7, and Eq. 5 with the two binomials it comes from."""
     assert NOISE.std**2 == pytest.approx(0.25 * 0.75 / (10_000 * 0.25**2))
     assert NOISE.std == pytest.approx(0.017320508075688773)
     e = np.e  # OUE's closed form, 4 e^eps / (n (e^eps - 1)^2)
@@ -525,15 +525,11 @@ def test_noise_level_in_numbers():
     assert oue.std**2 == pytest.approx(4 * e / (1e6 * (e - 1) ** 2))
     grr = NoiseModel(e / (e + 15), 1 / (e + 15), 100)  # (d - 2 + e^eps) / (n (e^eps - 1)^2)
     assert grr.std**2 == pytest.approx((16 - 2 + e) / (100 * (e - 1) ** 2))
-
-
-def test_variance_in_numbers():
-    """2020 paper, Eq. 5, and the two binomials it comes from."""
     np.testing.assert_allclose(NOISE.variance([0, 0.4, 1]), [3.0e-4, 3.4e-4, 4.0e-4], rtol=1e-12)
     f, (p, q, n) = np.linspace(0, 1, 7), (0.6, 0.125, 50)
-    binomials = (f * p * (1 - p) + (1 - f) * q * (1 - q)) / (n * (p - q) ** 2)
-    np.testing.assert_allclose(NoiseModel(p, q, n).variance(f), binomials, rtol=1e-12)
-    assert NoiseModel(p, q, n).variance([0.0])[0] == pytest.approx(NoiseModel(p, q, n).std ** 2)
+    noise, binomials = NoiseModel(p, q, n), f * p * (1 - p) + (1 - f) * q * (1 - q)
+    np.testing.assert_allclose(noise.variance(f), binomials / (n * (p - q) ** 2), rtol=1e-12)
+    assert noise.variance([0.0])[0] == pytest.approx(noise.std**2)
 
 
 def test_noise_of_rows_and_shares_from_counts():
