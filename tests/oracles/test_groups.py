@@ -95,18 +95,19 @@ def test_postprocessing_and_choosing_by_row():
     assert frame.loc["small"].sum() == pytest.approx(1)
 
 
-def test_refusals():
-    oracle = GRR(categories=8, random_state=0)
-    with pytest.raises(ValueError, match="one label for each row"):
-        estimate_by_group(oracle, VALUES, [])
-    with pytest.raises(ValueError, match="missing label"):
-        estimate_by_group(oracle, VALUES[:2], ["a", None])
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        estimate_by_group(oracle, VALUES, REGION[:-1])
-    with pytest.raises(ValueError, match=r"no users in \['b'\]"):
-        estimate_by_group(oracle, [0, 1], ["a", "b"], sample_weight=[3, 0])
-    with pytest.raises(ValueError, match="unknown category 9"):
-        estimate_by_group(oracle, [0, 9], ["a", "b"])
+@pytest.mark.parametrize(
+    ("X", "by", "weight", "what"),
+    [
+        (VALUES, [], None, "one label for each row"),
+        (VALUES[:2], ["a", None], None, "missing label"),
+        (VALUES, REGION[:-1], None, "inconsistent numbers of samples"),
+        ([0, 1], ["a", "b"], [3, 0], r"no users in \['b'\]"),
+        ([0, 9], ["a", "b"], None, "unknown category 9"),
+    ],
+)
+def test_refusals(X, by, weight, what):
+    with pytest.raises(ValueError, match=what):
+        estimate_by_group(GRR(categories=8, random_state=0), X, by, sample_weight=weight)
     with pytest.raises(ValueError, match="2 rows but 1 row_names"):
         FrequencyEstimate([[1.0], [1.0]], ["a"], row_names=["x"])
 

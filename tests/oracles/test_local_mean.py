@@ -173,21 +173,19 @@ def test_containers(make):
 def test_a_client_of_the_other_channel_is_refused(tmp_path):
     """Its reports are outputs with other values: files, batches, states and merges are refused."""
     servers = [LocalMean(2.0, bounds=(0, 100), worst_case=worst) for worst in (1.1, 1.0)]
+    path, state = tmp_path / "a.parquet", tmp_path / "state.npz"
     for mine, other in (servers, servers[::-1]):
-        path = tmp_path / f"{mine.worst_case}.parquet"
-        write_reports(path, mine.privatize(AGES), mine)
+        reports = mine.privatize(AGES)
+        write_reports(path, reports, mine)
         with pytest.raises(ValueError, match="another collection: channel"):
             read_reports(path, other)
         with pytest.raises(ValueError, match="another collection: channel"):
-            other.aggregate(mine.privatize(AGES))
-        server = Aggregator(mine)
-        aggregate(path, server)
-        server.save(tmp_path / "state.npz")
+            other.aggregate(reports)
+        aggregate(path, Aggregator(mine)).save(state)
         with pytest.raises(ValueError, match="channel"):
-            Aggregator.load(tmp_path / "state.npz", other)
-        both = [clone(one).aggregate(one.privatize(AGES)) for one in (mine, other)]
+            Aggregator.load(state, other)
         with pytest.raises(ValueError, match="they have other values of worst_case"):
-            both[0].merge(both[1])
+            clone(mine).aggregate(reports).merge(clone(other).fit(AGES))
 
 
 @pytest.mark.parametrize(

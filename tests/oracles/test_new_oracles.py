@@ -29,7 +29,6 @@ from sklearn_ldp import (
     SubsetSelection,
 )
 from sklearn_ldp._core.mechanisms.coins import Coins, SeededCoins, best_start, subset_table
-from sklearn_ldp._core.mechanisms.counts import can_wait
 from sklearn_ldp._core.numerics.transforms import walsh_hadamard
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
@@ -365,10 +364,6 @@ D = 9
 VALUES = np.arange(60) * 5 % D
 
 
-def server(oracle):
-    return clone(oracle).set_params(categories=D, n_shards=3)
-
-
 @pytest.mark.parametrize("oracle", slow_but([OLH(), MatrixOracle()], ORACLES), ids=repr)
 @settings(max_examples=10)
 @given(
@@ -377,14 +372,15 @@ def server(oracle):
 )
 def test_merge_is_associative_and_commutative(oracle, order, cuts):
     """((a + b) + c) + d is a + (b + (c + d)) in any order, bit by bit; merging keeps the parts."""
-    reports = server(oracle).set_params(random_state=0).privatize(VALUES)
+    server = clone(oracle).set_params(categories=D, n_shards=3)
+    reports = clone(server).set_params(random_state=0).privatize(VALUES)
     ends = pairwise([0, *sorted(cuts), len(VALUES)])
     batches = [reports[start:stop] for start, stop in ends]
-    parts = [server(oracle).aggregate(batch) for batch in batches]
+    parts = [clone(server).aggregate(batch) for batch in batches]
     before = [part.support_counts_ for part in parts]
 
     def added(servers):
-        total = server(oracle)
+        total = clone(server)
         for part in servers:
             total.merge(part)
         return total
@@ -393,10 +389,10 @@ def test_merge_is_associative_and_commutative(oracle, order, cuts):
     right = parts[order[3]]
     for i in order[2::-1]:
         right = added([parts[i], right])
-    reader = server(oracle).set_params(input="reports")
+    reader = clone(server).set_params(input="reports")
     for i in order:
         reader.partial_fit(batches[i])
-    whole = server(oracle).aggregate(reports)
+    whole = clone(server).aggregate(reports)
     for total in (left, right, reader):
         np.testing.assert_array_equal(total.support_counts_, whole.support_counts_)
         assert total.support_counts_.dtype == np.int64
@@ -454,13 +450,3 @@ def test_a_seed_draws_the_sets_that_it_always_drew():
                 kind.update(reports.astype("<i8").tobytes())
     drawn = [one.hexdigest()[:16] for one in (small, large, packed)]
     assert drawn == ["763411acca97a26c", "729a703fdb6e977e", "d7865b5872288415"]
-
-
-def test_sets_are_added_up_without_being_written_down():
-    channel = SubsetSelection(1.0, categories=30).channel()
-    codes = np.arange(700) % 30
-    drawn, sets = (f(codes, seeded_coins(0)) for f in (channel.draw, channel.privatize))
-    assert not can_wait(drawn)  # beside lists
-    bits = np.unpackbits(drawn["bits"][:, 0], axis=1)
-    np.testing.assert_array_equal(np.nonzero(bits)[1].reshape(sets.shape), sets)
-    np.testing.assert_array_equal(channel.tally(drawn), channel.tally(sets))

@@ -489,7 +489,7 @@ def test_interval_by_hand(one):
     assert high[0, 1] == pytest.approx((z * np.sqrt(3 / 10_000) + half) / 4)
 
 
-@pytest.mark.parametrize("level", [0, 0.05, 1, -0.1, 95, float("nan"), float("inf"), "95 %"])
+@pytest.mark.parametrize("level", [0, 0.05, 1, -0.1, 95, np.nan, np.inf, "95 %"])
 def test_level_of_an_interval(one, level):
     """An error rate in the place of a level would make intervals that are wrong nearly always."""
     refused = pytest.raises(ValueError, match=f"0.5 <= level < 1, got {level!r}: 95 % is 0.95")
@@ -554,18 +554,15 @@ def test_noises_are_equal_and_frozen():
         NOISE.p = 0.7
 
 
-NAN = float("nan")
-
-
 @pytest.mark.parametrize(
-    ("p", "q"), [(0.25, 0.5), (0.5, 0.5), (1.1, 0.5), (0.5, -0.1), (NAN, 0.1), (0.5, NAN)]
+    ("p", "q"), [(0.25, 0.5), (0.5, 0.5), (1.1, 0.5), (0.5, -0.1), (np.nan, 0.1), (0.5, np.nan)]
 )
 def test_impossible_probabilities(p, q):
     with pytest.raises(ValueError, match=rf"0 <= q < p <= 1, got p={p}, q={q}"):
         NoiseModel(p, q, 10)
 
 
-@pytest.mark.parametrize("n_samples", [0, -1, NAN, np.array([10, 0])])
+@pytest.mark.parametrize("n_samples", [0, -1, np.nan, np.array([10, 0])])
 def test_impossible_sample_sizes(n_samples):
     with pytest.raises(ValueError, match="n_samples > 0, got"):
         NoiseModel(0.5, 0.25, n_samples)

@@ -42,10 +42,12 @@ def test_a_block_that_fails_leaves_the_older_file(tmp_path, error):
 
 @pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
 def test_what_a_link_points_to_is_replaced(tmp_path):
-    (tmp_path / "far").mkdir()
     target, link = tmp_path / "far" / "state.npz", tmp_path / "link.npz"
-    target.write_bytes(b"old")
     link.symlink_to(target)
+    files.check_writable(link)
+    files.make_folder(link)  # of the target
+    assert names(tmp_path) == ["far", "link.npz"]
+    target.write_bytes(b"old")
     orphan = target.with_name(f".state.npz.{2**30}-0a0a0a0a.tmp")  # of another machine
     orphan.write_bytes(b"half")
     os.utime(orphan, (0, 0))  # left for long
@@ -94,15 +96,6 @@ def test_asking_writes_nothing_and_folders_are_made(tmp_path):
     files.check_writable(path)
     assert path.read_bytes() == b"old"
     assert names(path.parent) == ["out.csv"]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
-def test_the_folder_is_that_of_the_file_that_a_link_points_to(tmp_path):
-    link = tmp_path / "link.npz"
-    link.symlink_to(tmp_path / "far" / "state.npz")
-    files.check_writable(link)
-    files.make_folder(link)
-    assert names(tmp_path) == ["far", "link.npz"]
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
