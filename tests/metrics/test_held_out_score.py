@@ -172,7 +172,7 @@ def test_scorer_says_what_the_raw_values_would(seed):
     raw_values[-1].fit(pipe[0].estimate_)
     scorer = make_held_out_scorer(queries=GROUPS)
     client = OUE(categories=CATEGORIES, random_state=np.random.default_rng(seed))
-    scores = [scorer(pipe, client.privatize(values)) for _ in range(300)]
+    scores = [scorer(pipe, client.privatize(values)) for _ in range(100)]
     truth = make_frequency_scorer(queries=GROUPS)
     assert abs(z_score(scores, truth(raw_values, values))) < Z
     assert abs(z_score(scores, truth(raw_values, ["h"] * 50))) > Z

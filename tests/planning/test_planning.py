@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from estimators import ORACLES, each_way, slow_but
+from estimators import ORACLES, each_way, first_of_each, slow_but
 from scipy import sparse, stats
 from sklearn.base import clone
 from test_statistics import exact_covariance
@@ -51,7 +51,7 @@ def enumerated(oracle, matrix, counts):
 
 LISTED = [oracle for oracle in MORE_ORACLES if oracle.channel(8).has_exact_support]
 # Fields of more than 4 elements have many reports to enumerate.
-SMALL = [one for one in LISTED if not any(f"hash_range={g}" in repr(one) for g in (5, 7, 9, 11))]
+SMALL = [*first_of_each(LISTED), OLH(hash_range=3), HadamardResponse(2.0, n_blocks=2)]
 
 
 @pytest.mark.parametrize("oracle", slow_but(SMALL, LISTED), ids=repr)

@@ -104,7 +104,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", slow_but(set(OTHERS) - {"latent"}, OTHERS))
 def test_every_kind_of_estimate_is_kept(name, tmp_path):
     estimate = OTHERS[name]()
     again = through_a_file(estimate, tmp_path)
