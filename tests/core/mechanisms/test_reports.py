@@ -180,14 +180,9 @@ def test_is_an_array_that_costs_nothing_more():
     assert len(pickle.dumps(reports)) < 2000, "a pickle must not hold the categories"
     assert reports[:1]._source is reports._source is protocol
     assert type(R.max()) is type(np.asarray(R).max())
-    np.testing.assert_array_equal(np.load(saved(R)), np.asarray(R))
-
-
-def saved(reports):
-    file = io.BytesIO()
-    np.save(file, reports)
+    np.save(file := io.BytesIO(), R)
     file.seek(0)
-    return file
+    np.testing.assert_array_equal(np.load(file), np.asarray(R))
 
 
 @pytest.mark.slow
