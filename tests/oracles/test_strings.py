@@ -161,7 +161,8 @@ def test_a_string_and_a_longer_one_that_is_cut_off_behind_it_are_one_category():
 
 
 def test_the_public_code_is_the_default():
-    default = StringOracle(6.0)
+    default, public = StringOracle(6.0), StringOracle(6.0, alphabet=Domain.strings())
+    assert not default.protocol().difference(public.protocol())
     other = StringOracle(6.0, alphabet=Domain.strings().alphabet)
     with pytest.raises(ValueError, match="another collection"):
         default.aggregate(other.privatize(["hónap"]))
@@ -526,9 +527,10 @@ def test_the_plan_says_what_to_expect():
 
 @pytest.mark.parametrize("epsilon", [0.5, 6.0, 1000.0])
 def test_the_tally_does_not_grow_with_the_users(epsilon):
-    """Whatever the plan, a billion users cost no more than a few hundred megabytes."""
-    one = StringOracle(epsilon, alphabet=LETTERS, expected_n_users=10**9)
-    assert one.protocol().mechanism.tally_size < 40e6
+    """Whatever the plan, a million users cost no more than a few hundred megabytes."""
+    for n in (10**6, 10**9):
+        one = StringOracle(epsilon, alphabet=LETTERS, expected_n_users=n)
+        assert one.protocol().mechanism.tally_size < 40e6
 
 
 # -- statistics -------------------------------------------------------------------------------

@@ -415,17 +415,17 @@ def test_what_a_few_fake_users_explain_is_told_once_and_counted(monkeypatch):
 @telling
 def test_plain_reports_are_read_at_their_own_epsilon_only(oracle, epsilon, n, seed):
     """The error rate is 1e-9 for each batch of honest ones, whatever the values are."""
+    values = values_of(oracle, min(n, 4000))
+    for state in range(6):
+        plain = clone(oracle).set_params(random_state=100 * seed + state).privatize(values)
+        for some in (plain[:1], plain[:10], plain):
+            assert reader(oracle).fit(np.asarray(some)).n_samples_seen_ == len(some)
     reports = np.asarray(made(oracle, values_of(oracle, n)))
     assert reader(oracle).fit(reports).n_samples_seen_ == n
     said = r"expect(s|ed) reports that support [\d.]+ categories on average, not [\d.]+"
     for read in (reader(oracle, epsilon=epsilon).fit, reader(oracle, epsilon=epsilon).aggregate):
         with pytest.raises((ValueError, UserWarning), match=said):  # warnings are errors
             read(reports)
-    values = values_of(oracle, min(n, 4000))
-    for state in range(6):
-        plain = clone(oracle).set_params(random_state=100 * seed + state).privatize(values)
-        for some in (plain[:1], plain[:10], plain):
-            assert reader(oracle).fit(np.asarray(some)).n_samples_seen_ == len(some)
 
 
 def test_the_bound_holds_for_the_exact_law():
