@@ -30,7 +30,6 @@ DRAWN = [
     OUE(1.0, categories=3),
     SUE(2.0, categories=3),
     SubsetSelection(1.0, categories=3, subset_size=2),
-    OUE(4.0, categories=3),
 ]
 
 
@@ -68,7 +67,7 @@ def test_the_share_is_exact_where_reports_are_listed(oracle, forever):
     np.testing.assert_allclose(risk, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("oracle", LISTED + DRAWN, ids=repr)
+@pytest.mark.parametrize("oracle", [LISTED[0], *DRAWN], ids=repr)
 @pytest.mark.parametrize("gain", [None, 1.0])
 def test_the_share_of_drawn_users(oracle, gain, seed, monkeypatch):
     """Within 6 standard errors; the share of the other number of rounds is the negative control."""

@@ -29,12 +29,12 @@ from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 # epsilon' at delta 1e-8, a million users and 1,024 categories, as bounds that were computed
 # elsewhere, with values that do not lie on the lattice, so that they are up to 2.4 % larger.
 ELSEWHERE = {
-    "GRR": [0.00009, 0.00025, 0.00102, 0.00951],
-    "SUE": [0.00152, 0.00366, 0.01013, 0.03989],
-    "OUE": [0.00151, 0.00354, 0.00908, 0.03138],
-    "OLH": [0.00148, 0.00349, 0.00919, 0.03133],
-    "HadamardResponse": [0.00151, 0.00354, 0.00908, 0.03138],
-    "SubsetSelection": [0.00151, 0.00354, 0.00908, 0.03121],
+    GRR: [0.00009, 0.00025, 0.00102, 0.00951],
+    SUE: [0.00152, 0.00366, 0.01013, 0.03989],
+    OUE: [0.00151, 0.00354, 0.00908, 0.03138],
+    OLH: [0.00148, 0.00349, 0.00919, 0.03133],
+    HadamardResponse: [0.00151, 0.00354, 0.00908, 0.03138],
+    SubsetSelection: [0.00151, 0.00354, 0.00908, 0.03121],
 }
 D = 3
 
@@ -44,14 +44,11 @@ def merged_laws(mechanism, codes):
 
     Reports whose likelihoods are in the same proportions are one: which of them came tells nothing.
     """
-    laws = [exact_report_distribution(mechanism, code) for code in codes]
-    merged = Counter()
+    laws, merged = [exact_report_distribution(mechanism, code) for code in codes], Counter()
     for report in laws[0]:
         likelihoods = tuple(law.get(report, Fraction(0)) for law in laws)
         merged[tuple(x / max(likelihoods) for x in likelihoods)] += max(likelihoods)
-    return np.array([[float(x) for x in kind] for kind in merged]).T * [
-        float(size) for size in merged.values()
-    ]
+    return np.array([[float(x * size) for x in kind] for kind, size in merged.items()]).T
 
 
 def mixtures(laws, users):
@@ -124,7 +121,7 @@ def test_bound_that_is_reached():
 def test_mechanisms_without_two_likelihoods_have_general_clones():
     protocol = one_bit(1.0, n_levels=4)
     laws = merged_laws(protocol.mechanism, range(4))
-    for n, delta in itertools.product((2, 4), (0.2, 0.02)):
+    for n, delta in itertools.product((2, 3), (0.2, 0.02)):
         assert_bounds(laws, n, shuffled_epsilon(protocol, n, delta), delta)
     # 0.0050 as computed elsewhere for a million users and delta 1e-8.
     assert shuffled_epsilon(protocol, 10**6, 1e-8) == pytest.approx(0.00501, rel=0.02)
@@ -133,14 +130,14 @@ def test_mechanisms_without_two_likelihoods_have_general_clones():
 
 
 def test_agrees_with_other_computations():
-    for oracle in (GRR, SUE, OUE, OLH, HadamardResponse, SubsetSelection):
-        for epsilon, expected in zip((0.5, 1.0, 2.0, 4.0), ELSEWHERE[oracle.__name__], strict=True):
-            blocks = {"n_blocks": 1} if oracle is HadamardResponse else {}
-            ours = shuffled_epsilon(oracle(epsilon, categories=1024, **blocks), 10**6, 1e-8)
+    for oracle, row in ELSEWHERE.items():
+        for epsilon, expected in zip((0.5, 1.0, 2.0, 4.0), row, strict=True):
+            ours = shuffled_epsilon(oracle(epsilon, categories=1024), 10**6, 1e-8)
             assert 0.976 * expected - 5e-6 < ours < 1.015 * expected + 5e-6, (oracle, epsilon)
 
 
-@pytest.mark.parametrize("oracle", [GRR, pytest.param(OUE, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("oracle", [GRR, OUE])
 def test_large_numbers_of_users_follow_the_normal_law(oracle):
     """At 10**8 users the sum is nearly normal, and the bound at most 2 % above its epsilon'."""
     n, delta, ratio = 10**8, 1e-8, math.e
@@ -183,10 +180,11 @@ def test_a_survey_is_shuffled_by_question():
 @pytest.mark.parametrize(
     "oracle",
     [
-        OLH(hash_range=5, categories=100),
+        pytest.param(OLH(hash_range=5, categories=100), marks=pytest.mark.slow),
         GRR(categories=100),
         ColumnOracle(domains={"a": 2, "b": 9}),
     ],
+    ids=repr,
 )
 def test_the_local_epsilon_of_a_shuffled_one(oracle):
     for shuffled in (0.01, 1.0):

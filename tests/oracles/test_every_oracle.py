@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from estimators import ORACLES, SUPPORTING, slow_but, ways
 from random_question import QuestionChannel, RandomQuestion
+from scipy import stats
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
@@ -30,18 +31,10 @@ from sklearn_ldp import (
     SyntheticSearch,
 )
 from sklearn_ldp.__main__ import main
-from sklearn_ldp.collection import (
-    Aggregator,
-    aggregate,
-    read_reports,
-    tally_reports,
-    write_reports,
-)
+from sklearn_ldp.collection import Aggregator, aggregate, read_reports, tally_reports, write_reports
 from sklearn_ldp.inspection import FrequencyDisplay, SearchDisplay
 from sklearn_ldp.learning import PrivatizedColumns
-from sklearn_ldp.metrics import (
-    held_out_score,
-)
+from sklearn_ldp.metrics import held_out_score
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import best_oracle, compare_oracles, profile_oracle
 from sklearn_ldp.oracles.channels import ReportField, direct_threshold
@@ -67,7 +60,7 @@ COUNTS = np.array([900, 500, 250, 150, 100, 60, 40, 0])
 VALUES = np.repeat(CATEGORIES, COUNTS)
 N = len(VALUES)
 QUERIES = groups([0, 0, 1, 1, 2, 2, 2, 2])
-EVERY = [*ORACLES, RandomQuestion(), RandomQuestion(epsilon=3.0)]
+EVERY = [*ORACLES, RandomQuestion()]
 
 
 every_oracle = pytest.mark.parametrize("oracle", EVERY, ids=repr)
@@ -78,10 +71,9 @@ def declared(oracle, **parameters):
     return clone(oracle).set_params(**{"categories": CATEGORIES, "random_state": 0, **parameters})
 
 
-@pytest.mark.parametrize("oracle", EVERY[len(ORACLES) :], ids=repr)
-def test_contract_and_proof_of_epsilon(oracle):
+def test_contract_and_proof_of_epsilon():
     """The package's own oracles are checked in test_common."""
-    check_oracle(oracle)
+    check_oracle(RandomQuestion())
 
 
 class HalfTheFields(QuestionChannel):
@@ -135,44 +127,27 @@ def test_what_the_checks_of_an_oracle_find(channel, fault):
 
 @every_oracle
 def test_an_estimate_and_what_is_asked_of_it(oracle):
-    fitted = declared(oracle)
-    estimate = fitted.fit_transform(VALUES)
+    estimate = declared(oracle).fit_transform(VALUES)
     assert estimate.confidence_interval(0.95).low.shape == (1, D)
     assert estimate.answer(QUERIES).shape == (1, 3)
     assert estimate.oracle.get_params()["epsilon"] == oracle.epsilon
-    assert NormSub().fit_transform(estimate).values.sum() == pytest.approx(1)
     assert EmpiricalBayes().fit(estimate).frequencies_.min() >= 0
-    FrequencyDisplay.from_estimator(fitted)
+    assert not audit_epsilon(declared(oracle), n_trials=20_000, random_state=0).is_violated
 
 
 @every_oracle
 def test_planning(oracle):
+    """The bits of a report are those of its fields, and enough to tell all seen reports apart."""
     plan = Plan(oracle, D, queries=QUERIES)
     assert plan.users_for(rmse=plan.rmse(N)) == N
     assert Plan(oracle, D, queries=random_sets(0.5)).rmse(N) > 0
     assert plan.detection_threshold(N) > 0
-    profile = profile_oracle(oracle, D)
-    assert profile.report_bits > 0
+    profile, reports = profile_oracle(oracle, CATEGORIES), declared(oracle).privatize(VALUES)
+    assert profile.report_bits == declared(oracle).channel().report_bits
+    assert profile.report_bits >= np.log2(len(np.unique(reports, axis=0))) - 1e-9
     assert profile.total_variance >= profile.minimax_bound * (1 - 1e-9)
-    chosen = best_oracle(oracle.epsilon, D, candidates=[oracle])
-    assert type(chosen) is type(oracle)
+    assert type(best_oracle(oracle.epsilon, D, candidates=[oracle])) is type(oracle)
     assert len(compare_oracles(1.0, D, candidates=[oracle])["excess"]) == 1
-
-
-@every_oracle
-def test_profile_is_that_of_the_reports_themselves(oracle):
-    """The bits of a report are those of its fields, and enough to tell all seen reports apart."""
-    channel = declared(oracle).channel()
-    reports = declared(oracle, random_state=1).privatize(VALUES)
-    assert profile_oracle(oracle, CATEGORIES).report_bits == channel.report_bits
-    kinds = len(np.unique(reports, axis=0))
-    assert channel.report_bits >= np.log2(kinds) - 1e-9
-
-
-@every_oracle
-def test_audit(oracle):
-    result = audit_epsilon(declared(oracle), n_trials=20_000, random_state=0)
-    assert not result.is_violated
 
 
 @pytest.mark.parametrize("oracle", [*SUPPORTING, *EVERY[len(ORACLES) :]], ids=repr)
@@ -207,7 +182,7 @@ def test_what_needs_support_refuses_reports_without_it(oracle):
 
 
 @pytest.mark.parametrize("oracle", EACH_WAY, ids=repr)
-@pytest.mark.parametrize("form", ["parquet", "arrow", "jsonl"])
+@pytest.mark.parametrize("form", slow_but(["parquet"], ["parquet", "arrow", "jsonl"]))
 def test_files_and_checkpoints(oracle, form, tmp_path):
     reports, server = declared(oracle).privatize(VALUES), declared(oracle, random_state=None)
     file = io.BytesIO()
@@ -228,19 +203,19 @@ def test_files_and_checkpoints(oracle, form, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("oracle", EACH_WAY, ids=repr)
 def test_searches(oracle):
-    estimate = declared(oracle).fit_transform(VALUES)
+    fitted = declared(oracle)
+    estimate = fitted.fit_transform(VALUES)
+    FrequencyDisplay.from_estimator(fitted)
     candidates = [Base(), NormSub(), BaseCut(), make_pipeline(BaseCut(), NormSub())]
     held_out = HeldOutSearch(candidates, queries=QUERIES).fit(estimate)
     synthetic = SyntheticSearch(candidates, queries=QUERIES, n_repeats=3, random_state=0)
     assert synthetic.fit(estimate).frequencies_.shape == (D,)
     # A plain array can be searched as well, with the noise that the channel gives.
-    plain = SyntheticSearch(
-        candidates, n_repeats=3, random_state=0, oracle=oracle, n_samples=N
-    ).fit(estimate.values)
-    assert plain.frequencies_.shape == (D,)
-    noise = oracle.channel(D).noise(N)
-    coupled = HeldOutSearch(candidates, queries=QUERIES, noise=noise).fit(estimate.values)
-    assert coupled.frequencies_.shape == (D,)
+    for search in (
+        synthetic.set_params(queries=None, oracle=oracle, n_samples=N),
+        HeldOutSearch(candidates, queries=QUERIES, noise=oracle.channel(D).noise(N)),
+    ):
+        assert search.fit(estimate.values).frequencies_.shape == (D,)
     SearchDisplay.from_estimator(held_out)
     study = simulate_errors(oracle, candidates, COUNTS, n_repeats=2, queries=QUERIES)
     assert np.all(study["error"] > 0)
@@ -250,7 +225,12 @@ def test_searches(oracle):
     assert np.isfinite(held_out_score(one, other, queries=QUERIES))
 
 
-@pytest.mark.parametrize("oracle", EACH_WAY, ids=repr)
+DRAWN = [OLH(hash_family="mixing"), RandomQuestion()]  # as test_planning cannot list their reports
+
+
+@pytest.mark.parametrize(
+    "oracle", slow_but([GRR(), HadamardResponse(2.0, n_blocks=2), *DRAWN], EVERY), ids=repr
+)
 def test_noise_is_that_of_collections(oracle, seed):
     """`noise.covariance` of every oracle against simulated collections.
 
@@ -274,17 +254,14 @@ def test_noise_is_that_of_collections(oracle, seed):
 
 def is_covariance_of(answers, covariance, is_exact):
     """Return whether variances of answers, and of their sums and differences, fit the matrix."""
-    from scipy import stats
-
     pairs = [(i, j) for i in range(len(covariance)) for j in range(i)]
     signs = np.array([np.eye(12)[i] + s * np.eye(12)[j] for i, j in pairs for s in (1, -1)])
     directions = np.vstack([np.eye(12), signs])
     expected = np.einsum("ij,jk,ik->i", directions, covariance, directions)
     keep = expected > 1e-6 * np.abs(expected).max()
     ratio = (answers @ directions.T).var(axis=0, ddof=1)[keep] / expected[keep]
-    slack = 1.0 if is_exact else 1.1
-    law = stats.chi2(len(answers) - 1)
-    degrees = len(answers) - 1
+    slack, degrees = 1.0 if is_exact else 1.1, len(answers) - 1
+    law = stats.chi2(degrees)
     low, high = law.cdf(ratio * slack * degrees), law.sf(ratio / slack * degrees)
     return bool(min(low.min(), high.min()) > 1e-8)
 
@@ -308,19 +285,14 @@ def test_command_line(name, tmp_path, monkeypatch, capsys):
 # -- planning uses the same hook as reports -----------------------------------------------------
 def test_a_profile_is_that_of_the_family_that_is_meant():
     """Planning once used another hook than reports, so that mixing was profiled as linear."""
-    profile = profile_oracle(OLH(hash_family="mixing"), 1000)
-    assert profile.report_bits == 63 + 2
+    mixing = OLH(hash_family="mixing")
+    profile = profile_oracle(mixing, 1000)
+    assert profile.report_bits == profile_oracle(mixing, CATEGORIES).report_bits == 63 + 2
     assert profile.decode_operations == 10 * 10**6 * 1000
     with pytest.raises(ValueError, match="no oracle of at most 8 bits"):
-        best_oracle(1.0, 1000, max_report_bits=8, candidates=[OLH(hash_family="mixing")])
-    chosen = best_oracle(
-        1.0, 1000, max_report_bits=30, candidates=[OLH(hash_family="mixing"), GRR()]
-    )
+        best_oracle(1.0, 1000, max_report_bits=8, candidates=[mixing])
+    chosen = best_oracle(1.0, 1000, max_report_bits=30, candidates=[mixing, GRR()])
     assert isinstance(chosen, GRR)
-
-
-def test_a_domain_whose_names_are_hashed_is_profiled_by_its_names():
-    assert profile_oracle(OLH(hash_family="mixing"), CATEGORIES).report_bits == 65
 
 
 def test_what_a_channel_does_not_say_is_drawn_and_said_so():
@@ -382,11 +354,7 @@ def test_a_domain_that_cannot_be_decoded_is_refused_at_once(oracle):
         with pytest.raises(ValueError, match=message):
             call()
     assert protocol.mechanism.decode_operations(100) > 1e9
-
-
-@pytest.mark.slow
-def test_hadamard_response_is_not_refused():
-    """The negative control: what the message recommends works."""
-    oracle = HadamardResponse(4.0, categories=10**7, random_state=0)
-    assert oracle.privatize([1, 9_999_999]).shape == (2,)
-    oracle.protocol().refuse_size()
+    # The negative control: what the message recommends works.
+    recommended = HadamardResponse(4.0, categories=10**7, random_state=0)
+    assert recommended.privatize([1, 9_999_999]).shape == (2,)
+    recommended.protocol().refuse_size()

@@ -22,7 +22,7 @@ def test_epsilon_and_the_sums_of_low_and_high_are_exact():
     channel.n_picks, channel.n_levels = 1, 2
     users = [[0, 0], [1, 0], [2, 0], [3, 0], [5, 0], [6, 3], [4, 1], [5, 2]]
     check_exact_epsilon_of(channel, map(np.array, users), 1.0)
-    for codes in users:
+    for codes in [users[0], *users[1::2]]:
         law, mean = exact_report_distribution(channel, np.array(codes)), np.zeros((2, 2))
         for report, chance in law.items():
             tally = channel.decode(channel.tally(np.array([report]))[None])

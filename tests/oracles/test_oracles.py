@@ -5,7 +5,6 @@ import inspect
 import os
 import pickle
 import traceback
-import warnings
 from copy import copy
 
 import joblib
@@ -14,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from estimators import ORACLES, each_way
+from estimators import ORACLES, slow_but
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -49,27 +48,18 @@ BROWSERS = ["chrome", "safari", "firefox", "edge"]
 # -- containers -------------------------------------------------------------------------------
 VALUES = ["chrome", "edge", "chrome", "safari", "firefox"] * 30
 CONTAINERS = {
-    "list": VALUES,
     "column": [[v] for v in VALUES],
-    "ndarray": np.array(VALUES),
-    "object": np.array(VALUES, dtype=object),
     "2d": np.array(VALUES)[:, None],
-    "pandas series": pd.Series(VALUES),
-    "pandas string": pd.Series(VALUES, dtype="string"),
-    "pandas categorical": pd.Series(VALUES, dtype="category"),
     "pandas frame": pd.DataFrame({"browser": VALUES}),
-    "polars series": pl.Series(VALUES),
+    "pandas string": pd.Series(VALUES, dtype="string"),
     "polars frame": pl.DataFrame({"browser": VALUES}),
-    "polars categorical": pl.Series(VALUES, dtype=pl.Categorical),
-    "arrow array": pa.array(VALUES),
-    "arrow chunked": pa.chunked_array([VALUES[:10], VALUES[10:]]),
-    "arrow dictionary": pa.array(VALUES).dictionary_encode(),
     "arrow table": pa.table({"browser": VALUES}),
 }
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_any_container_of_values(container):
+    """Of one column; its types are tested where a domain encodes them."""
     expected = OUE(categories=BROWSERS, random_state=0).fit(VALUES)
     oracle = OUE(categories=BROWSERS, random_state=0).fit(CONTAINERS[container])
     np.testing.assert_array_equal(oracle.support_counts_, expected.support_counts_)
@@ -97,31 +87,14 @@ def test_several_columns_are_one_joint_category():
     assert declared.estimate_.to_series().idxmax() == ("f", 20)
 
 
-@pytest.mark.parametrize(
-    ("categories", "values"),
-    [
-        ([True, False], [True, False, True]),
-        (["1", 1, 2.5], [1, "1", 2.5]),
-        ([1.5, 2.5], [1.5, 2.5]),
-        (5, [0, 4]),
-        (np.arange(3, dtype=np.uint8), np.array([0, 2], dtype=np.int16)),
-        (np.array([10, 20], dtype=np.uint64), [20, 10]),
-        (pd.Index(["a", "b"]), ["a"]),
-        ({"a": 1, "b": 2}, ["a"]),
-        (range(3), [0, 1]),
-    ],
-)
-def test_categories_of_any_kind(categories, values):
-    assert len(GRR(categories=categories).privatize(values)) == len(values)
-
-
 def test_an_integer_is_not_its_string():
+    assert len(GRR(categories=["1", 1, 2.5]).privatize([1, "1", 2.5])) == 3
     with pytest.raises(ValueError, match="unknown category at position 0, .* are .1., .2."):
         GRR(categories=["1", "2"]).privatize([1])
 
 
 # -- bad input --------------------------------------------------------------------------------
-@pytest.mark.parametrize("epsilon", [0, -1.0, np.nan, np.inf, 10**400, "1", None])
+@pytest.mark.parametrize("epsilon", [0, -1.0, np.nan, np.inf, 10**400, "1", None, True])
 @pytest.mark.parametrize("act", ["fit", "privatize", "aggregate", "simulate"])
 def test_bad_epsilon(epsilon, act):
     argument = [0, 1]
@@ -133,26 +106,17 @@ def test_bad_epsilon(epsilon, act):
 def test_bad_domain(categories):
     with pytest.raises(ValueError, match=r"categories|shape|at least 2"):
         GRR(categories=categories).privatize([0])
-
-
-def test_duplicate_and_missing_categories():
-    with pytest.raises(ValueError, match="distinct categories, got 'b' more than once"):
-        OLH(categories=["a", "b", "b"]).privatize(["a"])
-    with pytest.raises(ValueError, match="distinct categories, got None more than once"):
-        OLH(categories=["a", None, np.nan]).privatize(["a"])
+    for listed, twice in ((["a", "b", "b"], "'b'"), (["a", None, np.nan], "None")):
+        with pytest.raises(ValueError, match=f"distinct categories, got {twice} more than once"):
+            OLH(categories=listed).privatize(["a"])
 
 
 @pytest.mark.parametrize(
     "values",
     [
-        [1.0, np.nan],
-        [1.0, np.inf],
-        ["a", None],
-        np.array(["a", np.nan], dtype=object),
-        pd.Series(["a", None]),
-        pd.Series([1, None], dtype="Int64"),
-        pl.Series([1, None]),
-        pa.array(["a", None]),
+        *([1.0, np.nan], [1.0, np.inf], ["a", None], np.array(["a", np.nan], dtype=object)),
+        *(pd.Series(["a", None]), pd.Series([1, None], dtype="Int64")),
+        *(pl.Series([1, None]), pa.array(["a", None])),
     ],
     ids=lambda values: type(values).__module__,
 )
@@ -169,15 +133,15 @@ def test_unknown_category_names_value_and_remedy():
     assert not hasattr(oracle, "n_features_in_")
     with pytest.raises(NotFittedError, match="OUE instance is not fitted yet"):
         oracle.estimate_  # noqa: B018
+    for ask in (GRR().privatize, GRR(input="reports").fit):
+        with pytest.raises(ValueError, match="declare it in categories="):
+            ask([1, 0])
 
 
 @pytest.mark.parametrize("X", [[], np.zeros((0, 1)), pd.DataFrame({"a": []}), np.zeros((3, 0))])
-def test_empty_input(X):
+def test_empty_sparse_and_deep_input(X):
     with pytest.raises(ValueError, match=r"Found array with 0 (sample|feature)\(s\)"):
         GRR(categories=2).fit(X)
-
-
-def test_sparse_and_deep_input():
     with pytest.raises(TypeError, match="Sparse"):
         GRR(categories=2).fit(sparse.csr_array(np.eye(2)))
     with pytest.raises(ValueError, match="dim 3"):
@@ -224,38 +188,20 @@ def test_more_users_than_a_float_can_count_are_refused(weight):
             call()
         assert total in str(error.value)
     assert oracle.n_samples_seen_ == 3
-
-
-def test_as_many_users_as_a_float_can_count_are_taken():
-    """The negative control of the test above."""
+    # The negative control: as many users as a float can count.
     assert check_counts([2**53 - 1, 1], "counts").sum() == 2**53
     assert check_counts([2.0**52, 2.0**52], "counts").sum() == 2**53
-    assert GRR(categories=2, random_state=0).simulate([2**53 - 1, 1]).noise.n_samples == 2**53
+    assert clone(oracle).simulate([2**53 - 1, 1, 0]).noise.n_samples == 2**53
     with pytest.raises(ValueError, match=r"n_samples must add up to at most 2\*\*53 users"):
         simulate_errors(GRR(), [Base()], [0.5, 0.5], n_samples=2**53 + 1)
-
-
-def test_reports_need_a_declared_domain():
-    with pytest.raises(ValueError, match="declare it in categories="):
-        GRR().privatize([1])
-    with pytest.raises(ValueError, match="declare it in categories="):
-        GRR(input="reports").fit([1, 0])
 
 
 @pytest.mark.parametrize(
     ("oracle", "reports"),
     [
-        (GRR(categories=4), [0, 4]),
-        (GRR(categories=4), [-1]),
-        (GRR(categories=4), [0.5]),
-        (GRR(categories=4), [[0, 1]]),
-        (OUE(categories=4), [[0, 1, 2, 0]]),
-        (OUE(categories=4), [[0, 1, 0]]),
-        (OUE(categories=4), [0, 1, 0, 1]),
-        (OLH(categories=4), [[0, 4]]),
-        (OLH(categories=4), [[6, 0]]),
-        (OLH(categories=4), [[0, 0, 0]]),
-        (OLH(categories=4), [0, 1]),
+        *((GRR(categories=4), reports) for reports in ([0, 4], [-1], [0.5], [[0, 1]])),
+        *((OUE(categories=4), reports) for reports in ([[0, 1, 2, 0]], [[0, 1, 0]], [0, 1, 0, 1])),
+        *((OLH(categories=4), reports) for reports in ([[0, 4]], [[6, 0]], [[0, 0, 0]], [0, 1])),
     ],
     ids=repr,
 )
@@ -284,14 +230,6 @@ def test_merge_says_what_differs():
     np.testing.assert_array_equal(servers[0].support_counts_, counts)
     with pytest.raises(TypeError, match=r"GRR.merge needs another GRR, got int"):
         servers[0].merge(1)
-
-
-def test_parameters_changed_after_fit_do_not_mix():
-    server = GRR(1.0, categories=3).aggregate([0, 1])
-    server.set_params(epsilon=2.0)
-    with pytest.raises(ValueError, match="have changed since it was fitted"):
-        server.aggregate([0, 1])
-    assert server.fit([0, 1]).n_samples_seen_ == 2
 
 
 def test_a_protocol_is_kept_until_a_parameter_changes():
@@ -405,30 +343,19 @@ def test_transform_is_a_new_collection_and_says_so():
     assert not np.array_equal(same_users.values[0], before), "coins must not be used twice"
 
 
-def test_transform_of_reports_is_free_and_silent():
-    oracle = GRR(categories=3, input="reports").fit([0, 1, 2])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert oracle.transform([0, 0]).noise.n_samples == 2
-    assert oracle.n_samples_seen_ == 3
-
-
 def test_fit_forgets_and_partial_fit_goes_on():
-    oracle = GRR(categories=3).fit([0, 1]).fit([2])
-    assert oracle.n_samples_seen_ == 1
-    assert oracle.partial_fit([0, 1]).n_samples_seen_ == 3
-    assert oracle.aggregate([0] * 5).n_samples_seen_ == 8
-
-
-def test_fit_on_reports_forgets_even_a_learned_domain():
-    oracle = GRR(random_state=0).fit(["a", "b", "a"])
-    oracle.set_params(input="reports").fit([0, 1])
-    assert oracle.n_samples_seen_ == 2
+    oracle = GRR(random_state=0).fit(["c", "b"]).fit(["a", "b", "a"])
+    assert oracle.n_samples_seen_ == 3
+    oracle.set_params(input="reports").fit([0, 1])  # over the domain that was learned
     assert oracle.categories_.tolist() == ["a", "b"]
+    assert oracle.partial_fit([0, 1]).n_samples_seen_ == 4
+    assert oracle.aggregate([0] * 5).n_samples_seen_ == 9
+    assert oracle.transform([0, 0]).noise.n_samples == 2  # in silence: it costs nobody anything
+    assert oracle.n_samples_seen_ == 9
 
 
 # -- shards, chunks, streams ------------------------------------------------------------------
-@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=repr)
+@pytest.mark.parametrize("oracle", slow_but([OLH(), SUE()], ORACLES), ids=repr)
 def test_shards_partition_the_reports(oracle):
     oracle = clone(oracle).set_params(categories=6, random_state=0, n_shards=4)
     reports = oracle.privatize(np.arange(50) % 6)
@@ -455,9 +382,8 @@ def test_results_do_not_depend_on_chunks_or_threads(oracle, monkeypatch):
     monkeypatch.setattr("sklearn_ldp._core.mechanisms.mechanism._CHUNK_BYTES", 1)
     assert chunk_users(channel) == block_users(channel)
     np.testing.assert_array_equal(clone(oracle).fit(values).support_counts_, whole)
-    np.testing.assert_array_equal(
-        clone(oracle).set_params(n_jobs=3).fit(values).support_counts_, whole
-    )
+    threads = clone(oracle).set_params(n_jobs=3)
+    np.testing.assert_array_equal(threads.fit(values).support_counts_, whole)
     monkeypatch.undo()
     pieces = clone(oracle).partial_fit(values[:1000]).partial_fit(values[1000:])
     np.testing.assert_array_equal(pieces.support_counts_, whole)
@@ -468,6 +394,7 @@ def test_expand_is_repeat(weights, data):
     total = sum(weights)
     start = data.draw(st.integers(0, total - 1))
     stop = data.draw(st.integers(start + 1, total))
+    assert expand(None, start, stop) == slice(start, stop)
     rows = expand(np.cumsum(weights), start, stop)
     np.testing.assert_array_equal(rows, np.repeat(np.arange(len(weights)), weights)[start:stop])
 
@@ -481,6 +408,9 @@ def test_simulate_takes_public_counts():
     assert OLH().simulate([3, 4]).categories.tolist() == [0, 1]
     again = OLH(categories=BROWSERS, random_state=0).simulate([500, 300, 150, 50], n_repeats=7)
     np.testing.assert_array_equal(estimate.values, again.values)
+    found = OLH(0.5, categories=BROWSERS, hash_range=5, random_state=0).fit_transform(VALUES)
+    assert found.oracle.random_state is None
+    assert found.oracle.simulate([1, 2, 3, 4]).noise.q == found.noise.q
 
 
 @pytest.mark.parametrize(
@@ -489,14 +419,6 @@ def test_simulate_takes_public_counts():
 def test_simulate_refuses(counts, n_repeats):
     with pytest.raises(ValueError, match=r"GRR.simulate"):
         GRR(categories=3).simulate(counts, n_repeats)
-
-
-def test_simulate_goes_on_from_an_estimate():
-    estimate = OLH(0.5, categories=BROWSERS, hash_range=5, random_state=0).fit_transform(VALUES)
-    oracle = estimate.oracle
-    assert oracle.get_params()["hash_range"] == 5
-    assert oracle.random_state is None
-    assert oracle.simulate([1, 2, 3, 4]).noise.q == estimate.noise.q
 
 
 # -- OLH --------------------------------------------------------------------------------------
@@ -520,34 +442,28 @@ def test_fields_obey_their_axioms(g):
         np.testing.assert_array_equal(left, field.multiply(field.multiply(c, a), b))
 
 
-@pytest.mark.parametrize("order", [0, 1, 6, 12, 100, 1025])
+@pytest.mark.parametrize("order", [0, 1, 6, 12, 36, 1025])
 def test_there_is_no_such_field(order):
+    assert (prime_power(27), prime_power(97), prime_power(order)) == ((3, 3), (97, 1), None)
     with pytest.raises(ValueError, match="There is no field"):
         FiniteField(order)
     with pytest.raises(ValueError, match=r"no field|hash_range"):
         OLH(categories=3, hash_range=order).privatize([1])
 
 
-def test_prime_powers():
-    assert prime_power(27) == (3, 3)
-    assert prime_power(97) == (97, 1)
-    assert prime_power(36) is None
-    assert field_orders_beside(55.6) == [53, 59]
-    assert field_orders_beside(8.9) == [8, 9]
-    assert field_orders_beside(1.5) == [2]
-
-
 def test_best_hash_range():
     """METHODS: n Var at f = 0 and epsilon 1 is 3.770, 3.692 and 3.822 for g = 3, 4 and 5."""
-    n_var = {g: OLH(categories=9, hash_range=g).fit([0]).noise_.std ** 2 for g in (3, 4, 5)}
+
+    def variance(epsilon, hash_range="auto"):
+        return OLH(epsilon, hash_range=hash_range).channel(9).noise(1).null_variance
+
+    n_var = {g: variance(1.0, g) for g in (3, 4, 5)}
     assert n_var == pytest.approx({3: 3.770, 4: 3.692, 5: 3.822}, abs=5e-4)
     assert OLH(1.0).channel(9).configuration["hash_range"] == 4
     assert OLH(categories=9).fit([0]).hash_range_ == 4
     for epsilon in np.linspace(0.05, 7, 15):
-        chosen = OLH(epsilon, categories=9).fit([0])
         for g in (2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 101, 256, 1009):
-            other = OLH(epsilon, categories=9, hash_range=g).fit([0])
-            assert chosen.noise_.std <= other.noise_.std * (1 + 1e-12)
+            assert variance(epsilon) <= variance(epsilon, g) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("epsilon", "g"), [(0.1, 2), (0.4, 2), (0.41, 3), (1.0, 4), (2.2, 10)])
@@ -555,6 +471,8 @@ def test_mixing_takes_the_integer_closest_to_the_ideal_hash_range(epsilon, g):
     """That is OLH as published; 10 is no field order: linear functions take 9 or 11."""
     assert OLH(epsilon, categories=9, hash_family="mixing").fit([0]).hash_range_ == g
     assert OLH(2.2, categories=9).fit([0]).hash_range_ in (9, 11)
+    for ideal, orders in ((55.6, [53, 59]), (8.9, [8, 9]), (1.5, [2])):
+        assert field_orders_beside(ideal) == orders
 
 
 @pytest.mark.parametrize("limit", [1 << 19, 300, 1])
@@ -575,31 +493,18 @@ def test_decoding_equals_brute_force(g, d, limit, monkeypatch):
     np.testing.assert_array_equal(channel.decode(parts).sum(axis=0), expected)
 
 
-def test_hash_values_of_two_categories_differ_uniformly():
-    """The property that p and q follow from: <a, v> - <a, w> is uniform over all a."""
-    for g, d in ((4, 10), (3, 9), (9, 30)):
-        channel = OLH(hash_range=g).channel(d)
-        # As privatize draws them: each vector stands for the function that it is a multiple of.
-        functions = channel._functions.of_uniform_vectors(np.arange(channel.n_vectors))
-        values = channel.hash(functions[:, None], np.arange(d)).astype(np.int64)
-        for v in range(d):
-            for w in range(v):
-                equal = np.count_nonzero(values[:, v] == values[:, w])
-                assert equal == channel.n_vectors // g
-
-
-def test_olh_at_extreme_budgets(seed):
+@pytest.mark.parametrize("epsilon", slow_but([0.01, 9.0], [0.01, 6.0, 9.0, 15.0]))
+def test_olh_at_extreme_budgets(epsilon, seed):
     """A huge epsilon means g in the thousands, where decoding must not need a table of g**3.
 
     Error rate 1e-8: a z test of each of 20 categories.
     """
     counts = np.arange(1, 21) * 100
-    for epsilon in (0.01, 6.0, 9.0, 15.0):
-        oracle = OLH(epsilon, categories=20, random_state=seed)
-        oracle.fit(np.arange(20), sample_weight=counts)
-        truth = counts / counts.sum()
-        z = (oracle.frequencies_ - truth) / np.sqrt(oracle.noise_.variance(truth))
-        assert np.abs(z).max() < 6.2
+    oracle = OLH(epsilon, categories=20, random_state=seed)
+    oracle.fit(np.arange(20), sample_weight=counts)
+    truth = counts / counts.sum()
+    z = (oracle.frequencies_ - truth) / np.sqrt(oracle.noise_.variance(truth))
+    assert np.abs(z).max() < 6.2
 
 
 # -- refused arguments ----------------------------------------------------------------------------
@@ -614,7 +519,6 @@ def test_epsilon_alone_is_given_by_position(make):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: OLH(True, categories=2).fit([0, 1]),
         lambda: ColumnOracle(True, domains={"a": 2}).fit([[0], [1]]),
         lambda: PrivatizedColumns(True, domains={"a": 2}).fit([[0], [1]]),
         lambda: LabelDPClassifier(epsilon=True).fit([[0], [1]], [0, 1]),
@@ -622,25 +526,18 @@ def test_epsilon_alone_is_given_by_position(make):
     ],
 )
 def test_true_is_no_budget(make):
-    with pytest.raises(
-        ValueError, match=r"'epsilon' parameter .* in the range .* Got True instead"
-    ):
+    expected = r"'epsilon' parameter .* in the range .* Got True instead"
+    with pytest.raises(ValueError, match=expected):
         make()
 
 
 @pytest.mark.parametrize("X", [[["a", "b"], ["a", "a"]], pd.DataFrame({"x": ["a"], "y": ["b"]})])
 def test_two_columns_for_a_domain_of_one(X):
-    with pytest.raises(
-        ValueError, match=r"OLH got 2 columns.*X\['column'\].*ColumnOracle\(domains="
-    ):
+    expected = r"OLH got 2 columns.*X\['column'\].*ColumnOracle\(domains="
+    with pytest.raises(ValueError, match=expected):
         OLH(1.0, categories=["a", "b"]).fit(X)
-    assert (
-        OLH(1.0, categories=[("a", "b"), ("a", "a")]).fit([["a", "b"], ["a", "a"]]).n_samples_seen_
-    )
-
-
-@pytest.mark.parametrize("X", [[["a", "b"]], pd.DataFrame({"x": ["a"], "y": ["b"]})])
-def test_an_extra_column_beside_private_ones(X):
+    joint = OLH(1.0, categories=[("a", "b"), ("a", "a")])
+    assert joint.fit([["a", "b"], ["a", "a"]]).n_samples_seen_ == 2
     with pytest.raises(ValueError, match=r"'x'.* leave the others to a ColumnTransformer"):
         PrivatizedColumns(1.0, domains={"x": ["a", "b"]}).fit(X)
 
@@ -662,16 +559,17 @@ def test_a_survey_without_noise_is_no_division_by_zero():
 
 
 # -- what leaves a client, and what a server takes ----------------------------------------------
-def clients():
-    domain = {"a": ["n", "y"], "b": 3}
-    yield GRR(1.0, categories=["n", "y"]), "SECRET"
-    yield OLH(1.0, categories=[1, 2]), "SECRET"
-    yield GRR(1.0, categories=["n", "y"]), ["SECRET"]
-    yield GRR(1.0, categories=[["n", "y"], [1, 2]]), ("n", "SECRET")
-    yield ColumnOracle(1.0, domains=domain), ("SECRET", 1)
-
-
-@pytest.mark.parametrize(("oracle", "secret"), list(clients()))
+@pytest.mark.parametrize(
+    ("oracle", "secret"),
+    [
+        (GRR(1.0, categories=["n", "y"]), "SECRET"),
+        (OLH(1.0, categories=[1, 2]), "SECRET"),
+        (GRR(1.0, categories=["n", "y"]), ["SECRET"]),
+        (GRR(1.0, categories=[["n", "y"], [1, 2]]), ("n", "SECRET")),
+        (ColumnOracle(1.0, domains={"a": ["n", "y"], "b": 3}), ("SECRET", 1)),
+    ],
+    ids=str,
+)
 def test_errors_of_clients_say_where_and_not_what(oracle, secret):
     """Logs of clients are sent to collectors; `fit` is a simulation, and shows the value."""
     values = np.empty(3, dtype=object)
@@ -687,12 +585,10 @@ def test_errors_of_clients_say_where_and_not_what(oracle, secret):
 
 
 def test_a_client_with_a_seed_is_warned():
+    client = GRR(1.0, categories=2)  # which gives no warning, that would be an error
+    assert len(client.privatize([0, 1])) == client.fit([0, 1]).n_samples_seen_ == 2
     with pytest.warns(PrivacyWarning, match="predictable reports, which protect nobody"):
-        GRR(1.0, categories=2, random_state=0).privatize([0, 1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        GRR(1.0, categories=2).privatize([0, 1])
-        GRR(1.0, categories=2, random_state=0).fit([0, 1])
+        client.set_params(random_state=0).privatize([0, 1])
 
 
 def test_values_do_not_go_to_other_processes(monkeypatch):
@@ -749,12 +645,7 @@ def test_what_is_merged_is_checked():
 
 @pytest.mark.parametrize(
     ("n_states", "epsilon", "flipped"),
-    [
-        (2, np.log(3), 0.5),
-        (3, np.log(3), 0.6),
-        (2925, 14, 0.0024263221679834087),
-        (3, 14, 2.494582008677539e-06),
-    ],
+    [(3, np.log(3), 0.6), (2925, 14, 0.0024263221679834087), (3, 14, 2.494582008677539e-06)],
 )
 def test_randomised_response_is_that_of_attribution_reporting(n_states, epsilon, flipped):
     """Vectors of the Attribution Reporting API: a state is replaced with a random one."""

@@ -44,26 +44,15 @@ SKEWED = {letter: 1 / (i + 1) for i, letter in enumerate(LETTERS)}
 
 
 def oracle(**changes):
-    given = {
-        "epsilon": 4.0,
-        "alphabet": LETTERS,
-        "max_length": 8,
-        "n_found": 4,
-        "expected_n_users": 20_000,
-        "random_state": 0,
-    }
-    return StringOracle(**{**given, **changes})
+    given = {"alphabet": LETTERS, "max_length": 8, "n_found": 4, "expected_n_users": 20_000}
+    return StringOracle(**{"epsilon": 4.0, "random_state": 0, **given, **changes})
 
 
 # -- coders -----------------------------------------------------------------------------------
-@pytest.mark.parametrize("order", [2, 3, 7, 8, 29, 53])
+@pytest.mark.parametrize("order", [2, 3, 8, 53])
 @pytest.mark.parametrize(
     "domain",
-    [
-        Domain.strings(LETTERS, 8),
-        Domain.strings("01", 12),
-        Domain.strings(code=SKEWED, max_length=8, max_digits=90),
-    ],
+    [Domain.strings(LETTERS, 8), Domain.strings(code=SKEWED, max_length=8, max_digits=90)],
     ids=repr,
 )
 def test_digits_tell_the_letters(domain, order):
@@ -112,22 +101,20 @@ def test_frequent_letters_are_short():
     assert widths[1] < widths[-1]
     assert domain.coder(3).n_digits < Domain.strings(LETTERS, 8).coder(3).n_digits
     assert sum(Fraction(1, 3**width) for width in widths) <= 1  # Kraft's inequality
+    fitted = oracle(alphabet=domain).fit(WORDS, sample_weight=COUNTS)
+    assert fitted.estimate_.categories[0] == "firefox"
+    assert clone(fitted).fit(WORDS).merge(fitted).n_samples_seen_ == sum(COUNTS) + len(WORDS)
 
 
-def test_clients_bring_strings_into_one_form_and_cut_them_off():
-    domain = Domain.strings("aé", 3)
-    apart = unicodedata.normalize("NFD", "éa")
-    assert len(apart) == 3
-    assert domain.encode([apart, "aaaaé"]).tolist() == [[2, 1, 0], [1, 1, 1]]
-
-
-def test_equal_strings_have_equal_digests():
+def test_domains_of_strings_are_equal_and_bring_strings_into_one_form():
     domain = Domain.strings("abc", 5)
-    assert domain == Domain.strings("abc", 5)
+    assert domain == Domain.strings("abc", 5) == pickle.loads(pickle.dumps(domain))
     assert domain.digest == Domain.strings("abc", 5).digest
     others = Domain.strings("acb", 5), Domain.strings("abc", 6), Domain.strings(code={"a": 1})
     assert len({domain.digest, *(one.digest for one in others)}) == 4
-    assert pickle.loads(pickle.dumps(domain)) == domain
+    apart = unicodedata.normalize("NFD", "éa")
+    assert len(apart) == 3
+    assert Domain.strings("aé", 3).encode([apart, "aaaaé"]).tolist() == [[2, 1, 0], [1, 1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -181,19 +168,25 @@ def test_a_string_and_a_longer_one_that_is_cut_off_behind_it_are_one_category():
     assert found["ab"] == pytest.approx(0.5, abs=0.1)
 
 
-def test_the_public_code_is_the_default(seed):
-    """Words of a language that it was not made of, and letters that it hardly has."""
+def test_the_public_code_is_the_default():
+    default, public = StringOracle(6.0), StringOracle(6.0, alphabet=Domain.strings())
+    assert not default.protocol().difference(public.protocol())
+    other = StringOracle(6.0, alphabet=Domain.strings().alphabet)
+    with pytest.raises(ValueError, match="another collection"):
+        default.aggregate(other.privatize(["hónap"]))
+    assert StringOracle(missing="report").privatize(["日本", None]).shape == (2, 3)
+    with pytest.raises(ValueError, match="not in its alphabet"):
+        default.privatize(["日本"])
+
+
+@pytest.mark.slow
+def test_the_public_code_finds_words_of_other_languages(seed):
+    """Of one that it was not made of, and letters that it hardly has."""
     words = {"egyszerű": 4000, "hónap": 3000, "ősz": 2000, "Árvíz 2024": 1000}
     found = StringOracle(6.0, n_found=4, expected_n_users=10_000, random_state=seed).fit(
         list(words), sample_weight=list(words.values())
     )
     assert set(found.estimate_.categories) == set(words)
-    other = StringOracle(6.0, alphabet=Domain.strings().alphabet, expected_n_users=10_000)
-    with pytest.raises(ValueError, match="another collection"):
-        found.aggregate(other.privatize(["hónap"]))
-    assert StringOracle(missing="report").privatize(["日本", None]).shape == (2, 3)
-    with pytest.raises(ValueError, match="not in its alphabet"):
-        StringOracle().privatize(["日本"])
 
 
 @pytest.mark.parametrize(
@@ -258,15 +251,10 @@ def test_epsilon_of_whole_reports_is_exact():
     """Every report of every part, and every pair of strings: exp(epsilon), and no less."""
     assert PrefixDomain(Domain.strings("abc", 2), PLAN).digits.n_digits == 3
     check_exact_epsilon_of(small_survey(1.0), every_code(), 1.0)
-
-
-@pytest.mark.parametrize(
-    ("spent", "fault"), [(1 + 1e-11, "epsilon is exceeded"), (1 - 1e-11, "budget is wasted")]
-)
-def test_another_epsilon_is_found(spent, fault):
-    """Negative control."""
-    with pytest.raises(AssertionError, match=fault):
-        check_exact_epsilon_of(small_survey(spent), every_code(), 1.0)
+    # Negative controls: a little more, and a little less.
+    for spent, fault in ((1 + 1e-11, "epsilon is exceeded"), (1 - 1e-11, "budget is wasted")):
+        with pytest.raises(AssertionError, match=fault):
+            check_exact_epsilon_of(small_survey(spent), every_code(), 1.0)
 
 
 @pytest.mark.parametrize("order", [4, 5])
@@ -315,49 +303,37 @@ def test_the_most_frequent_strings_are_found():
 
 def test_the_held_out_part_alone_makes_the_estimate():
     """The searching parts' counts can be anything: the same strings have the same estimate."""
-    one = oracle().fit(WORDS, sample_weight=COUNTS)
     reports = oracle(random_state=None).privatize(np.repeat(WORDS, COUNTS))
     is_held_out = reports[:, 0] == reports[:, 0].max()
-    two = oracle().aggregate(reports)
-    three = oracle().aggregate(np.concatenate([reports, reports[~is_held_out]]))
-    shared = set(two.estimate_.categories) & set(three.estimate_.categories)
+    one, other, control = (
+        oracle().aggregate(np.concatenate([reports, reports[more]])).estimate_
+        for more in (slice(0), ~is_held_out, is_held_out.nonzero()[0][:1000])
+    )
+    shared = set(one.categories) & set(other.categories)
     assert "firefox" in shared
     for word in shared:
-        assert two.estimate_[word] == three.estimate_[word]
-    assert one.estimate_["firefox"] != two.estimate_["firefox"]
+        assert one[word] == other[word]
+    assert one["firefox"] != control["firefox"]
 
 
 def test_reports_add_up_in_any_order():
     words = np.repeat(WORDS, COUNTS)[::4]
     whole = oracle().fit(words)
-    parts = oracle()
-    for start in range(0, len(words), 1500):
-        parts.partial_fit(words[start : start + 1500])
+    parts = oracle().partial_fit(words[:1500]).partial_fit(words[1500:])
     assert np.array_equal(parts.estimate_.values, whole.estimate_.values)
     reports = oracle(random_state=None).privatize(words)
     server, other = oracle().aggregate(reports[:2000]), oracle().aggregate(reports[2000:])
     merged = clone(server).aggregate(reports[2000:]).merge(server)
-    assert merged.estimate_.categories.tolist() == server.merge(other).estimate_.categories.tolist()
-    assert np.array_equal(merged.estimate_.values, server.estimate_.values)
-    again = pickle.loads(pickle.dumps(server))
-    assert np.array_equal(again.estimate_.values, server.estimate_.values)
+    for same in (server.merge(other), pickle.loads(pickle.dumps(server))):
+        assert merged.estimate_.categories.tolist() == same.estimate_.categories.tolist()
+        assert np.array_equal(merged.estimate_.values, same.estimate_.values)
     with pytest.raises(ValueError, match="differently configured"):
-        server.merge(
-            oracle(n_found=5).aggregate(oracle(n_found=5, random_state=None).privatize(words))
-        )
-
-
-def test_a_code_is_a_parameter_as_any_other():
-    coded = Domain.strings(code=SKEWED, max_length=8)
-    fitted = oracle(alphabet=coded).fit(WORDS, sample_weight=COUNTS)
-    assert fitted.estimate_.categories[0] == "firefox"
-    again = clone(fitted).fit(WORDS, sample_weight=COUNTS).merge(fitted)
-    assert again.n_samples_seen_ == 2 * sum(COUNTS)
+        server.merge(oracle(n_found=5).fit(words))
 
 
 def test_files_and_checkpoints(tmp_path):
     client, server = oracle(random_state=None), oracle(random_state=None)
-    words = np.repeat(WORDS, COUNTS)
+    words = np.repeat(WORDS, COUNTS)[::4]
     paths = [tmp_path / name for name in ("a.parquet", "b.arrows", "c.jsonl")]
     for path, piece in zip(paths, np.array_split(words, 3), strict=True):
         write_reports(path, client.privatize(piece), client, batch_id=path.stem)
@@ -368,33 +344,29 @@ def test_files_and_checkpoints(tmp_path):
         aggregate(paths[0], collected)  # a batch counts once
     collected.save(tmp_path / "state.npz")
     loaded = Aggregator.load(tmp_path / "state.npz", oracle(random_state=None))
-    assert loaded.n_samples == sum(COUNTS)
+    assert loaded.n_samples == len(words)
     assert np.array_equal(loaded.estimate_.values, collected.estimate_.values)
     assert loaded.estimate_.categories[0] == "firefox"
-    reports = read_reports(paths[0], server)
-    other = oracle(max_length=9, random_state=None)
+    assert read_reports(paths[0], server).shape[1] == 3
     with pytest.raises(RefusedBatchError, match="domain"):
-        aggregate(paths[0], Aggregator(other))
-    assert reports.shape[1] == 3
+        aggregate(paths[0], Aggregator(oracle(max_length=9, random_state=None)))
 
 
 def test_hostile_reports_and_tallies_are_refused():
     server = oracle(random_state=None)
     good = server.privatize(WORDS * 50)
-    for column, value in ((0, 99), (1, 1 << 40), (2, 1000), (2, -1)):
-        bad = good.copy()
-        bad[7, column] = value
-        with pytest.raises(ValueError, match="cannot have made these reports"):
-            server.aggregate(bad)
-    sizes = [one.n_functions for one in server.protocol().mechanism.mechanisms]
-    other = good.copy()  # a function of the largest part, under the number of the smallest
-    other[7, :2] = np.argmin(sizes), max(sizes) - 1
-    with pytest.raises(ValueError, match="cannot have made these reports"):
-        server.aggregate(other)
-    for bad in (good[:, :2], np.column_stack([good, good[:, :1]]), good[:, 0]):
-        with pytest.raises(ValueError, match="cannot have made these reports"):
-            server.aggregate(bad)
     mechanism = server.protocol().mechanism
+    sizes = [one.n_functions for one in mechanism.mechanisms]
+    hostile = [good[:, :2], np.column_stack([good, good[:, :1]]), good[:, 0]]
+    for columns, value in (
+        *((0, 99), (1, 1 << 40), (2, 1000), (2, -1)),
+        ([0, 1], (np.argmin(sizes), max(sizes) - 1)),  # a function of another, larger part
+    ):
+        hostile.append(good.copy())
+        hostile[-1][7, columns] = value
+    for bad in hostile:
+        with pytest.raises(ValueError, match="cannot have made these reports"):
+            server.aggregate(bad)
     tallies = mechanism.tally(good)[None]
     mechanism.check_tallies(tallies, np.array([len(good)]))
     for place, change in ((0, 1), (10, 1), (10, -1), (-1, 1)):
@@ -421,8 +393,8 @@ def test_two_processes_agree(fresh_processes):
 
 def test_groups_are_estimated_over_common_strings():
     words = np.repeat(WORDS, COUNTS)
-    groups = np.where(words == "firefox", "north", "south")
-    estimate = estimate_by_group(oracle(random_state=None), words, groups)
+    regions = np.where(words == "firefox", "north", "south")
+    estimate = estimate_by_group(oracle(random_state=None), words, regions)
     assert estimate.row_names.tolist() == ["north", "south"]
     place = estimate.categories.tolist().index("firefox")
     assert estimate.values[0, place] > 0.8
@@ -457,9 +429,8 @@ def test_what_is_not_detected_is_left_out_and_marked():
     assert "firefox (detected)" in repr(kept)
     assert "firefox (detected)" in kept._repr_html_()
     assert "(detected)" not in repr(estimate)
-    assert list(estimate.to_frame(0.95)) == [
-        *("category", "estimate", "low", "high", "count", "interval", "or longer")
-    ]
+    columns = ["category", "estimate", "low", "high", "count", "interval", "or longer"]
+    assert list(estimate.to_frame(0.95)) == columns
     again = pickle.loads(pickle.dumps(kept))
     assert again.labels.tolist() == kept.labels.tolist()
     assert [text for text, _ in fitted.found_prefixes_[-1]] == kept.categories.tolist()
@@ -478,15 +449,12 @@ def test_no_distribution_is_made_of_strings_that_were_found():
 
 
 def test_pictures_name_what_is_detected():
-    pytest.importorskip("matplotlib")
     kept = oracle().fit(WORDS, sample_weight=COUNTS).found_
     display = kept.plot()
     texts = [label.get_text() for label in display.ax_.get_yticklabels()]  # they are long
     assert "firefox (detected)" in texts
-    assert kept.plot(queries=kept.categories[:2].tolist()).categories.tolist() == [
-        "firefox",
-        "chrome",
-    ]
+    of_two = kept.plot(queries=kept.categories[:2].tolist())
+    assert of_two.categories.tolist() == ["firefox", "chrome"]
 
 
 @pytest.mark.parametrize(
@@ -518,8 +486,7 @@ def test_few_users_at_a_large_epsilon():
     assert estimate.shape == (1, 0)
     assert estimate.summary().empty
     for simultaneous in (True, False):
-        low, _ = estimate.confidence_interval(0.95, simultaneous=simultaneous)
-        assert low.shape == (1, 0)
+        assert estimate.confidence_interval(simultaneous=simultaneous).low.shape == (1, 0)
     assert estimate.detected().mask.shape == (1, 0)
     assert repr(estimate).startswith("FrequencyEstimate of 0 categories")
     fitted = oracle(**given, hash_range=29).fit(words, sample_weight=[60] + [1] * 19)
@@ -578,12 +545,12 @@ def test_the_plan_says_what_to_expect():
     assert plan.threshold(10**7) < plan.threshold()
 
 
-def test_the_tally_does_not_grow_with_the_users():
+@pytest.mark.parametrize("epsilon", [0.5, 6.0, 1000.0])
+def test_the_tally_does_not_grow_with_the_users(epsilon):
     """Whatever the plan, a million users cost no more than a few hundred megabytes."""
-    for epsilon in (0.5, 6.0, 1000.0):
-        for n in (10**6, 10**9):
-            one = StringOracle(epsilon, alphabet=LETTERS, expected_n_users=n)
-            assert one.protocol().mechanism.tally_size < 40e6
+    for n in (10**6, 10**9):
+        one = StringOracle(epsilon, alphabet=LETTERS, expected_n_users=n)
+        assert one.protocol().mechanism.tally_size < 40e6
 
 
 # -- statistics -------------------------------------------------------------------------------

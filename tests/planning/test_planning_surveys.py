@@ -42,8 +42,9 @@ def test_errors_are_those_of_the_formula(epsilon, oracle):
 
 
 def test_simulated_errors_are_the_expected_ones():
-    """The mean of 3,000 squared errors is within 5 standard errors: one run in 10**6 fails. The
-    negative control leaves out the drawing of whom to ask.
+    """The mean of 3,000 squared errors is within 5 standard errors: one run in 10**6 fails.
+
+    The negative control leaves out the drawing of whom to ask.
     """
     one, n = survey(), 5000
     counts = {name: np.floor(f * n).astype(int) for name, f in PRESUMED.items()}
@@ -106,14 +107,6 @@ def test_the_overall_error_is_weighted_by_the_weights_of_the_survey():
     assert plan.overall_rmse([100, 400])[1] == pytest.approx(plan.overall_rmse(100) / 2)
 
 
-def test_what_is_planned():
-    plan = Plan(survey(oracle={"age": OUE()}))
-    assert plan.n_categories == {"sex": 2, "age": 5, "state": 20}
-    assert list(plan.oracle) == list(DOMAINS)
-    assert isinstance(plan.oracle["age"], OUE)
-    assert isinstance(plan.oracle["sex"], GRR)
-
-
 def test_queries_of_columns():
     halves = {"state": groups([0] * 10 + [1] * 10)}
     one = survey()
@@ -130,6 +123,8 @@ def test_queries_of_columns():
 def test_detection_thresholds_are_those_of_the_users_who_are_asked():
     one = survey()
     plan, split = Plan(one), one.protocol().mechanism
+    assert plan.n_categories == {"sex": 2, "age": 5, "state": 20}
+    assert list(plan.oracle) == list(DOMAINS)
     thresholds = plan.detection_threshold(10_000)
     for name, part, pi in zip(DOMAINS, split.mechanisms, split.probabilities, strict=True):
         alone = Plan(type(plan.oracle[name])(3.0), part.n_categories)

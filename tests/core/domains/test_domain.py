@@ -13,29 +13,24 @@ from sklearn.base import clone
 from sklearn_ldp import GRR, OLH, ColumnOracle, Domain, LocalMean
 from sklearn_ldp.collection import report_configuration
 
+DAY = datetime.date(2020, 1, 1)
 LEVELS = ["low", "mid", "high"]
 CATEGORICAL = pd.Categorical(["mid", "low"], categories=LEVELS)
+ENUM = pl.Series(["mid", "low"], dtype=pl.Enum(LEVELS))
+DICTIONARY = pa.DictionaryArray.from_arrays([1, 0], LEVELS)
 
 
 @pytest.mark.parametrize(
     "declared",
     [
-        LEVELS,
-        tuple(LEVELS),
-        np.array(LEVELS),
-        pd.Index(LEVELS),
-        pd.CategoricalDtype(LEVELS),
+        *(make(LEVELS) for make in (list, tuple, np.array, pd.Index, pl.Series, pa.array, Domain)),
+        *(make(LEVELS) for make in (pd.CategoricalDtype, pl.Enum, dict.fromkeys)),
         pd.CategoricalDtype(LEVELS, ordered=True),
         CATEGORICAL,
         pd.Series(CATEGORICAL),
-        pl.Enum(LEVELS),
-        pl.Series(["mid", "low"], dtype=pl.Enum(LEVELS)),
-        pl.Series(LEVELS),
-        pa.DictionaryArray.from_arrays([1, 0], LEVELS),
-        pa.chunked_array([pa.DictionaryArray.from_arrays([1, 0], LEVELS)]),
-        pa.array(LEVELS),
-        Domain(LEVELS),
-        dict.fromkeys(LEVELS),
+        ENUM,
+        DICTIONARY,
+        pa.chunked_array([DICTIONARY]),
     ],
     ids=lambda x: f"{type(x).__module__.split('.')[0]} {type(x).__name__}",
 )
@@ -45,8 +40,7 @@ def test_what_the_ecosystem_says_of_a_domain(declared):
     estimate = clone(oracle).fit(["high"] * 900 + ["mid"] * 100).estimate_
     assert estimate.categories.tolist() == LEVELS
     assert estimate.top(1)[0][0] == "high"
-    configuration = report_configuration(oracle)
-    assert configuration == report_configuration(GRR(8.0, categories=LEVELS))
+    assert report_configuration(oracle) == report_configuration(GRR(8.0, categories=LEVELS))
 
 
 @pytest.mark.parametrize(
@@ -61,34 +55,22 @@ def test_unordered_collections_are_refused(unordered):
             make(unordered)
 
 
-@pytest.mark.parametrize(
-    "X",
-    [
-        CATEGORICAL,
-        pd.Series(CATEGORICAL),
-        pd.DataFrame({"x": CATEGORICAL}),
-        pl.Series(["mid", "low"], dtype=pl.Enum(LEVELS)),
-        pa.DictionaryArray.from_arrays([1, 0], LEVELS),
-    ],
-    ids=lambda x: f"{type(x).__module__.split('.')[0]} {type(x).__name__}",
-)
-def test_auto_takes_levels_that_are_declared(X):
-    """Declared levels leak nothing: those that nobody has are included, in their order."""
-    assert GRR(random_state=0).fit(X).categories_.tolist() == LEVELS
-
-
 def test_auto_learns_where_nothing_is_declared():
-    assert GRR(random_state=0).fit(pd.Series(["mid", "low"])).categories_.tolist() == ["low", "mid"]
-    two = pd.DataFrame({"x": CATEGORICAL, "y": pd.Categorical(["a", "b"])})
-    assert GRR(random_state=0).fit(two).categories_.tolist() == [
-        (x, y) for x in LEVELS for y in ("a", "b")
-    ]
+    """Declared levels leak nothing: those that nobody has are included, in their order."""
+
+    def learned(X):
+        return GRR(random_state=0).fit(X).categories_.tolist()
+
+    frame = pd.DataFrame({"x": CATEGORICAL})
+    for declared in (CATEGORICAL, ENUM, DICTIONARY, frame):
+        assert learned(declared) == LEVELS
+    assert learned(pd.Series(["mid", "low"])) == ["low", "mid"]
+    two = frame.assign(y=pd.Categorical(["a", "b"]))
+    assert learned(two) == [(x, y) for x in LEVELS for y in ("a", "b")]
     # A column that declares nothing is learned; the levels of the other one stay.
-    mixed = GRR(random_state=0).fit(two.assign(y=["z", "b"])).categories_.tolist()
-    assert mixed == [(x, y) for x in LEVELS for y in ("b", "z")]
+    assert learned(two.assign(y=["z", "b"])) == [(x, y) for x in LEVELS for y in ("b", "z")]
     plain = pd.DataFrame({"x": ["mid", "low"], "y": ["a", "b"]})
-    learned = GRR(random_state=0).fit(plain).categories_.tolist()
-    assert learned == [("low", "b"), ("mid", "a")]
+    assert learned(plain) == [("low", "b"), ("mid", "a")]
 
 
 # -- several columns --------------------------------------------------------------------------
@@ -117,7 +99,7 @@ def test_products(columns):
     np.testing.assert_array_equal(listed.frequencies_, oracle.frequencies_)
 
 
-def test_products_name_the_column():
+def test_errors_of_products_name_the_column_and_none_is_too_large_to_encode():
     domain = Domain.product([["F", "M"], range(3)])
     with pytest.raises(ValueError, match="unknown category 9 in column 2; its 3 categories"):
         domain.encode(pd.DataFrame({"sex": ["F"], "age": [9]}))
@@ -125,14 +107,11 @@ def test_products_name_the_column():
         domain.encode(["F"])
     with pytest.raises(ValueError, match=r"missing value\) in column 1"):
         domain.encode(pd.DataFrame({"sex": ["F", None], "age": [1, 1]}))
-
-
-def test_a_product_too_large_to_be_listed_is_refused_in_a_sentence():
-    domain = Domain.product([range(10_000)] * 3)
-    assert domain.size == 10**12
-    assert domain.encode(np.array([[9_999, 9_999, 9_999]])).tolist() == [10**12 - 1]
+    large = Domain.product([range(10_000)] * 3)
+    assert large.size == 10**12
+    assert large.encode(np.array([[9_999, 9_999, 9_999]])).tolist() == [10**12 - 1]
     with pytest.raises(ValueError, match="1e.12 combinations cannot be listed"):
-        domain.categories  # noqa: B018
+        large.categories  # noqa: B018
 
 
 # -- what holds no values of users ----------------------------------------------------------------
@@ -179,20 +158,12 @@ def test_a_missing_answer_that_is_listed(listed):
     assert again.digest == Domain(["yes", "no", None]).digest
     oracle = GRR(8.0, categories=["yes", "no", listed], random_state=0).fit([None] * 500)
     assert oracle.frequencies_[2] > 0.9
-
-
-def test_a_missing_number_that_is_listed():
-    domain = Domain([1.0, 2.0, np.nan])
-    assert domain.encode(np.array([np.nan, 2.0])).tolist() == [2, 1]
+    numbers = Domain([1.0, 2.0, listed])
+    assert numbers.encode(np.array([np.nan, 2.0])).tolist() == [2, 1]
     with pytest.raises(ValueError, match="unknown category inf"):
-        domain.encode(np.array([np.inf]))
-    both = Domain.product([["a", None], [0, 1]])
+        numbers.encode(np.array([np.inf]))
+    both = Domain.product([["a", listed], [0, 1]])
     assert both.encode(pd.DataFrame({"x": [np.nan, "a"], "y": [1, 0]})).tolist() == [3, 0]
-
-
-def test_only_one_category_may_be_missing():
-    with pytest.raises(ValueError, match="distinct categories, got None more than once"):
-        Domain(["a", None, np.nan])
 
 
 # -- as a value -------------------------------------------------------------------------------
@@ -240,18 +211,12 @@ def test_open_domains():
             oracle.privatize(["a"])
 
 
-def test_a_single_value_is_told_to_stand_in_a_list():
-    with pytest.raises(ValueError, match="A single value stands in a list, too"):
-        Domain.of(["a", "b"]).encode("a")
-
-
 @pytest.mark.parametrize(
     ("wrong", "what"),
     [
         (1, "at least 2 categories, got 1"),
         (["a"], "at least 2 categories, got 1"),
         (pd.CategoricalDtype(), "CategoricalDtype without categories"),
-        ([["a"], ["b", "c"]], None),
         (3.5, "Expected a list"),
         ("colours", "does not know its domain"),
         ([["a", []], ["b", []]], "hashable"),
@@ -259,11 +224,15 @@ def test_a_single_value_is_told_to_stand_in_a_list():
     ids=repr,
 )
 def test_what_is_no_domain(wrong, what):
-    if what is None:  # rows of other lengths are categories of their own
-        assert Domain(wrong).categories.tolist() == [("a",), ("b", "c")]
-        return
     with pytest.raises(ValueError, match=what):
         Domain.of(wrong)
+
+
+def test_rows_of_other_lengths_are_categories_of_their_own():
+    domain = Domain([["a"], ["b", "c"]])
+    assert domain.categories.tolist() == [("a",), ("b", "c")]
+    with pytest.raises(ValueError, match="A single value stands in a list, too"):
+        domain.encode("a")
 
 
 @pytest.mark.parametrize(
@@ -275,10 +244,7 @@ def test_what_is_no_domain(wrong, what):
             [("a", 1), ("b", 2.5)],
             "d1da98d424e09615dc76ec12ebcb1c440a3bf30150cf31afd870df2623027a6d",
         ),
-        (
-            [datetime.date(2020, 1, 1), b"x"],
-            "f4a802eafd0d9dfd34249d33858b4976896896578131685032adfe89ae2489ae",
-        ),
+        ([DAY, b"x"], "f4a802eafd0d9dfd34249d33858b4976896896578131685032adfe89ae2489ae"),
     ],
     ids=repr,
 )
@@ -336,39 +302,16 @@ def test_bins_have_names_and_encode_numbers_and_names():
     assert pickle.loads(pickle.dumps(ages)) == ages != Domain.bins([18, 41, 65])
     both = Domain.product([ages, ["F", "M"]])
     assert both.encode([[70, "F"], [3, "M"]]).tolist() == [6, 1]
-
-
-@pytest.mark.parametrize("names", [["< 3", ">= 3"], ["< 3", "[3, 4)", ">= 4"], ["< a", ">= a"]])
-def test_texts_that_look_like_bins_are_names(names):
-    """Only `Domain.bins` makes bins: a text is never read back as an edge."""
-    assert Domain(names).encode(names).tolist() == list(range(len(names)))
-    with pytest.raises(ValueError, match="unknown category 3"):
-        Domain(names).encode([3])
-
-
-@pytest.mark.parametrize(
-    ("edges", "what"),
-    [
-        ([], "finite edges"),
-        ([1, np.nan], "finite edges"),
-        (["a"], "finite edges"),
-        ([2, 1], "rise"),
-    ],
-)
-def test_edges_that_are_none(edges, what):
-    with pytest.raises(ValueError, match=what):
-        Domain.bins(edges)
-
-
-@pytest.mark.parametrize("value", [np.nan, None])
-def test_a_missing_number_is_in_no_bin(value):
-    with pytest.raises(ValueError, match="NaN"):
-        Domain.bins([18, 65]).encode([20, value], "GRR")
-
-
-def test_a_text_that_is_no_number_is_in_no_bin():
-    with pytest.raises(ValueError, match="unknown category '20'; its 3"):
-        Domain.bins([18, 65]).encode(["20", "old"], "GRR")
+    # Names round an edge and do not tell it; a text that looks like one is never read as an edge.
+    thirds, near = (Domain.bins([x], bounds=(0, 1)) for x in (1 / 3, 0.333333))
+    assert thirds.categories.tolist() == ["[0, 0.333333)", "[0.333333, 1]"]
+    assert thirds.categories.tolist() == near.categories.tolist()
+    assert thirds.digest != near.digest
+    assert thirds != near
+    for names in (["< 3", ">= 3"], ["< 3", "[3, 4)", ">= 4"], ["< a", ">= a"]):
+        assert Domain(names).encode(names).tolist() == list(range(len(names)))
+        with pytest.raises(ValueError, match="unknown category 3"):
+            Domain(names).encode([3])
 
 
 @pytest.mark.parametrize("unit", ["D", "s", "ns"])
@@ -400,12 +343,13 @@ def test_equal_bins_between_bounds():
     assert copy == ages
     assert copy.digest == ages.digest
     assert not copy.ends.flags.writeable
-
-
-def test_bounds_under_names_of_ones_own_are_agreed_on():
+    for other in (Domain.bins(3, bounds=(0, 1), missing=True), Domain.product([ages, 2])):
+        assert other.ends is None  # they are those of bins on a line
+    # Bounds are agreed on, also under names of one's own.
     names = {"labels": ["young", "old"]}
     ages = Domain.bins([50], bounds=(0, 100), **names)
     others = Domain.bins([50], **names), Domain.bins([50], bounds=(0, 90), **names)
+    assert others[0].ends is None
     assert all(ages != one and ages.digest != one.digest for one in others)
 
 
@@ -420,22 +364,6 @@ def test_bins_of_a_logarithmic_scale(n):
         assert money.categories[1] == "[1,000, 10,000)"
     assert pickle.loads(pickle.dumps(money)) == money
     assert Domain.bins(money.edges, bounds=(100, 1_000_000)).digest == money.digest
-
-
-def test_names_that_round_an_edge_do_not_tell_it():
-    thirds, near = (Domain.bins([x], bounds=(0, 1)) for x in (1 / 3, 0.333333))
-    assert (
-        thirds.categories.tolist() == near.categories.tolist() == ["[0, 0.333333)", "[0.333333, 1]"]
-    )
-    assert thirds.digest != near.digest
-    assert thirds != near
-
-
-def test_ends_are_those_of_bins_on_a_line():
-    assert Domain.bins([18]).ends is None
-    assert Domain(3).ends is None
-    assert Domain.bins(3, bounds=(0, 1), missing=True).ends is None
-    assert Domain.product([Domain.bins(3, bounds=(0, 1)), 2]).ends is None
 
 
 @pytest.mark.parametrize("outside", [-0.01, 100.5, "130", 1e5, 10**400])
@@ -469,20 +397,30 @@ def test_clipped_values_are_counted_if_clipping_was_asked():
     assert not hasattr(unasked, "n_clipped_")
 
 
-def test_what_is_no_number_is_not_outside():
-    ages = Domain.bins(4, bounds=(0, 100), clip=True)
+@pytest.mark.parametrize(
+    "ages", [Domain.bins([18, 65]), Domain.bins(3, bounds=(0, 100), clip=True)], ids=str
+)
+def test_what_is_no_number_is_in_no_bin_and_not_outside(ages):
     for value in (np.nan, None):
         with pytest.raises(ValueError, match="NaN"):
             ages.encode([20, value], "GRR")
-    with pytest.raises(ValueError, match="unknown category"):
+    with pytest.raises(ValueError, match="unknown category '20'; its 3"):
         ages.encode(["20", "old"], "GRR")
     with_missing = Domain.bins(4, bounds=(0, 100), missing=True)
     assert with_missing.encode([np.nan, 3]).tolist() == [4, 0]
 
 
+NO_BOUNDS = [
+    *((0, 0), (0, np.inf), (np.nan, 1), (-1e308, 1e308)),  # the last ones have no finite width
+    *(("0", "1"), ([0], [1, 2])),
+]
+
+
 @pytest.mark.parametrize(
     ("edges", "options", "what"),
     [
+        *((edges, {}, "finite edges") for edges in ([], [1, np.nan], ["a"])),
+        ([2, 1], {}, "rise"),
         (64, {}, "needs bounds= for a number of equal bins"),
         (64, {"bounds": (0, 9), "scale": "log"}, "between bounds above 0"),
         ([5], {"bounds": (1, 9), "scale": "log"}, "makes a number of bins"),
@@ -492,14 +430,9 @@ def test_what_is_no_number_is_not_outside():
         (True, {"bounds": (0, 1)}, "list of finite edges"),
         (4.0, {"bounds": (0, 1)}, "list of finite edges"),
         (4, {"bounds": (1, 0)}, "two finite numbers, of which the second is larger"),
-        (4, {"bounds": (0, 0)}, "two finite numbers"),
-        (4, {"bounds": (0, np.inf)}, "two finite numbers"),
-        (4, {"bounds": (-1e308, 1e308)}, "two finite numbers"),
-        (4, {"bounds": (np.nan, 1)}, "two finite numbers"),
-        (4, {"bounds": "auto"}, "learnt from users' values would reveal .* Got 'auto'"),
+        *((4, {"bounds": (low, high)}, "two finite numbers") for low, high in NO_BOUNDS),
         (4, {"bounds": 7}, "two finite numbers"),
-        (4, {"bounds": [[0], [1, 2]]}, "two finite numbers"),
-        (4, {"bounds": ("0", "1")}, "two finite numbers"),
+        (4, {"bounds": "auto"}, "learnt from users' values would reveal .* Got 'auto'"),
         (4, {"bounds": (1.0, 1.0 + 2**-52)}, "rise between the bounds"),
         ([5, 100], {"bounds": (0, 100)}, "rise between the bounds 0 and 100"),
         ([18], {"clip": True}, "clip= .* only with bounds="),

@@ -4,7 +4,7 @@ import datetime as dt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sklearn_ldp import GRR, Domain
@@ -18,19 +18,18 @@ pl = pytest.importorskip("polars")
 LEVELS = ["c", "a", "\u00e9\0", "never"]
 ROWS = ["a", None, "c", "\u00e9\0", "a", "a", None]
 ARROW = pa.array(ROWS)
+DICTIONARY = ARROW.dictionary_encode()
 KINDS = {
     "Categorical": pd.Categorical(ROWS, categories=LEVELS),
-    "Series of categories": pd.Series(
-        ROWS, dtype=pd.CategoricalDtype(LEVELS), index=list("gfedcba")
-    ),
+    "Series of categories": pd.Series(ROWS, list("gfedcba"), pd.CategoricalDtype(LEVELS)),
     "CategoricalIndex": pd.CategoricalIndex(ROWS, categories=LEVELS),
     "polars Enum": pl.Series(ROWS, dtype=pl.Enum(LEVELS)),
     "polars Categorical": pl.Series(ROWS, dtype=pl.Categorical),
     "polars text": pl.Series(ROWS),
-    "Arrow dictionary": ARROW.dictionary_encode(),
+    "Arrow dictionary": DICTIONARY,
     "a slice": pa.array([*ROWS, "d"]).dictionary_encode()[:-1],
     "two dictionaries": pa.chunked_array(
-        [ARROW[3:].dictionary_encode(), ARROW[:0].dictionary_encode(), ARROW.dictionary_encode()]
+        [ARROW[3:].dictionary_encode(), ARROW[:0].dictionary_encode(), DICTIONARY]
     )[4:],
     "Arrow text": ARROW,
     "chunks of text": pa.chunked_array([ARROW[:2], ARROW[2:2], ARROW[2:]]),
@@ -38,9 +37,7 @@ KINDS = {
     "text views": ARROW.cast(pa.string_view()),
     "pandas text": pd.Series(ROWS, dtype=pd.StringDtype("pyarrow")),
     "pandas Arrow text": pd.Series(ROWS, dtype=pd.ArrowDtype(pa.string())),
-    "pandas Arrow dictionary": pd.Series(
-        ARROW.dictionary_encode(), dtype=pd.ArrowDtype(ARROW.dictionary_encode().type)
-    ),
+    "pandas Arrow dictionary": pd.Series(DICTIONARY, dtype=pd.ArrowDtype(DICTIONARY.type)),
 }
 
 
@@ -51,16 +48,10 @@ def test_a_column_by_its_dictionary(kind):
     assert isinstance(as_columns(column, "GRR")[0], LevelColumn)
     domain = Domain(["a", None, "b", "c", "\u00e9\0"])
     assert domain.encode(column).tolist() == [0, 1, 3, 4, 0, 0, 1]
-    in_frame = Domain.product([domain, [1, 2]])
     if isinstance(column, (pd.Series, pl.Series)):
-        frame = type(column)([1] * len(ROWS)).to_frame("n")
-        frame = (
-            frame.assign(x=column.array)
-            if hasattr(frame, "assign")
-            else frame.with_columns(column.alias("x"))
-        )
+        values = column.array if isinstance(column, pd.Series) else column
+        frame = type(column.to_frame("x"))({"n": [1] * len(ROWS), "x": values})
         assert Domain.product([[1, 2], domain]).encode(frame).tolist() == [0, 1, 3, 4, 0, 0, 1]
-    assert in_frame.size == 10
     with pytest.raises(ValueError, match="unknown category 'c'"):
         Domain(["a", None, "\u00e9\0"]).encode(column)
     with pytest.raises(ValueError, match="category at position 2, which is not shown"):
@@ -81,13 +72,10 @@ def test_learnt_levels_are_those_that_occur_or_that_are_declared():
 def test_levels_that_are_no_text(levels):
     column = pd.Series(pd.Categorical([*levels, None], categories=levels))
     assert Domain([*levels[::-1], None]).encode(column).tolist() == [1, 0, 2]
-
-
-def test_bins_of_levels():
-    column = pd.Categorical([3, None, 99], categories=[99, 3])
-    assert Domain.bins([10], missing=True).encode(column).tolist() == [0, 2, 1]
+    numbers = pd.Categorical([3, None, 99], categories=[99, 3])
+    assert Domain.bins([10], missing=True).encode(numbers).tolist() == [0, 2, 1]
     oracle = GRR(1.0, categories=Domain.bins([10], bounds=(0, 20), clip=True), random_state=0)
-    assert oracle.fit(pd.Categorical([3, 99], categories=[99, 3])).n_clipped_ == 1
+    assert oracle.fit(numbers[::2]).n_clipped_ == 1
 
 
 @pytest.mark.parametrize(
@@ -132,11 +120,8 @@ def lists_and_columns(draw):
             ]
         )
     )
-    kept, seen = [], set()
-    for one in draw(st.permutations(listed))[: draw(st.integers(2, len(listed)))]:
-        if one not in seen:
-            seen.add(one)
-            kept.append(one)
+    some = draw(st.permutations(listed))[: draw(st.integers(2, len(listed)))]
+    kept = list(dict.fromkeys(some))
     dtype = np.dtype(draw(st.sampled_from(types)))
     pool = []
     for one in listed:
@@ -149,13 +134,12 @@ def lists_and_columns(draw):
     return kept, np.array(chosen, dtype=dtype)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(lists_and_columns())
 def test_a_table_finds_what_one_value_at_a_time_finds(drawn):
     """Of any type; the negative control is that some types do have a table."""
     kept, column = drawn
-    if len(kept) < 2:
-        return
+    assume(len(kept) > 1)
     listed = Domain(kept)._factors[0]
     each = [int(listed.places(column[i : i + 1])[0]) for i in range(len(column))]
     assert listed.places(column).tolist() == each
@@ -172,9 +156,10 @@ def test_there_is_a_table_for_each_kind_of_numbers():
         for dtype in types:
             assert CategoryList(np.array(listed, dtype=object))._table(np.dtype(dtype)) is not None
     assert CategoryList(np.array(["a", 1], dtype=object))._table(np.dtype("U3")) is None
+    assert CategoryList(np.array([1, 2**63], dtype=object))._table(np.dtype("int64")) is None
 
 
-@pytest.mark.parametrize("d", [2, 3, 127, 128, 1000, 1023, 1024, 5000])
+@pytest.mark.parametrize("d", [2, 127, 128, 1023, 1024, 5000])
 def test_tables_of_any_size(d):
     numbers = np.random.default_rng(d).permutation(d) * 0.37
     column = np.random.default_rng(0).integers(d, size=3 * d)

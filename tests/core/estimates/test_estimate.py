@@ -28,7 +28,7 @@ from sklearn_ldp import (
     PostPos,
     RangeOracle,
 )
-from sklearn_ldp.queries import full_domain, groups, random_sets, top_k
+from sklearn_ldp.queries import full_domain, groups, top_k
 
 NOISE = NoiseModel(p=0.5, q=0.25, n_samples=10_000)
 VALUES = [[0.5, -0.125, 0.625], [0.25, 0.25, 0.375]]
@@ -66,55 +66,34 @@ def assert_same_estimate(first, second):
 
 # -- the container ----------------------------------------------------------------------------
 def test_it_is_frozen(one):
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        one.values = np.zeros((1, 3))
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        one.noise = None
-    with pytest.raises(ValueError, match="read-only"):
-        one.values[0, 0] = 1.0
-    with pytest.raises(ValueError, match="read-only"):
-        np.asarray(one)[0, 0] = 1.0
-
-
-def test_the_array_it_was_made_of_stays_free():
-    values = np.array(VALUES)
-    estimate = FrequencyEstimate(values, COLOURS)
-    values[0, 0] = 9.0
-    assert estimate.values[0, 0] == 0.5
-
-
-def test_the_categories_it_was_made_of_stay_free():
-    categories = np.array(COLOURS)
-    estimate = FrequencyEstimate(VALUES, categories)
-    categories[0] = "RED"
-    assert estimate.categories.tolist() == COLOURS
-
-
-def test_an_estimate_cannot_change_the_domain_of_its_oracle():
     oracle = OUE(1.0, categories=COLOURS, random_state=0).fit(["red", "blue"])
-    with pytest.raises(ValueError, match="read-only"):
-        oracle.estimate_.categories[0] = "RED"
+    for name, value in (("values", np.zeros((1, 3))), ("noise", None)):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(one, name, value)
+    for array in (one.values[0], np.asarray(one)[0], oracle.estimate_.categories):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = array[1]
     assert oracle.categories_.tolist() == COLOURS
 
 
-@pytest.mark.parametrize(
-    "twin", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))]
-)
-def test_a_copy_is_frozen_too(one, twin):
-    with pytest.raises(ValueError, match="read-only"):
-        twin(one).values[0, 0] = 1.0
+def test_the_arrays_it_was_made_of_stay_free():
+    values, categories = np.array(VALUES), np.array(COLOURS)
+    estimate = FrequencyEstimate(values, categories)
+    values[0, 0], categories[0] = 9.0, "RED"
+    assert estimate.values[0, 0] == 0.5
+    assert estimate.categories.tolist() == COLOURS
 
 
 def test_shape_length_and_rows(two):
     assert two.shape == (2, 3)
     assert len(two) == 2
+    low = two.confidence_interval().low
     for i, row in enumerate(two):
         assert isinstance(row, FrequencyEstimate)
         assert row.shape == (1, 3)
         np.testing.assert_array_equal(row.values[0], VALUES[i])
-
-
-def test_one_row_may_be_given_flat():
+        np.testing.assert_allclose(row.confidence_interval().low[0], low[i])
+    assert FrequencyEstimate(VALUES, COLOURS, NOISE)[1].noise == NOISE
     assert FrequencyEstimate([0.5, 0.5], ["a", "b"]).shape == (1, 2)
 
 
@@ -142,49 +121,29 @@ def test_indexing_selects_rows_and_their_noise(two, rows, expected):
     assert selected.categories.tolist() == COLOURS
 
 
-def test_a_noise_of_all_rows_follows_each():
-    estimate = FrequencyEstimate(VALUES, COLOURS, NOISE)
-    assert estimate[1].noise == NOISE
-
-
-def test_interval_of_a_row_is_the_row_of_the_intervals(two):
-    both = two.confidence_interval()
-    for i in range(2):
-        np.testing.assert_allclose(two[i].confidence_interval().low[0], both.low[i])
-
-
-@pytest.mark.parametrize("index", [2, -3, (0, 0), (slice(None), 0), (0, slice(None))])
+@pytest.mark.parametrize("index", [2, -3])
 def test_no_such_row(two, index):
     with pytest.raises(IndexError):
         two[index]
 
 
-@pytest.mark.parametrize("index", [(slice(None), slice(None, None, -1)), (slice(None), [1, 2, 0])])
+ALL = slice(None)
+
+
+@pytest.mark.parametrize("index", [(0, 0), (ALL, 0), (0, ALL), (ALL, ALL), (ALL, [1, 2, 0])])
 def test_categories_are_never_shuffled_by_indexing(index):
     """A second index would move the values but not the categories."""
-    estimate = FrequencyEstimate(VALUES, COLOURS)
     with pytest.raises(IndexError, match=r"rows|to_series|asarray"):
-        estimate[index]
-
-
-def test_history_survives_row_selection(two):
-    post = NormSub().fit_transform(PostPos().fit_transform(two))
-    assert post[1].postprocessors == ("PostPos", "NormSub")
-    assert post[1].clip_answers
-    assert not post[1].is_raw
+        FrequencyEstimate(VALUES, COLOURS)[index]
 
 
 # -- categories -------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "categories",
     [
-        ["a", "b"],
-        [3, 7],
-        [("NY", 1), ("NY", 2)],
-        [("NY", 1), ("NY", 2, "x")],
-        [None, "a"],
+        *(["a", "b"], [3, 7], [1, "1"], [True, "a"], [None, "a"], range(2)),
+        *([("NY", 1), ("NY", 2)], [("NY", 1), ("NY", 2, "x")], [("NY", 1), "elsewhere"]),
         np.array(["a", "b"], dtype=object),
-        range(2),
         pd.Index(["a", "b"]),
         pd.Series(["a", "b"], index=[5, 6]),
         pd.MultiIndex.from_tuples([("NY", 1), ("CA", 2)]),
@@ -196,16 +155,8 @@ def test_categories_stay_what_they_are(categories):
     assert estimate.categories.shape == (2,)
     assert estimate.categories.tolist() == list(categories)
     assert estimate.top(1) == [(next(iter(categories)), 0.75)]
-
-
-@pytest.mark.parametrize(
-    "categories",
-    [[("NY", 1), "elsewhere"], [("NY", 1), 5], [1, "1"], [True, "a"]],
-    ids=str,
-)
-def test_categories_of_several_types_stay_what_they_are(categories):
-    """Oracles accept such domains, so estimates must accept them as well."""
-    assert FrequencyEstimate([[0.75, 0.25]], categories).categories.tolist() == categories
+    assert str(next(iter(categories))) in repr(estimate)
+    assert "<td>" in estimate._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -220,6 +171,8 @@ def test_categories_of_several_types_stay_what_they_are(categories):
 def test_values_and_categories_must_agree(values, categories):
     with pytest.raises(ValueError, match=f"shape .*{len(categories)} categories"):
         FrequencyEstimate(values, categories)
+    with pytest.raises(ValueError, match="3 rows but its noise has 2 sample sizes"):
+        FrequencyEstimate(np.zeros((3, 2)), ["a", "b"], ROWS_NOISE)
 
 
 @pytest.mark.parametrize("container", [list, np.array])
@@ -227,15 +180,12 @@ def test_rows_of_a_matrix_are_joint_categories(container):
     """Oracles treat such rows in the same way."""
     estimate = FrequencyEstimate([[0.75, 0.25]], container([["NY", "x"], ["CA", "x"]]))
     assert estimate.categories.tolist() == [("NY", "x"), ("CA", "x")]
-
-
-def test_a_cube_is_no_list_of_categories():
     with pytest.raises(ValueError, match="categories"):
         FrequencyEstimate([[0.5, 0.5]], np.array([[["a"], ["b"]], [["c"], ["d"]]]))
 
 
-def of_bins(n_estimates=2):
-    return FrequencyEstimate(np.full((n_estimates, 3), 1 / 3), Domain.bins([18, 65]))
+def of_bins():
+    return FrequencyEstimate(np.full((2, 3), 1 / 3), Domain.bins([18, 65]))
 
 
 def test_an_estimate_over_bins_knows_their_edges():
@@ -246,6 +196,8 @@ def test_an_estimate_over_bins_knows_their_edges():
     assert FrequencyEstimate([[0.5, 0.5]], ["a", "b"]).domain is None
     assert Domain(["a", "b"]).edges is None
     assert Domain.open().edges is None
+    with pytest.raises(ValueError, match="open domain has no list of categories"):
+        FrequencyEstimate([[0.5, 0.5]], Domain.open())
 
 
 @pytest.mark.parametrize(
@@ -270,6 +222,7 @@ def test_the_domain_stays_with_its_categories(change):
     assert changed.domain.edges.tolist() == [18, 65]
     assert changed.categories is changed.domain.categories
     assert not changed.categories.flags.writeable
+    assert not changed.values.flags.writeable
 
 
 def test_the_domain_of_other_categories_is_not_known():
@@ -278,11 +231,6 @@ def test_the_domain_of_other_categories_is_not_known():
     other = dataclasses.replace(estimate, categories=Domain.bins([21, 65]))
     assert other.domain.edges.tolist() == [21, 65]
     assert FrequencyEstimate([[0.5, 0.5]], ["a", "b"], domain=Domain(["b", "a"])).domain is None
-
-
-def test_an_estimate_needs_a_list_of_categories():
-    with pytest.raises(ValueError, match="open domain has no list of categories"):
-        FrequencyEstimate([[0.5, 0.5]], Domain.open())
 
 
 def test_estimates_of_oracles_and_surveys_have_their_domain():
@@ -302,11 +250,6 @@ def test_estimates_of_oracles_and_surveys_have_their_domain():
         assert tables["age", "sex"].domain is None  # its categories stand in another order
 
 
-def test_rows_of_noise_must_be_those_of_values():
-    with pytest.raises(ValueError, match="3 rows but its noise has 2 sample sizes"):
-        FrequencyEstimate(np.zeros((3, 2)), ["a", "b"], ROWS_NOISE)
-
-
 # -- as an array ------------------------------------------------------------------------------
 def test_as_an_array(two):
     array = np.asarray(two)
@@ -317,6 +260,9 @@ def test_as_an_array(two):
     np.testing.assert_array_equal(np.sum(two, axis=1), np.sum(VALUES, axis=1))
     with pytest.raises(TypeError):  # its mean is that of a number, not of the frequencies
         np.mean(two, axis=1)
+    assert not isinstance(two, np.ndarray)
+    with pytest.raises(TypeError):
+        two + 1
 
 
 def test_numpy_copy_semantics(two):
@@ -328,7 +274,6 @@ def test_numpy_copy_semantics(two):
     assert two.values[0, 0] == 0.5
     assert two.__array__(copy=True).flags.writeable
     assert np.shares_memory(two.__array__(copy=False), two.values)
-    assert two.__array__(np.float32, copy=True).dtype == np.float32
     with pytest.raises(ValueError, match="copy"):
         two.__array__(np.float32, copy=False)
     if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
@@ -337,23 +282,17 @@ def test_numpy_copy_semantics(two):
             np.asarray(two, dtype=np.float32, copy=False)
 
 
-def test_it_is_no_array(two):
-    with pytest.raises(TypeError):
-        two + 1
-    assert not isinstance(two, np.ndarray)
-
-
 # -- showing ----------------------------------------------------------------------------------
-def test_repr():
+def test_repr(two):
     text = repr(collected(OUE))
     for part in ("FrequencyEstimate", "5 categories", "OUE(epsilon=1)", "400 users", "noise"):
         assert part in text
     assert len(text.splitlines()) == 6
     assert "NormSub" in repr(NormSub().fit_transform(collected()))
-
-
-def test_repr_says_what_is_not_known():
     assert "noise unknown" in repr(FrequencyEstimate([[0.5, 0.5]], ["a", "b"]))
+    for n_rows in (0, 2):
+        assert f"({n_rows} estimates)" in repr(two[:n_rows])
+        assert f"({n_rows} estimates)" in two[:n_rows]._repr_html_()
 
 
 def test_repr_of_a_large_estimate_is_short():
@@ -362,20 +301,6 @@ def test_repr_of_a_large_estimate_is_short():
     assert len(repr(estimate)) < 500
     assert repr(estimate).endswith("...")
     assert len(estimate._repr_html_()) < 2000
-
-
-@pytest.mark.parametrize("n_rows", [0, 2])
-def test_repr_of_other_than_one_row(two, n_rows):
-    shown = two[:n_rows]
-    assert f"({n_rows} estimates)" in repr(shown)
-    assert f"({n_rows} estimates)" in shown._repr_html_()
-
-
-@pytest.mark.parametrize("categories", [[("NY", 1), ("CA", 2)], [1, 2], [None, "a"], [1.5, 2.5]])
-def test_repr_of_any_categories(categories):
-    estimate = FrequencyEstimate([[0.75, 0.25]], categories)
-    assert str(categories[0]) in repr(estimate)
-    assert "<td>" in estimate._repr_html_()
 
 
 class Tags(html.parser.HTMLParser):
@@ -398,32 +323,22 @@ class Tags(html.parser.HTMLParser):
 HOSTILE = ["<script>alert(1)</script>", "</table>", "\"&amp;'", "<img src=x onerror=alert(1)>"]
 
 
-def test_html_escapes_hostile_categories():
-    page = Tags(FrequencyEstimate([[0.4, 0.3, 0.2, 0.1]], HOSTILE)._repr_html_())
+def test_html_escapes_hostile_categories_and_history():
+    estimate = FrequencyEstimate([[0.4, 0.3, 0.2, 0.1]], HOSTILE, postprocessors=("<b>Mine</b>",))
+    page = Tags(estimate._repr_html_())
     assert set(page.opened) == {"table", "caption", "tr", "th", "td"}
     assert sorted(page.opened) == sorted(page.closed)
     assert set(HOSTILE) <= set(page.text)  # and unescaped by the browser they read as they are
 
 
-def test_html_escapes_its_history():
-    estimate = FrequencyEstimate([[0.5, 0.5]], ["a", "b"], postprocessors=("<b>Mine</b>",))
-    assert "b" not in Tags(estimate._repr_html_()).opened
-
-
 # -- keeping ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("oracle_class", [GRR, OUE, OLH])
 @pytest.mark.parametrize("protocol", [2, 5])
-def test_pickling(oracle_class, protocol):
+def test_pickles_and_copies(oracle_class, protocol):
     estimate = NormSub().fit_transform(collected(oracle_class))
-    assert_same_estimate(pickle.loads(pickle.dumps(estimate, protocol)), estimate)
-
-
-def test_deepcopy(two):
-    for estimate in (two, collected()):
-        twin = copy.deepcopy(estimate)
-        assert twin is not estimate
+    for twin in (pickle.loads(pickle.dumps(estimate, protocol)), copy.deepcopy(estimate)):
+        assert_same_estimate(twin, estimate)
         assert not np.shares_memory(twin.values, estimate.values)
-        np.testing.assert_array_equal(twin.values, estimate.values)
 
 
 @pytest.mark.parametrize("categories", [COLOURS, [("a", 1), ("a", 2), ("b", 1)], [1, 2, 3]])
@@ -436,14 +351,11 @@ def test_joblib_hash_is_that_of_the_content(categories):
     assert joblib.hash(estimate) != joblib.hash(dataclasses.replace(estimate, noise=NOISE))
 
 
-def test_joblib_hash_of_equal_collections():
-    assert joblib.hash(collected()) == joblib.hash(collected())
-
-
 def test_using_an_estimate_does_not_change_its_hash():
     """Otherwise a cache (`memory=`) would not find what it holds."""
     estimate = collected()
-    before = joblib.hash(estimate)
+    before = joblib.hash(collected())
+    assert joblib.hash(estimate) == before
     repr(estimate), estimate.answer(), estimate.top(2), estimate.confidence_interval()
     assert joblib.hash(estimate) == before
     assert estimate.shards.counts.shape == (10, 5)
@@ -474,8 +386,8 @@ def test_pipelines_cache_their_steps(tmp_path, monkeypatch):
         np.array([[1, 0, 1], [0, 1, 0]]),
         np.array([[True, False, True], [False, True, False]]),
         sparse.csr_array([[1, 0, 1], [0, 1, 0]]),
-        sparse.csc_matrix([[1, 0, 1], [0, 1, 0]]),
         sparse.coo_array([[1, 0, 1], [0, 1, 0]]),
+        pd.DataFrame([[1, 0, 1], [0, 1, 0]], columns=COLOURS),  # a matrix with names
         groups(["a", "b", "a"]),
     ],
     ids=lambda queries: type(queries).__name__,
@@ -486,69 +398,47 @@ def test_answers(two, queries):
     np.testing.assert_allclose(answers, [[1.125, -0.125], [0.625, 0.25]])
 
 
-@pytest.mark.parametrize("queries", [None, full_domain()])
-def test_answers_over_the_full_domain(two, queries):
-    np.testing.assert_array_equal(two.answer(queries), VALUES)
-
-
-def test_answers_to_a_data_frame(two):
-    """A query matrix with names is array-like too."""
-    queries = pd.DataFrame([[1, 0, 1], [0, 1, 0]], columns=COLOURS)
-    np.testing.assert_allclose(two.answer(queries), [[1.125, -0.125], [0.625, 0.25]])
-
-
 def test_answers_may_be_written_to(two):
-    for queries in (None, groups([1, 1, 2])):
+    for queries in (None, full_domain(), groups([1, 2, 3])):
+        np.testing.assert_array_equal(two.answer(queries), VALUES)
         np.asarray(two.answer(queries))[0, 0] = 5.0
     assert two.values[0, 0] == 0.5
-
-
-def test_random_sets_of_all_are_the_sum(two):
-    np.testing.assert_allclose(
-        two.answer(random_sets(1.0, n_sets=4)), np.repeat(np.sum(VALUES, 1)[:, None], 4, axis=1)
-    )
 
 
 def test_answers_are_clipped_after_post_pos(two):
     clipped = PostPos().fit_transform(two)
     np.testing.assert_array_equal(clipped.values, VALUES)
     np.testing.assert_array_equal(clipped.answer(), np.maximum(VALUES, 0))
-    np.testing.assert_allclose(
-        clipped.answer(groups(["x", "x", "y"])), [[0.375, 0.625], [0.5, 0.375]]
-    )
+    answers = clipped.answer(groups(["x", "x", "y"]))
+    np.testing.assert_allclose(answers, [[0.375, 0.625], [0.5, 0.375]])
     # answers are clipped, not their parts
     assert clipped.answer([[1, 1, 0]])[0, 0] == 0.375
 
 
 @pytest.mark.parametrize("queries", [groups([1, 2]), [[1, 0, 0, 1]], np.eye(4)])
-def test_answers_of_another_width(two, queries):
+def test_answers_of_another_width_or_that_need_the_truth(two, queries):
     with pytest.raises(ValueError, match=r"(2|4) categories, the estimate has 3"):
         two.answer(queries)
-
-
-def test_answers_that_need_the_truth(two):
     with pytest.raises(ValueError, match=r"true frequencies.*estimate\.top\(2\)"):
         two.answer(top_k(2))
 
 
-def test_top(one):
+def test_top(one, two):
     assert one.top(2) == [("blue", 0.625), ("red", 0.5)]
     assert one.top() == [("blue", 0.625), ("red", 0.5), ("green", -0.125)]
     assert one.top(0) == []
     category, frequency = FrequencyEstimate([[0.5, 0.5]], [3, 4]).top(1)[0]
     assert type(category) is int
     assert type(frequency) is float
-
-
-def test_top_keeps_the_order_of_ties():
-    estimate = FrequencyEstimate([np.repeat([0.25, 0.5], 20)], np.arange(40))
-    assert [category for category, _ in estimate.top(40)] == [*range(20, 40), *range(20)]
-
-
-@pytest.mark.parametrize("k", [-1, 1.5])
-def test_top_refuses_what_is_no_number_of_categories(one, k):
-    with pytest.raises((ValueError, TypeError)):
-        one.top(k)
+    ties = FrequencyEstimate([np.repeat([0.25, 0.5], 20)], np.arange(40))
+    assert [category for category, _ in ties.top(40)] == [*range(20, 40), *range(20)]
+    for k in (-1, 1.5):
+        with pytest.raises((ValueError, TypeError)):
+            one.top(k)
+    for method in ("top", "to_series"):
+        expected = rf"2 rows; select one first: estimate\[0\]\.{method}"
+        with pytest.raises(ValueError, match=expected):
+            getattr(two, method)()
 
 
 @pytest.mark.parametrize("categories", [COLOURS, [("a", 1), ("a", 2), ("b", 1)], [10, 20, 30]])
@@ -569,27 +459,19 @@ def test_to_series(categories):
     assert estimate.values[0, 0] == 0.5
 
 
-@pytest.mark.parametrize("method", ["top", "to_series"])
-def test_one_estimate_at_a_time(two, method):
-    with pytest.raises(ValueError, match=rf"2 rows; select one first: estimate\[0\]\.{method}"):
-        getattr(two, method)()
-    getattr(two[0], method)()
-
-
 # -- history ----------------------------------------------------------------------------------
-
-
-def test_base_leaves_an_estimate_raw(one):
-    assert Base().fit_transform(one).is_raw
-    Base().fit_transform(one).confidence_interval()
-
-
-def test_with_values(one):
+def test_what_changes_values_is_on_the_record(one, two):
     changed = one.with_values([[1.0, 0.0, 0.0]], by="Mine")
     assert changed.postprocessors == ("Mine",)
     assert changed.noise == NOISE
-    assert one.is_raw
     assert one.values[0, 0] == 0.5
+    post = NormSub().fit_transform(PostPos().fit_transform(two))[1]
+    assert post.postprocessors == ("PostPos", "NormSub")
+    assert post.clip_answers
+    assert not post.is_raw
+    assert one.is_raw
+    assert Base().fit_transform(one).is_raw
+    Base().fit_transform(one).confidence_interval()
 
 
 # -- intervals --------------------------------------------------------------------------------
@@ -607,21 +489,7 @@ def test_interval_by_hand(one):
     assert high[0, 1] == pytest.approx((z * np.sqrt(3 / 10_000) + half) / 4)
 
 
-def test_interval_of_rows_with_their_own_noise(two):
-    low, high = two.confidence_interval(0.68)
-    width = high - low
-    assert width.shape == (2, 3)
-    assert width[0, 0] / width[1, 0] == pytest.approx(2 * np.sqrt(3.5 / 3.25), rel=0.01)
-
-
-def test_wider_at_a_higher_level(one):
-    narrow, wide = one.confidence_interval(0.5), one.confidence_interval(0.99)
-    inside = one.values > 0
-    assert (wide.low < narrow.low)[inside].all()
-    assert (narrow.high < wide.high)[inside].all()
-
-
-@pytest.mark.parametrize("level", [0, 0.05, 1, -0.1, 95, float("nan"), float("inf"), "95 %"])
+@pytest.mark.parametrize("level", [0, 0.05, 1, -0.1, 95, np.nan, np.inf, "95 %"])
 def test_level_of_an_interval(one, level):
     """An error rate in the place of a level would make intervals that are wrong nearly always."""
     refused = pytest.raises(ValueError, match=f"0.5 <= level < 1, got {level!r}: 95 % is 0.95")
@@ -638,24 +506,18 @@ def test_level_of_an_interval(one, level):
 
 
 @pytest.mark.parametrize("post", [PostPos(), Norm(), BasePos(), NormSub()], ids=repr)
-def test_no_interval_after_post_processing(one, post):
+def test_no_interval_after_post_processing_or_without_noise(one, post):
     with pytest.raises(ValueError, match=f"{type(post).__name__}.*biases.*estimate_"):
         post.fit_transform(one).confidence_interval()
-
-
-def test_no_interval_names_every_step(one):
-    with pytest.raises(ValueError, match="Norm and NormSub"):
-        make_pipeline(Norm(), NormSub()).fit_transform(one).confidence_interval()
-
-
-def test_no_interval_without_noise():
+    with pytest.raises(ValueError, match=f"Norm and {type(post).__name__}"):
+        make_pipeline(Norm(), post).fit_transform(one).confidence_interval()
     with pytest.raises(ValueError, match=r"noise=NoiseModel\(p, q, n_samples\)"):
         FrequencyEstimate(VALUES, COLOURS).confidence_interval()
 
 
 # -- NoiseModel -------------------------------------------------------------------------------
-def test_noise_level_in_numbers():
-    """2020 paper, Eq. 7."""
+def test_noise_in_numbers():
+    """2020 paper, Eq. 7, and Eq. 5 with the two binomials it comes from."""
     assert NOISE.std**2 == pytest.approx(0.25 * 0.75 / (10_000 * 0.25**2))
     assert NOISE.std == pytest.approx(0.017320508075688773)
     e = np.e  # OUE's closed form, 4 e^eps / (n (e^eps - 1)^2)
@@ -663,67 +525,44 @@ def test_noise_level_in_numbers():
     assert oue.std**2 == pytest.approx(4 * e / (1e6 * (e - 1) ** 2))
     grr = NoiseModel(e / (e + 15), 1 / (e + 15), 100)  # (d - 2 + e^eps) / (n (e^eps - 1)^2)
     assert grr.std**2 == pytest.approx((16 - 2 + e) / (100 * (e - 1) ** 2))
-
-
-def test_variance_in_numbers():
-    """2020 paper, Eq. 5, and the two binomials it comes from."""
     np.testing.assert_allclose(NOISE.variance([0, 0.4, 1]), [3.0e-4, 3.4e-4, 4.0e-4], rtol=1e-12)
     f, (p, q, n) = np.linspace(0, 1, 7), (0.6, 0.125, 50)
-    binomials = (f * p * (1 - p) + (1 - f) * q * (1 - q)) / (n * (p - q) ** 2)
-    np.testing.assert_allclose(NoiseModel(p, q, n).variance(f), binomials, rtol=1e-12)
-    assert NoiseModel(p, q, n).variance([0.0])[0] == pytest.approx(NoiseModel(p, q, n).std ** 2)
+    noise, binomials = NoiseModel(p, q, n), f * p * (1 - p) + (1 - f) * q * (1 - q)
+    np.testing.assert_allclose(noise.variance(f), binomials / (n * (p - q) ** 2), rtol=1e-12)
+    assert noise.variance([0.0])[0] == pytest.approx(noise.std**2)
 
 
-def test_noise_of_rows():
+def test_noise_of_rows_and_shares_from_counts():
     np.testing.assert_allclose(ROWS_NOISE.std, [0.017320508, 0.008660254], rtol=1e-7)
     assert ROWS_NOISE.variance(VALUES).shape == (2, 3)
-    np.testing.assert_allclose(
-        ROWS_NOISE.variance([0.4, 0.0, 1.0])[1], NOISE.variance([0.4, 0.0, 1.0]) / 4
-    )
-    np.testing.assert_allclose(
-        ROWS_NOISE.debias([[2500, 5000, 3000], [10_000, 20_000, 12_000]]), [[0, 1, 0.2]] * 2
-    )
-
-
-def test_debias():
-    np.testing.assert_allclose(NOISE.debias([2500, 5000, 0]), [0, 1, -1])
-    np.testing.assert_allclose(NOISE.debias([[2500, 5000, 0]]), [[0, 1, -1]])
+    frequencies, counts = [0.4, 0.0, 1.0], np.array([2500, 5000, 0])
+    quarter = NOISE.variance(frequencies) / 4
+    np.testing.assert_allclose(ROWS_NOISE.variance(frequencies)[1], quarter)
+    np.testing.assert_allclose(ROWS_NOISE.debias([counts, 4 * counts]), [[0, 1, -1]] * 2)
+    np.testing.assert_allclose(NOISE.debias(counts), [0, 1, -1])
+    np.testing.assert_allclose(NOISE.debias([counts]), [[0, 1, -1]])
     # the expected support count of a category gives its frequency
     f = np.array([0.1, 0.9])
     np.testing.assert_allclose(NOISE.debias(10_000 * (f * 0.5 + (1 - f) * 0.25)), f)
 
 
-def test_noise_from_a_list_of_sample_sizes():
-    noise = NoiseModel(0.5, 0.25, [10_000, 40_000])
-    np.testing.assert_allclose(noise.std, ROWS_NOISE.std)
-    np.testing.assert_allclose(
-        FrequencyEstimate(VALUES, COLOURS, noise)[1].noise.std, ROWS_NOISE.std[1]
-    )
-
-
-def test_equal_noises_of_rows_are_equal():
-    assert copy.deepcopy(ROWS_NOISE) == ROWS_NOISE
+def test_noises_are_equal_and_frozen():
+    assert copy.deepcopy(ROWS_NOISE) == NoiseModel(0.5, 0.25, [10_000, 40_000]) == ROWS_NOISE
     assert NoiseModel(0.5, 0.25, np.array([1, 2])) != ROWS_NOISE
     assert NoiseModel(0.5, 0.25, 10_000) == NOISE
-
-
-def test_noise_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         NOISE.p = 0.7
 
 
-NAN = float("nan")
-
-
 @pytest.mark.parametrize(
-    ("p", "q"), [(0.25, 0.5), (0.5, 0.5), (1.1, 0.5), (0.5, -0.1), (NAN, 0.1), (0.5, NAN)]
+    ("p", "q"), [(0.25, 0.5), (0.5, 0.5), (1.1, 0.5), (0.5, -0.1), (np.nan, 0.1), (0.5, np.nan)]
 )
 def test_impossible_probabilities(p, q):
     with pytest.raises(ValueError, match=rf"0 <= q < p <= 1, got p={p}, q={q}"):
         NoiseModel(p, q, 10)
 
 
-@pytest.mark.parametrize("n_samples", [0, -1, NAN, np.array([10, 0])])
+@pytest.mark.parametrize("n_samples", [0, -1, np.nan, np.array([10, 0])])
 def test_impossible_sample_sizes(n_samples):
     with pytest.raises(ValueError, match="n_samples > 0, got"):
         NoiseModel(0.5, 0.25, n_samples)
@@ -735,6 +574,8 @@ def test_a_category_by_its_name(one, two):
     assert type(one["green"]) is float
     for rows in (0, -1, slice(1), [0], np.array([True])):
         assert isinstance(one[rows], FrequencyEstimate)
+    with pytest.raises(ValueError, match="needs a single estimate"):
+        two["red"]
     mixed = FrequencyEstimate([[0.5, 0.3, 0.2]], [("F", 1), None, True])
     assert (mixed["F", 1], mixed[None], mixed[np.nan], mixed[True]) == (0.5, 0.3, 0.3, 0.2)
     assert PostPos().fit_transform(one)["green"] == 0
@@ -757,13 +598,8 @@ def test_a_wrong_name_says_what_to_do(one, error, message, key):
         one[key]
 
 
-def test_a_name_needs_a_single_estimate(two):
-    with pytest.raises(ValueError, match="needs a single estimate"):
-        two["red"]
-
-
-def test_answers_show_the_names_of_their_queries(one, two):
-    answers = one.answer(["blue", "red"])
+def test_answers_know_the_names_of_their_queries(one, two):
+    answers, several = one.answer(["blue", "red"]), two.answer(["blue", "red"])
     assert (answers.tolist(), answers.names) == ([[0.625, 0.5]], ["blue", "red"])
     assert repr(answers) == str(answers) == "blue  0.625\nred   0.5"
     assert repr(answers.round(1)).split() == ["blue", "0.6", "red", "0.5"]
@@ -773,10 +609,6 @@ def test_answers_show_the_names_of_their_queries(one, two):
         assert type(other) is np.ndarray
     assert type(one.answer()) is np.ndarray
     assert pickle.loads(pickle.dumps(answers)).names == answers.names
-
-
-def test_answers_are_found_by_name(one, two):
-    answers, several = one.answer(["blue", "red"]), two.answer(["blue", "red"])
     assert (answers["red"], answers[0, 1], answers[0].tolist()) == (0.5, 0.5, [0.625, 0.5])
     assert several["red"].tolist() == several[:, 1].tolist()
     assert answers.to_series().to_dict() == {"blue": 0.625, "red": 0.5}
@@ -784,13 +616,8 @@ def test_answers_are_found_by_name(one, two):
         answers["green"]
     with pytest.raises(ValueError, match="needs a single estimate, these are answers of 2"):
         several.to_series()
-
-
-def test_answers_have_no_arithmetic(one):
-    answers = one.answer(["blue", "red"])
     with pytest.raises(TypeError, match="unsupported operand"):
         100 * answers
-    assert (100 * np.asarray(answers)).tolist() == [[62.5, 50.0]]
 
 
 def test_intervals_and_discoveries_name_categories():
@@ -853,16 +680,9 @@ def test_rows_by_their_names():
 
 
 # -- rows of several collections -------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "oracle",
-    [
-        GRR(1.0, categories=COLOURS, random_state=0),
-        OLH(1.0, categories=COLOURS, random_state=0),
-        RangeOracle(1.0, categories=COLOURS, random_state=0),
-    ],
-    ids=lambda one: type(one).__name__,
-)
-def test_rows_have_the_intervals_of_each(oracle):
+@pytest.mark.parametrize("oracle_class", [GRR, OLH, RangeOracle])
+def test_rows_have_the_intervals_of_each(oracle_class):
+    oracle = oracle_class(1.0, categories=COLOURS, random_state=0)
     found = {f"{n}": oracle.fit(COLOURS * n).estimate_ for n in (500, 600, 900)}
     whole, pair = FrequencyEstimate.from_rows(found), np.array([[1.0, 1, 0]])
     for name, one in found.items():

@@ -28,13 +28,6 @@ def test_it_is_a_mapping_in_order(estimates):
         estimates["wage"]
 
 
-def test_tables_may_have_names_of_several_columns():
-    table = FrequencyEstimate([[0.1, 0.2, 0.3, 0.4]], [("F", 0), ("F", 1), ("M", 0), ("M", 1)])
-    both = EstimateSet({("sex", "age"): table, "sex": SEX})
-    assert both["sex", "age"] is table
-    assert both.to_frame().shape == (1, 6)
-
-
 def test_it_cannot_be_changed(estimates):
     with pytest.raises(TypeError):
         estimates["sex"] = AGE
@@ -42,9 +35,6 @@ def test_it_cannot_be_changed(estimates):
     held = EstimateSet(parts)
     parts["age"] = AGE
     assert held.names == ["sex"]
-
-
-def test_a_pickle_is_the_same(estimates):
     again = pickle.loads(pickle.dumps(estimates))
     assert again.names == estimates.names
     np.testing.assert_array_equal(again["age"].values, AGE.values)
@@ -64,6 +54,10 @@ def test_a_frame_has_the_frames_of_its_parts(estimates):
     assert frame["age"].to_numpy().tolist() == AGE.to_frame().to_numpy().tolist()
     assert frame["age"].columns.tolist() == [0, 1, 2, 3]
     assert frame["smokes"].isna().to_numpy().all()
+    table = FrequencyEstimate([[0.1, 0.2, 0.3, 0.4]], [("F", 0), ("F", 1), ("M", 0), ("M", 1)])
+    both = EstimateSet({("sex", "age"): table, "sex": SEX})  # a name of several columns
+    assert both["sex", "age"] is table
+    assert both.to_frame().shape == (1, 6)
     several = EstimateSet({"sex": SEX, "age": FrequencyEstimate(np.full((2, 2), 0.5), [0, 1])})
     with pytest.raises(ValueError, match="as many estimates in each part, got 1 in 'sex' and 2"):
         several.to_frame()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from estimators import ORACLES, each_way
+from estimators import ORACLES, slow_but
 from random_question import RandomQuestion
 from sklearn.base import clone
 
@@ -20,10 +20,12 @@ from sklearn_ldp import (
     Consistent,
     Domain,
     FrequencyEstimate,
+    HadamardResponse,
     HeldOutSearch,
     LatentClasses,
     LocalMean,
     MarginalOracle,
+    MatrixOracle,
     NoiseModel,
     Norm,
     NormSub,
@@ -44,7 +46,10 @@ def through_a_file(estimate, folder):
     return load_estimate(folder / "estimate.npz")
 
 
-@pytest.mark.parametrize("oracle", [*each_way(ORACLES), RandomQuestion()], ids=repr)
+QUICK = [OLH(), HadamardResponse(2.0, n_blocks=2), MatrixOracle(), RandomQuestion()]
+
+
+@pytest.mark.parametrize("oracle", slow_but(QUICK, [*ORACLES, RandomQuestion()]), ids=repr)
 def test_what_an_oracle_returns_is_kept(oracle, tmp_path):
     """With noise, oracle and shards: intervals, another collection and a search are the same."""
     oracle = clone(oracle).set_params(categories=CATEGORIES, random_state=0)
@@ -52,12 +57,8 @@ def test_what_an_oracle_returns_is_kept(oracle, tmp_path):
     again = through_a_file(raw, tmp_path)
     assert repr(again) == repr(raw)
     np.testing.assert_array_equal(again.values, raw.values)
-    for one, other in zip(
-        raw.confidence_interval(simultaneous=True),
-        again.confidence_interval(simultaneous=True),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(one, other)
+    ends = [one.confidence_interval(simultaneous=True) for one in (raw, again)]
+    np.testing.assert_array_equal(*ends)
     assert again.oracle.protocol().configuration == raw.oracle.protocol().configuration
     search = HeldOutSearch([Norm(), NormSub()], random_state=0)
     found = [search.fit_transform(x).values for x in (raw, again)]
@@ -66,47 +67,46 @@ def test_what_an_oracle_returns_is_kept(oracle, tmp_path):
     assert through_a_file(post, tmp_path).describe() == post.describe()
 
 
-@cache
-def others():
-    users = np.column_stack([np.arange(8000) % 2, np.arange(8000) % 4])
-    domains = {"smokes": 2, "visits": 4}
-    tables = MarginalOracle(4.0, domains=domains, random_state=0).fit_transform(users)
-    may = OLH(1.0, categories=CATEGORIES, random_state=0).fit_transform(CATEGORIES * 100)
+USERS = np.column_stack([np.arange(8000) % 2, np.arange(8000) % 4])
+COLUMNS = {"domains": {"smokes": 2, "visits": 4}, "random_state": 0}
+BINS = Domain.bins(8, bounds=(0, 9), missing=True)
+
+
+def months():
     june = GRR(2.0, categories=CATEGORIES, random_state=1).fit_transform(CATEGORIES * 50)
-    bins = Domain.bins(8, bounds=(0, 9), missing=True)
-    days = [date(2020, 1, 1), date(2020, 1, 2)]
-    strings = StringOracle(
-        6.0, alphabet="ab", max_length=4, n_found=2, expected_n_users=4000, random_state=0
-    )
-    return {
-        "columns": ColumnOracle(2.0, domains=domains, random_state=0).fit_transform(users),
-        "tables": tables,
-        "consistent": Consistent(non_negative=False).fit_transform(tables),
-        "latent": LatentClasses().fit_transform(tables),
-        "difference": june - may,
-        "combined": combine([may, june]),
-        "mean": LocalMean(1.0, bounds=(0, 1), random_state=0).fit([0.5] * 100).estimate_,
-        "bins": OUE(1.0, categories=bins, random_state=0).fit_transform([1, 2, None] * 99),
-        "strings": strings.fit_transform(["abab", "aa"] * 3000),
-        "groups": estimate_by_group(GRR(1.0, categories=2, random_state=0), [0, 1] * 9, [0] * 18),
-        "days": FrequencyEstimate([[0.5, 0.5]], days, NoiseModel(0.5, 0.25, 100)),
-        "odd": FrequencyEstimate([[0.5, 0.5]], [None, ("a", b"1", True)]),
-    }
+    return june, OLH(1.0, categories=CATEGORIES, random_state=0).fit_transform(CATEGORIES * 100)
 
 
-OTHERS = [
-    *("columns", "tables", "consistent", "latent", "difference", "combined", "mean", "bins"),
-    *("strings", "groups", "days", "odd"),
-]
+def strings():
+    given = {"alphabet": "ab", "max_length": 4, "n_found": 2, "expected_n_users": 4000}
+    return StringOracle(6.0, random_state=0, **given).fit_transform(["abab", "aa"] * 3000)
 
 
-def test_no_other_kind_is_left_out():
-    assert list(others()) == OTHERS
+@cache
+def tables():
+    return MarginalOracle(4.0, **COLUMNS).fit_transform(USERS)
+
+
+OTHERS = {
+    "columns": lambda: ColumnOracle(2.0, **COLUMNS).fit_transform(USERS),
+    "tables": tables,
+    "consistent": lambda: Consistent(non_negative=False).fit_transform(tables()),
+    "latent": lambda: LatentClasses(2, n_mixtures=1).fit_transform(tables()),
+    "difference": lambda: months()[0] - months()[1],
+    "combined": lambda: combine(months()),
+    "mean": lambda: LocalMean(1.0, bounds=(0, 1), random_state=0).fit([0.5] * 100).estimate_,
+    "bins": lambda: OUE(categories=BINS, random_state=0).fit_transform([1, 2, None] * 99),
+    "strings": strings,
+    "days": lambda: FrequencyEstimate(
+        [[0.5, 0.5]], [date(2020, 1, 1), date(2020, 1, 2)], NoiseModel(0.5, 0.25, 100)
+    ),
+    "odd": lambda: FrequencyEstimate([[0.5, 0.5]], [None, ("a", b"1", True)]),
+}
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_kind_of_estimate_is_kept(name, tmp_path):
-    estimate = others()[name]
+    estimate = OTHERS[name]()
     again = through_a_file(estimate, tmp_path)
     assert type(again) is type(estimate)
     assert repr(again) == repr(estimate)
@@ -116,9 +116,8 @@ def test_every_kind_of_estimate_is_kept(name, tmp_path):
         np.testing.assert_array_equal(*(one.confidence_interval(0.9)[0] for one in crossed))
         assert again.independence("smokes", "visits") == estimate.independence("smokes", "visits")
     if name == "latent":
-        np.testing.assert_array_equal(
-            again.answer({"smokes": 1, "visits": 3}), estimate.answer({"smokes": 1, "visits": 3})
-        )
+        answers = [one.answer({"smokes": 1, "visits": 3}) for one in (again, estimate)]
+        np.testing.assert_array_equal(*answers)
 
 
 @pytest.mark.parametrize("of", ["users", "population"])
@@ -241,14 +240,12 @@ def test_a_class_of_another_package_is_read_once_it_is_imported(path, monkeypatc
         (lambda header, _: header.update(version=2), "of version 2, and not of 1"),
         (lambda header, _: header.update(format="other"), "it is of version"),
         (lambda header, _: header.update(root="x" * 9), "holds a str, and no estimate"),
-        (lambda _, arrays: arrays.update(extra=np.zeros(1)), None),
     ],
 )
 def test_other_formats_are_refused(change, match, path):
+    forge(path, lambda _, arrays: arrays.update(extra=np.zeros(1)))
+    assert load_estimate(path).shape == (1, 2)  # arrays that nothing refers to are let be
     forge(path, change)
-    if match is None:  # arrays that nothing refers to are let be
-        assert load_estimate(path).shape == (1, 2)
-        return
     with pytest.raises(ValueError, match=match):
         load_estimate(path)
 

@@ -1,8 +1,6 @@
 """Tables of estimates, sorted and cut: one interval for all who read them; numbers in order."""
 
-import warnings
-
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -23,8 +21,6 @@ from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.inference import quantiles
 from sklearn_ldp.inspection import DistributionDisplay, FrequencyDisplay
 from sklearn_ldp.queries import between, mean
-
-mpl.use("Agg")
 
 EQUAL = np.full(50, 400)
 ZIPF = make_zipf(1_000, 1_000, exponent=1.0, return_counts=True, random_state=0)
@@ -90,7 +86,7 @@ def test_a_table_without_a_law_has_no_intervals():
 def test_a_row_of_differences_says_one_thing():
     """An interval without 0 has a p-value below the error rate, and no other one has."""
     counts = np.r_[np.full(20, 600), 1200, 0]
-    for d, level in ((22, 0.95), (22, 0.6), (150, 0.9)):
+    for d, level in ((22, 0.95), (22, 0.6), (60, 0.9)):
         one, other = (np.resize(c, d) for c in (counts, np.roll(counts, 1)))
         oracle = OLH(2.0, categories=d, random_state=d)
         change = oracle.simulate(one, 3) - oracle.simulate(other, 3)
@@ -103,13 +99,9 @@ def test_a_row_of_differences_says_one_thing():
         assert frame["interval"].unique().tolist() == [f"{100 * level:g} % at once"]
         # The level at which an interval ends at 0 is one minus the p-value.
         row = int(np.flatnonzero(excluded)[0])
-        low, high = (
-            end.ravel()[row]
-            for end in change.confidence_interval(
-                1 - max(frame["p_value"].iloc[row], 1e-3) / 2, simultaneous=True
-            )
-        )
-        assert frame["p_value"].iloc[row] < 1e-3 or low < 0 < high
+        p_value = frame["p_value"].iloc[row]
+        wide = change.confidence_interval(1 - max(p_value, 1e-3) / 2, simultaneous=True)
+        assert p_value < 1e-3 or wide.low.ravel()[row] < 0 < wide.high.ravel()[row]
 
 
 # -- numbers in order -----------------------------------------------------------------------------
@@ -185,8 +177,6 @@ def test_numbers_are_printed_in_order(incomes):
 
 @pytest.mark.slow
 def test_numbers_are_drawn_in_order(incomes):
-    import matplotlib.pyplot as plt
-
     display = incomes.plot()
     assert isinstance(display, DistributionDisplay)
     assert len(display.frequencies) == 64
@@ -205,7 +195,6 @@ def test_numbers_are_drawn_in_order(incomes):
     assert len(letters.simulate(np.arange(100)).plot().categories) == 30
     set_of = EstimateSet({"income": incomes, "number": numbers}).plot()
     assert {type(display) for display in set_of.values()} == {FrequencyDisplay}
-    plt.close("all")
 
 
 # -- names that are nearly the same ---------------------------------------------------------------
@@ -213,10 +202,5 @@ def test_numbers_are_drawn_in_order(incomes):
 def test_categories_that_differ_in_blanks_are_told(categories):
     with pytest.warns(UserWarning, match="2 categories that differ in blanks only: all are '"):
         Domain(categories)
-
-
-def test_other_categories_are_not_told():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for categories in (["a ", " b"], ["a b", "ab"], [1, "1", None], [("a", " "), ("a", "")]):
-            assert Domain(categories).size == len(categories)
+    for others in (["a ", " b"], ["a b", "ab"], [1, "1", None], [("a", " "), ("a", "")]):
+        assert Domain(others).size == len(others)  # in silence: a warning is an error

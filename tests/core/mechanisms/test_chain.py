@@ -13,14 +13,8 @@ from estimators import SUPPORTING, slow_but, ways
 from scipy import stats
 from sklearn.base import clone
 
-from benchmarks.security._chains import (
-    leaks,
-    permanent_laws,
-    ratio,
-    single_laws,
-    uniform_law,
-)
-from sklearn_ldp import BLH, GRR, OLH, SubsetSelection
+from benchmarks.security._chains import leaks, permanent_laws, ratio, single_laws, uniform_law
+from sklearn_ldp import GRR, OLH, SubsetSelection
 from sklearn_ldp._core.mechanisms.chain import Chain
 from sklearn_ldp._core.mechanisms.coins import (
     TWO_64,
@@ -34,7 +28,7 @@ from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 BUDGETS = [(0.5, 1.5), (1.0, 2.0), (2.0, 5.0)]
 CLOSE = Fraction(1, 2**60)
-
+MIXING = OLH(hash_family="mixing")
 
 PREFIXES = "prefixes of strings"  # of which two codes differ in the digits before the new one
 
@@ -62,10 +56,7 @@ def check_single_report(oracle, epsilon, forever, d=4, **tampered):
     assert ratio(permanent) >= exp_lower_bound(forever) * (1 - Fraction(1, 10**12)), "wasted"
 
 
-QUICK = [GRR(), SubsetSelection()]
-
-
-@pytest.mark.parametrize("oracle", slow_but(QUICK, SUPPORTING), ids=repr)
+@pytest.mark.parametrize("oracle", slow_but([GRR(), SubsetSelection()], SUPPORTING), ids=repr)
 @pytest.mark.parametrize(("epsilon", "forever"), BUDGETS)
 def test_one_report_is_that_of_the_oracle(oracle, epsilon, forever):
     check_single_report(oracle, epsilon, forever)
@@ -81,16 +72,11 @@ def test_one_report_of_every_class_is_that_of_the_oracle(oracle):
 def test_extreme_budgets_keep_both_ratios(oracle, epsilons):
     channel = channel_of(oracle, epsilons[0], 5)
     chain = Chain(channel, *epsilons)
-    for laws, epsilon in zip(
-        (single_laws(chain, 5), permanent_laws(chain, 5)), epsilons, strict=True
-    ):
-        assert ratio(laws) <= exp_lower_bound(epsilon)
+    assert ratio(single_laws(chain, 5)) <= exp_lower_bound(epsilons[0])
+    assert ratio(permanent_laws(chain, 5)) <= exp_lower_bound(epsilons[1])
 
 
-FUNCTIONS = [OLH(hash_range=3), BLH(), OLH(hash_family="mixing"), PREFIXES]
-
-
-@pytest.mark.parametrize("oracle", FUNCTIONS, ids=repr)
+@pytest.mark.parametrize("oracle", [OLH(hash_range=3), MIXING, PREFIXES], ids=repr)
 def test_every_fixed_part_has_both_ratios(oracle):
     """Given a hash function, a permanent report is one of the hash value."""
     epsilon, forever = 1.0, 2.0
@@ -104,9 +90,7 @@ def test_every_fixed_part_has_both_ratios(oracle):
         values = [chain.image(np.array([code]), part) for code in range(4)]
         for one, law in zip(values, permanent, strict=True):
             assert max(law, key=law.get) == (part, one)
-            assert all(
-                (law == other) == (one == v) for v, other in zip(values, permanent, strict=True)
-            )
+            assert [law == other for other in permanent] == [one == value for value in values]
         assert max(values) < channel.report_fields[1].n_values
 
 
@@ -178,10 +162,8 @@ def test_tampered_thresholds_are_found(name, by, message):
 @pytest.mark.parametrize("oracle", [GRR(), SubsetSelection(subset_size=2)], ids=repr)
 def test_draws_have_the_enumerated_laws(oracle, seed):
     """Chi-square at 1e-4 each; the law of another value is the negative control."""
-    chain, coins = (
-        Chain(channel_of(oracle, 1.0, 5), 1.0, 2.0),
-        SeededCoins(np.random.default_rng(seed)),
-    )
+    chain = Chain(channel_of(oracle, 1.0, 5), 1.0, 2.0)
+    coins = SeededCoins(np.random.default_rng(seed))
     code, laws = np.array([3]), permanent_laws(chain, 5)
 
     def p_value(reports, law):

@@ -19,10 +19,9 @@ PAIRS = np.array([[1.0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, -1]])
 
 def test_p_q_and_n_alone_refuse_what_they_do_not_know():
     noise = NoiseModel(0.5, 0.25, 1000)
-    with pytest.raises(ValueError, match="does not tell the covariance of several"):
-        noise.covariance(PAIRS, TRUTH)
-    with pytest.raises(ValueError, match="does not tell the covariance of several"):
-        noise.covariance(np.eye(4), TRUTH)
+    for matrix in (PAIRS, np.eye(4)):
+        with pytest.raises(ValueError, match="does not tell the covariance of several"):
+            noise.covariance(matrix, TRUTH)
     with pytest.raises(ValueError, match="does not tell the covariance"):
         noise.answer_variance(PAIRS, TRUTH)
     # For single categories it knows everything.
@@ -30,9 +29,8 @@ def test_p_q_and_n_alone_refuse_what_they_do_not_know():
     np.testing.assert_allclose(noise.answer_variance(3 * np.eye(4), TRUTH), 9 * variance)
     np.testing.assert_allclose(noise.covariance(np.eye(4)[:1], TRUTH), variance[:1, None])
     twice = np.array([[0, 2.0, 0, 0], [0, -1, 0, 0]])
-    np.testing.assert_allclose(
-        noise.covariance(twice, TRUTH), variance[1] * np.array([[4, -2], [-2, 1]])
-    )
+    of_one = variance[1] * np.array([[4, -2], [-2, 1]])
+    np.testing.assert_allclose(noise.covariance(twice, TRUTH), of_one)
 
 
 @pytest.mark.parametrize("oracle", [GRR(), OUE(), OLH(), HadamardResponse(3.0, n_blocks=2)])
@@ -64,15 +62,11 @@ def test_several_estimates_have_a_matrix_each():
     np.testing.assert_allclose(300 * stack[0], 700 * stack[1])
     of_rows = estimate.noise.covariance(PAIRS, np.array([TRUTH, TRUTH[::-1]]))
     np.testing.assert_allclose(of_rows[0], stack[0])
-    assert estimate[1].noise.covariance(PAIRS, TRUTH).shape == (3, 3) or len(estimate[1]) == 1
     np.testing.assert_allclose(estimate[[1]].noise.covariance(PAIRS, TRUTH)[0], stack[1])
     assert estimate.noise.answer_variance(PAIRS, TRUTH).shape == (2, 3)
     assert estimate.noise.variance(TRUTH).shape == (2, 4)
-
-
-def test_queries_of_another_width_are_refused():
     with pytest.raises(ValueError, match=r"shape \(n_queries, 4\), got an array of shape \(1, 3\)"):
-        GRR().channel(4).noise(10).covariance(np.ones((1, 3)), TRUTH)
+        estimate.noise.covariance(np.ones((1, 3)), TRUTH)
 
 
 def test_what_is_printed_behaves_as_it_says():
@@ -90,9 +84,8 @@ def test_what_is_printed_behaves_as_it_says():
         of_oracle.n_samples = 5
     with pytest.raises(TypeError):
         replace(of_oracle, n_samples=5)
-    np.testing.assert_allclose(
-        replace(model, n_samples=500).variance(TRUTH), halved.variance(TRUTH)
-    )
+    of_half = replace(model, n_samples=500).variance(TRUTH)
+    np.testing.assert_allclose(of_half, halved.variance(TRUTH))
 
 
 def test_a_pickled_law_is_the_same_law():

@@ -42,10 +42,12 @@ def test_a_block_that_fails_leaves_the_older_file(tmp_path, error):
 
 @pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
 def test_what_a_link_points_to_is_replaced(tmp_path):
-    (tmp_path / "far").mkdir()
     target, link = tmp_path / "far" / "state.npz", tmp_path / "link.npz"
-    target.write_bytes(b"old")
     link.symlink_to(target)
+    files.check_writable(link)
+    files.make_folder(link)  # of the target
+    assert names(tmp_path) == ["far", "link.npz"]
+    target.write_bytes(b"old")
     orphan = target.with_name(f".state.npz.{2**30}-0a0a0a0a.tmp")  # of another machine
     orphan.write_bytes(b"half")
     os.utime(orphan, (0, 0))  # left for long
@@ -62,45 +64,38 @@ def start(path):
 
 
 @pytest.mark.parametrize(
-    ("work", "folder"), [(files.check_writable, "file"), (start, "file"), (start, "none")]
+    ("work", "path", "named", "message"),
+    [
+        (files.check_writable, "file/out.csv", "file/out.csv", "cannot write here"),
+        (start, "file/out.csv", "file/out.csv", "cannot write here"),
+        (start, "none/out.csv", "none/out.csv", "cannot write here"),
+        (start, "", None, "no file that could be replaced"),
+        (files.check_writable, "", None, "no file that could be replaced"),
+        (files.check_writable, "file/none/out.csv", "file/none", "cannot create this folder"),
+        (files.make_folder, "file/none/out.csv", "file/none", "cannot create this folder"),
+    ],
 )
-def test_errors_name_the_file_that_was_asked_for(tmp_path, work, folder):
-    path = tmp_path / folder / "out.csv"
+def test_errors_name_the_file_or_the_folder(tmp_path, work, path, named, message):
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(OSError, match="cannot write here") as caught:
-        work(path)
-    assert caught.value.filename == str(path)
-    with pytest.raises(OSError, match="no file that could be replaced"):
-        work(tmp_path)
+    with pytest.raises(OSError, match=message) as caught:
+        work(tmp_path / path)
+    assert named is None or caught.value.filename == str(tmp_path / named)
+    assert names(tmp_path) == ["file"]
 
 
-def test_missing_folders(tmp_path):
+def test_asking_writes_nothing_and_folders_are_made(tmp_path):
     """Asking creates none of them, and making one twice is fine."""
     path = tmp_path / "a" / "b" / "out.csv"
     files.check_writable(path)
     assert names(tmp_path) == []
     for _ in range(2):
         files.make_folder(path)
-        assert names(tmp_path / "a" / "b") == []
-
-
-@pytest.mark.parametrize("work", [files.check_writable, files.make_folder])
-def test_errors_name_the_folder_that_cannot_be_created(tmp_path, work):
-    (tmp_path / "file").write_bytes(b"")
-    folder = tmp_path / "file" / "none"
-    with pytest.raises(OSError, match="cannot create this folder") as caught:
-        work(folder / "out.csv")
-    assert caught.value.filename == str(folder)
-    assert names(tmp_path) == ["file"]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
-def test_the_folder_is_that_of_the_file_that_a_link_points_to(tmp_path):
-    link = tmp_path / "link.npz"
-    link.symlink_to(tmp_path / "far" / "state.npz")
-    files.check_writable(link)
-    files.make_folder(link)
-    assert names(tmp_path) == ["far", "link.npz"]
+        files.check_writable(path)
+        assert names(path.parent) == []
+    path.write_bytes(b"old")
+    files.check_writable(path)
+    assert path.read_bytes() == b"old"
+    assert names(path.parent) == ["out.csv"]
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -116,16 +111,6 @@ def test_errors_of_the_disk_name_the_file_too(tmp_path, monkeypatch, step):
         pass
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "out.csv"))
     assert names(tmp_path) == []
-
-
-def test_asking_writes_nothing(tmp_path):
-    path = tmp_path / "out.csv"
-    files.check_writable(path)
-    assert names(tmp_path) == []
-    path.write_bytes(b"old")
-    files.check_writable(path)
-    assert path.read_bytes() == b"old"
-    assert names(tmp_path) == ["out.csv"]
 
 
 # -- reading --------------------------------------------------------------------------------------
