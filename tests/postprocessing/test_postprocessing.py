@@ -20,7 +20,6 @@ from sklearn_ldp import (
     CLS,
     GRR,
     NPMLE,
-    OLH,
     OUE,
     Base,
     BaseCut,
@@ -44,7 +43,6 @@ from sklearn_ldp import (
     Smooth,
     postprocessing,
 )
-from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.postprocessing import (
     BasePostProcessor,
     base_cut,
@@ -563,23 +561,10 @@ def test_norm_cut_threshold_means_what_it_says():
     )
 
 
-def test_norm_cut_as_the_authors_ran_it():
-    """It keeps the estimates of Norm-Cut and the next one, scaled in proportion to the sum 1."""
-    counts = make_zipf(100_000, 64, return_counts=True, random_state=0)
-    raw = OLH(categories=64, random_state=0).simulate(counts, 20).values
-    cut, rescaled = norm_cut(raw), norm_cut(raw, rescale=True)
-    np.testing.assert_allclose(rescaled.sum(axis=1), 1)
-    is_cut = np.maximum(raw, 0).sum(axis=1) > 1
-    assert is_cut.any()
-    more = (rescaled > 0).sum(axis=1) - (cut > 0).sum(axis=1)
-    np.testing.assert_array_equal(more > 0, is_cut)
-    kept = np.where(rescaled > 0, raw, 0)
-    np.testing.assert_allclose(rescaled, kept / kept.sum(axis=1, keepdims=True))
-    np.testing.assert_array_equal(rescaled[cut > 0] > 0, True)
-
-
 def test_norm_cut_rescaled_by_hand():
-    """Ties at the crossing are kept together; a row without positive estimates becomes uniform.
+    """It keeps the estimates of Norm-Cut and the next one, as the authors ran it, with the sum 1.
+
+    Ties at the crossing are kept together; a row without positive estimates becomes uniform.
 
     If nothing has to be cut, as in the last row, it only divides.
     """

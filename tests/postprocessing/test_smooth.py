@@ -166,14 +166,6 @@ def test_spikes_are_left_to_norm_sub(seed):
     assert mse(Smooth(bandwidth=4), estimate, counts) > 5 * mse(NormSub(), estimate, counts)
 
 
-def test_a_clear_bandwidth_is_found(seed):
-    """Wide for a smooth distribution, and the better the wider for the uniform one."""
-    estimate = OLH(1.0, categories=64, random_state=seed).simulate(bump(), 20)
-    assert np.median(Smooth().fit(estimate).bandwidth_) >= 1
-    uniform = OLH(1.0, categories=256, random_state=seed).simulate(np.full(256, 400), 20)
-    assert np.median(Smooth().fit(uniform).bandwidth_) >= 8
-
-
 # -- parameters -------------------------------------------------------------------------------
 def test_the_average_is_of_the_smoothed_rows():
     """By its definition, with all risks at hand."""
