@@ -243,9 +243,7 @@ def test_differences_are_those_of_the_parts():
         (
             TypeError,
             r"draws one estimate, got a set of them: take one of them, as in estimates\['sex'\]",
-            lambda: FrequencyDisplay.from_estimator(
-                EmpiricalBayes(groups={"state": REGIONS}).fit(ESTIMATES)
-            ),
+            lambda: FrequencyDisplay.from_estimator(NormSub().fit(ESTIMATES)),
         ),
         (
             TypeError,

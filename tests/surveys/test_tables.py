@@ -140,7 +140,7 @@ def test_the_expected_squared_error_is_that_of_simulated_tables():
     )
 
 
-@pytest.mark.parametrize(("method", "domains"), slow_but(EVERY_METHOD[:3], EVERY_METHOD))
+@pytest.mark.parametrize(("method", "domains"), slow_but(EVERY_METHOD[:3:2], EVERY_METHOD))
 def test_raw_tables_are_unbiased_and_their_intervals_hold(method, domains):
     """z of the mean error over 30 collections: |z| < 6.5 (1e-5 for all cells of all cases,
     by Student's law).
@@ -187,7 +187,7 @@ def test_intervals_of_linear_tables_cover(method, domains):
 
 def test_the_method_is_the_one_with_the_least_expected_error():
     rng = np.random.default_rng(0)
-    for _ in range(20):
+    for _ in range(10):
         n_columns = int(rng.integers(3, 8))
         sizes = rng.integers(2, 4, n_columns) if rng.random() < 0.5 else np.full(n_columns, 2)
         domains = {f"q{j}": int(size) for j, size in enumerate(sizes)}

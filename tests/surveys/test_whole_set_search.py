@@ -178,7 +178,8 @@ def test_a_model_that_is_too_simple_is_not_chosen():
     assert distance(independent.fit_transform(raw), truth) > 2 * distance(search.estimate_, truth)
 
 
-def test_empirical_bayes_is_left_with_evidence_only(raw):
+def test_empirical_bayes_is_left_with_evidence_only():
+    _, raw = collected(domains={"a": 3, "b": 2, "c": 4})
     candidates = [EmpiricalBayes(), Consistent()]
     free = HeldOutSearch(candidates, n_splits=1, min_z_score=0).fit(raw)
     spread = free.results_["difference_std"]
