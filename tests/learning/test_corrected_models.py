@@ -180,11 +180,10 @@ def test_what_to_predict_from():
     rng = np.random.default_rng(5)
     codes, public, y = population(60_000, rng)
     X, T = noisy(codes, public, 2.0, rng)
-    half = slice(0, 30_000)
-    rest = slice(30_000, None)
-    corrected, plain = CorrectedRidge(private=BLOCKS), Ridge()
-    corrected.fit(X[half], y[half])
-    plain.fit(X[half], y[half])
+    half, rest = slice(0, 30_000), slice(30_000, None)
+    corrected, plain = (
+        one.fit(X[half], y[half]) for one in (CorrectedRidge(private=BLOCKS), Ridge())
+    )
     assert corrected.score(T[rest], y[rest]) > plain.score(T[rest], y[rest]) + 0.05
     assert plain.score(X[rest], y[rest]) > corrected.score(X[rest], y[rest]) + 0.05
     # What true rows would score is known from noisy ones.

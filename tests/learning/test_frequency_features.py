@@ -13,7 +13,6 @@ from sklearn_ldp import (
 )
 
 STATES = FrequencyEstimate([[0.5, 0.3, 0.25, -0.05]], ["CA", "TX", "NY", "WY"])
-JOINT = FrequencyEstimate([[0.1, 0.2, 0.3, 0.4]], [("F", 0), ("F", 1), ("M", 0), ("M", 1)])
 
 
 def test_values_become_frequencies():
@@ -22,11 +21,10 @@ def test_values_become_frequencies():
     np.testing.assert_array_equal(column.map(STATES.to_series()), expected)
     found = column.astype("category").map(STATES.to_series()).astype(float)
     np.testing.assert_array_equal(found, expected)
-
-
-def test_joint_values_become_frequencies():
+    cells = [("F", 0), ("F", 1), ("M", 0), ("M", 1)]
+    joint = FrequencyEstimate([[0.1, 0.2, 0.3, 0.4]], cells).to_series()
     frame = pd.DataFrame({"sex": ["M", "F", "F"], "smokes": [0, 1, 2]})
-    found = JOINT.to_series().reindex(pd.MultiIndex.from_frame(frame))
+    found = joint.reindex(pd.MultiIndex.from_frame(frame))
     np.testing.assert_array_equal(found, [0.3, 0.2, np.nan])
 
 

@@ -150,10 +150,7 @@ def test_the_slope_calibrates_correlated_features(correlation):
     assert factor == pytest.approx(fitted, abs=0.03)
     if correlation:
         assert fitted < 0.8
-
-
-def test_no_evidence_has_slope_one():
-    assert slope([np.zeros((3, 2))], [np.full(3, 1 / 3)], 0.16) == 1.0
+    assert slope([np.zeros((3, 2))], [np.full(3, 1 / 3)], 0.16) == 1.0  # without evidence
 
 
 # -- the classifier ----------------------------------------------------------------------------

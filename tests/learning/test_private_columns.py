@@ -65,7 +65,11 @@ def test_the_indicators_are_unbiased(oracle):
     assert np.abs(wrong - [1, 0, 1, 0, 0]).max() > 0.02
 
 
-def test_one_column_has_the_whole_budget():
+def test_the_budget_goes_to_columns_by_their_variance():
+    """And the whole of it to a single one."""
+    shares = PrivatizedColumns(3.0, domains={"a": 2, "b": 50}).fit([[0, 0]]).oracles_
+    assert shares["a"].epsilon < shares["b"].epsilon
+    assert 3.0 * (1 - 1e-12) < shares["a"].epsilon + shares["b"].epsilon <= 3.0
     one = PrivatizedColumns(domains={"age": 3}, oracle=GRR())
     check_exact_epsilon_of(one.protocol().mechanism, [(0,), (1,), (2,)], 1.0)
     assert one.fit([[0]]).oracles_["age"].epsilon == 1.0
@@ -146,12 +150,6 @@ def test_declared_levels_need_no_domains():
     transformer = PrivatizedColumns(random_state=0).fit(X)
     assert transformer.get_feature_names_out()[-1] == "age_3"
     assert transformer.transform(X).shape == (100, 6)
-
-
-def test_the_budget_goes_to_columns_by_their_variance():
-    shares = PrivatizedColumns(3.0, domains={"a": 2, "b": 50}).fit([[0, 0]]).oracles_
-    assert shares["a"].epsilon < shares["b"].epsilon
-    assert 3.0 * (1 - 1e-12) < shares["a"].epsilon + shares["b"].epsilon <= 3.0
 
 
 def test_randomness():
