@@ -469,7 +469,6 @@ def test_a_least_squares_problem_without_an_end_leaves_a_prior(monkeypatch):
     assert 0 < np.abs(found - usual).sum() < 0.5
 
 
-@pytest.mark.slow
 def test_nearly_equal_frequencies(seed, monkeypatch):
     """The error over that of NPMLE: three populations that differ by 15 %, 60 collections.
 

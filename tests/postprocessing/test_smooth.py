@@ -7,6 +7,7 @@ from sklearn_ldp import (
     GRR,
     OLH,
     OUE,
+    NoiseModel,
     NormSub,
     PowerNS,
     Smooth,
@@ -206,6 +207,15 @@ def test_a_circle_has_no_first_category():
         )
         around = post.fit_transform(np.roll(F, 5, axis=1))
         assert np.abs(around - np.roll(post.fit_transform(F), 5, axis=1)).max() > 1e-3
+
+
+def test_the_noise_of_each_row_counts():
+    F = np.tile(OLH(1.0, categories=64, random_state=0).simulate(bump()).values, (2, 1))
+    # The noise levels are 1e-6 and about 0.006.
+    fitted = Smooth(noise=NoiseModel(0.5, 0.25, np.array([3e12, 83_000]))).fit(F)
+    assert fitted.bandwidth_[0] == 0
+    assert fitted.bandwidth_[1] >= 1
+    np.testing.assert_allclose(fitted.frequencies_[0], norm_sub(F[0]), atol=1e-6)
 
 
 def test_the_growth_of_the_noise_with_the_frequency_counts():

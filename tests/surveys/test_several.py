@@ -340,6 +340,7 @@ def test_the_sampling_term_by_enumeration(m):
     v = 0.01
     of_one = noise.variance(np.array([v, 0.5, 0.49]))[0]
     assert of_one == pytest.approx(noise.std**2 + noise.growth * v - noise.curvature * v**2)
+    assert channel.noise(1).of_sample(1).curvature == 0
     ratio = noise.slope / noise.null_variance
     assert ratio == pytest.approx(noise.growth / noise.std**2)
 
