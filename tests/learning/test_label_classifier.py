@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sklearn
 from scipy import optimize, sparse
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, make_classification
@@ -31,7 +31,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_ldp import GRR
@@ -45,32 +44,8 @@ from sklearn_ldp.learning import (
 from sklearn_ldp.learning._label_channel import LabelChannel
 from sklearn_ldp.learning._label_classifier import constant, evidence, report_likelihood
 from sklearn_ldp.utils._checks import check_exact_epsilon_of
-from sklearn_ldp.utils.estimator_checks import expected_failed_checks
 
 CLASSES = {2: ["no", "yes"], 3: ["a", "b", "c"], 5: [0, 1, 2, 3, 4]}
-
-
-# The default fits many candidates, which takes eight times as long.
-LEARNERS = [LabelDPClassifier(correction="likelihood", random_state=0)]
-OTHERS = [
-    LabelDPClassifier(random_state=0),
-    LabelDPClassifier(input="reports", correction="likelihood"),
-    LabelDPClassifier(correction="probabilities", input="reports"),
-    LabelDPClassifier(
-        make_pipeline(StandardScaler(), LogisticRegression()), epsilon=8.0, random_state=0
-    ),
-]
-
-
-@parametrize_with_checks(LEARNERS, expected_failed_checks=expected_failed_checks)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks(OTHERS, expected_failed_checks=expected_failed_checks)
-def test_scikit_learn_checks_of_other_corrections(estimator, check):
-    check(estimator)
 
 
 # -- the channel and what corrects it ---------------------------------------------------------
@@ -82,13 +57,9 @@ def law_of_reports(channel):
 
 @pytest.mark.parametrize("n_classes", CLASSES)
 def test_labels_are_those_of_randomised_response(n_classes):
-    """The mechanism is GRR's, whose epsilon is enumerated."""
+    """The mechanism is GRR's, whose epsilon is enumerated in the contract of oracles."""
     channel = LabelChannel(1.0, np.array(CLASSES[n_classes]))
-    mechanism = GRR(1.0, categories=n_classes).protocol().mechanism
-    assert channel._protocol.mechanism == mechanism
-    check_exact_epsilon_of(mechanism, range(n_classes), 1.0)
-    with pytest.raises(AssertionError, match="epsilon is exceeded"):
-        check_exact_epsilon_of(mechanism, range(n_classes), 0.99)
+    assert channel._protocol.mechanism == GRR(1.0, categories=n_classes).protocol().mechanism
     law = law_of_reports(channel)
     np.testing.assert_allclose(law.sum(axis=1), 1, rtol=1e-12)
     assert law[0, 0] == pytest.approx(np.e / (np.e + n_classes - 1))
@@ -124,31 +95,20 @@ def test_sets_of_labels_are_those_of_subset_selection(epsilon, size):
     assert channel.privatize(classes, 0).shape == reports[:7].shape
 
 
-def test_the_slope_of_sets_is_the_derivative():
+@pytest.mark.parametrize("kind", ["two classes", "four classes", "sets"])
+def test_slopes_are_derivatives(kind):
     rng = np.random.default_rng(0)
-    codes = np.array([[0, 2], [1, 3], [2, 3]])
-    objective = report_likelihood(codes, 0.1, 0.3, 4)
-    scores = rng.normal(size=(3, 4))
-    P = softmax(scores, axis=1)
-    loss, slope = objective(scores)
-    reported = np.take_along_axis(P, codes, axis=1).sum(axis=1)
-    np.testing.assert_allclose(loss, -np.log(0.1 + 0.3 * reported))
-    for step in 1e-6 * np.eye(4):
-        difference = (objective(scores + step)[0] - objective(scores - step)[0]) / 2e-6
-        np.testing.assert_allclose(slope @ step * 1e6, difference, atol=1e-7)
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_slopes_are_derivatives(n_classes):
-    rng = np.random.default_rng(0)
-    codes, channel = rng.integers(0, n_classes, 30), LabelChannel(0.8, np.arange(n_classes))
+    n_classes = 2 if kind == "two classes" else 4
+    channel = LabelChannel(0.8, np.arange(n_classes))
+    codes = rng.permuted(np.tile(np.arange(n_classes), (30, 1)), axis=1)
+    codes = codes[:, :2] if kind == "sets" else codes[:, 0]
+    is_report = True if kind == "sets" else codes == 0  # the labels of the others are known
+    q, signal = np.where(is_report, channel.q, 1e-300), np.where(is_report, channel.signal, 1.0)
     scores = rng.normal(size=(30, 1 if n_classes == 2 else n_classes)) * 2
-    q = np.where(codes == 0, channel.q, 1e-300)  # a report of some, and a known label of others
-    signal = np.where(codes == 0, channel.signal, 1.0)
     objective = report_likelihood(codes, q, signal, n_classes)
     loss, slope = objective(scores)
     both = np.column_stack([np.zeros(30), scores]) if n_classes == 2 else scores
-    P = np.exp(log_softmax(both, axis=1))[np.arange(30), codes]
+    P = np.take_along_axis(softmax(both, axis=1), codes.reshape(30, -1), axis=1).sum(axis=1)
     np.testing.assert_allclose(loss, -np.log(q + signal * P))
     for column in range(scores.shape[1]):
         step = np.zeros_like(scores)
@@ -180,10 +140,8 @@ def test_the_constant_is_possible_for_every_class_and_uniform_if_shares_differ_b
     """
 
     def shares(epsilon, counts):
-        channel, codes = (
-            LabelChannel(epsilon, np.arange(len(counts))),
-            np.repeat(range(len(counts)), counts),
-        )
+        channel = LabelChannel(epsilon, np.arange(len(counts)))
+        codes = np.repeat(range(len(counts)), counts)
         intercept = constant(channel, codes, np.ones(len(codes)))
         return softmax(intercept if len(counts) > 2 else np.array([0.0, *intercept]))
 
@@ -350,9 +308,7 @@ def test_few_reports_of_many_classes_do_not_make_a_tree_sure(seed):
     """Features that say nothing, 140 people, ten classes: the loss over that of equal shares.
 
     The mean of four collections. Over 20 collections one had a mean of .011 and a standard
-    deviation of .017, so that .08 fails less than once in 10^6. It had .24 and .095 while the
-    likelihood of held-out reports decided alone, which hardly notices a tree that is too sure. The
-    control is the corrected tree.
+    deviation of .017, so that .08 fails less than once in 10^6. The control is the corrected tree.
     """
     classes = list(range(10))
 
@@ -381,9 +337,6 @@ def test_with_nothing_to_learn_it_says_constant_and_with_much_it_is_the_model():
     assert learnt.correction_ == "likelihood"
     assert list(learnt.weights_) == ["constant", 1e-4, 1e-3, 1e-2, 0.1, 1.0]
     assert learnt.weights_[0.1] + learnt.weights_[1.0] > 0.99
-    penalised = LogisticRegression(C=1e-5)
-    strong = LabelDPClassifier(penalised, correction="likelihood", **known).fit(X, y)
-    assert np.linalg.norm(strong.estimator_.coef_) < 0.2 * np.linalg.norm(learnt.estimator_.coef_)
     forest = LabelDPClassifier(RandomForestClassifier(30, min_samples_leaf=50), **known).fit(X, y)
     assert forest.correction_ == "probabilities"
     reports = np.repeat([0, 1], [1, 99])  # a single report of a class is in no other fold
@@ -536,19 +489,20 @@ def test_metadata_routing_brings_the_weights():
 
 
 def test_it_takes_part_in_calibration_and_cross_validation():
-    X, y = users(1500)
+    X, y = users(600)
     model = LabelDPClassifier(epsilon=3.0, random_state=0)
-    assert cross_val_predict(model, X, y, method="predict_proba").shape == (1500, 2)
+    assert cross_val_predict(model, X, y, cv=2, method="predict_proba").shape == (600, 2)
     assert CalibratedClassifierCV(model, cv=2).fit(X, y).score(X, y) > 0.7
 
 
 # -- scores on reports -------------------------------------------------------------------------
 def test_means_over_users_are_unbiased_by_enumeration():
-    """Over all 81 batches of reports of four users; the uncorrected scores are not."""
+    """Over all 27 batches of reports of three users; the uncorrected scores are not."""
     rng = np.random.default_rng(0)
-    y, classes, epsilon = np.array([0, 2, 1, 2]), [0, 1, 2], 0.8
-    P = rng.dirichlet(np.ones(3), 4)
+    classes, epsilon = [0, 1, 2], 0.8
+    P = rng.dirichlet(np.ones(3), 3)
     predicted = P.argmax(axis=1)
+    y = np.append(predicted[:2], (predicted[2] + 1) % 3)
     expected = {
         "accuracy": accuracy_score(y, predicted),
         "neg_log_loss": -log_loss(y, P, labels=classes),
@@ -556,7 +510,7 @@ def test_means_over_users_are_unbiased_by_enumeration():
     }
     law = law_of_reports(LabelChannel(epsilon, np.array(classes)))
     means, uncorrected = dict.fromkeys(expected, 0.0), 0.0
-    for reports in product(classes, repeat=4):
+    for reports in product(classes, repeat=3):
         probability = law[y, list(reports)].prod()
         for metric in expected:
             given = predicted if metric == "accuracy" else P
@@ -604,30 +558,7 @@ def test_without_noise_scores_are_those_of_scikit_learn(metric, is_weighted):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("metric", METRICS)
-def test_scores_on_reports_are_near_those_on_labels(metric, seed):
-    """100,000 users at epsilon 1: standard errors are below .01, so that .06 never fails.
-
-    Scores of the reports as if they were labels are off by more.
-    """
-    rng = np.random.default_rng(seed)
-    y, P = predictions(rng, 100_000)
-    given = given_to(metric, P)
-    reports = LabelDPClassifier(epsilon=1.0, classes=[0, 1], random_state=seed).privatize(y)
-    truth = METRICS[metric](y, given)
-    score = label_dp_score(metric, reports, given, epsilon=1.0, classes=[0, 1])
-    assert score == pytest.approx(truth, abs=0.06)
-    assert METRICS[metric](reports, given) < truth - 0.08
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "metric",
-    [
-        "accuracy",
-        *(pytest.param(one, marks=pytest.mark.slow) for one in ("neg_log_loss", "roc_auc")),
-    ],
-)
+@pytest.mark.parametrize("metric", ["accuracy", "neg_log_loss", "roc_auc"])
 def test_the_error_of_a_score_is_that_of_repeated_collections(metric, seed):
     """Standardised errors of 150 collections have a standard deviation of about 1.06.
 
@@ -715,35 +646,6 @@ def test_a_class_that_may_have_nobody_has_no_recall():
 
 
 @pytest.mark.slow
-def test_a_search_without_one_true_label():
-    X, y = users(6000)
-    reports = LabelDPClassifier(epsilon=1.0, classes=[0, 1], random_state=0).privatize(y)
-    model = LabelDPClassifier(
-        make_pipeline(StandardScaler(), LogisticRegression()),
-        epsilon=1.0,
-        classes=[0, 1],
-        input="reports",
-    )
-    scoring = {name: make_label_dp_scorer(name) for name in ("neg_log_loss", "roc_auc")}
-    search = GridSearchCV(
-        model,
-        {"estimator__logisticregression__C": [1e-5, 0.1]},
-        scoring=scoring,
-        refit="neg_log_loss",
-        error_score="raise",
-    )
-    search.fit(X, reports)
-    assert search.best_params_ == {"estimator__logisticregression__C": 0.1}
-    scorer = make_label_dp_scorer("accuracy")
-    on_reports = scorer(search.best_estimator_, X, reports)
-    accuracy = np.mean(search.predict(X) == y)
-    assert on_reports == pytest.approx(accuracy, abs=0.06)
-    assert scorer(search, X, reports) == on_reports == search.best_estimator_.score(X, reports)
-    # Against the reports as if they were true, as `score` once did, it seems far worse.
-    assert np.mean(search.predict(X) == reports) < accuracy - 0.1
-
-
-@pytest.mark.slow
 def test_a_search_over_epsilon_randomises_held_out_labels_too():
     X, y = users(3000)
     search = GridSearchCV(
@@ -799,6 +701,8 @@ X, Y = users(60)
             "needs an L2 penalty with a finite C",
         ),
         ({"estimator": LogisticRegression(class_weight="balanced")}, Y, "without class_weight"),
+        ({"estimator": Ridge()}, Y, "LabelDPClassifier trains classifiers, got the regressor"),
+        ({"estimator": make_pipeline(Ridge())}, Y, "trains classifiers, got the regressor"),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(parameters, y, what):
@@ -806,7 +710,12 @@ def test_bad_input_is_refused_in_a_sentence(parameters, y, what):
         LabelDPClassifier(random_state=0, **parameters).fit(X, y)
 
 
-def test_what_is_missing_is_named():
+def test_what_is_missing_or_negative_is_named():
+    weights = np.where(np.arange(len(Y)) < 5, -1.0, 1.0)
+    for correction in ("probabilities", "likelihood"):
+        model = LabelDPClassifier(correction=correction, random_state=0)
+        with pytest.raises(ValueError, match="[Nn]egative"):
+            model.fit(X, Y, sample_weight=weights)
     with pytest.raises(ValueError, match="declare them in classes="):
         LabelDPClassifier().privatize(Y)
     with pytest.raises(NotFittedError):
@@ -819,14 +728,6 @@ def test_what_is_missing_is_named():
         label_dp_score("neg_log_loss", [0, 1], [0.5, 0.5], epsilon=1.0, classes=[0, 1])
     with pytest.raises(ValueError, match="needs to know how the labels were randomised"):
         make_label_dp_scorer()(LogisticRegression().fit(X, Y), X, Y)
-
-
-def test_too_few_iterations_are_warned_of():
-    model = LabelDPClassifier(
-        LogisticRegression(max_iter=1, tol=1e-9), correction="likelihood", random_state=0
-    )
-    with pytest.warns(ConvergenceWarning, match="max_iter=1"):
-        model.fit(X, Y)
 
 
 def warned_of(call):
@@ -895,13 +796,6 @@ def test_a_verbose_logistic_regression_shows_progress(capsys):
         assert ("[1/5] C up to 1\n" in shown) == bool(verbose)
 
 
-@pytest.mark.parametrize("model", [Ridge(), make_pipeline(StandardScaler(), Ridge())])
-def test_a_regressor_is_refused_in_fit(model):
-    X, y = users(100)
-    with pytest.raises(ValueError, match="LabelDPClassifier trains classifiers, got the regressor"):
-        LabelDPClassifier(model, epsilon=3.0, random_state=0).fit(X, y)
-
-
 def test_the_default_score_of_reports_is_unbiased():
     """At 10,000 reports the noise of an accuracy is .0095; the test allows six of it (1e-8)."""
     X, y = users(10_000)
@@ -946,13 +840,6 @@ def test_labels_that_are_refused_are_not_shown():
     with pytest.raises(ValueError, match="Complex data not supported: Label") as caught:
         client.privatize([7_777_777j, 0, 1])
     assert "7777777" not in str(caught.value)
-
-
-@pytest.mark.parametrize("correction", ["probabilities", "likelihood"])
-def test_negative_weights_are_refused(correction):
-    weights = np.where(np.arange(len(Y)) < 5, -1.0, 1.0)
-    with pytest.raises(ValueError, match="[Nn]egative"):
-        LabelDPClassifier(correction=correction, random_state=0).fit(X, Y, sample_weight=weights)
 
 
 def test_reports_of_an_oracle_are_no_labels():

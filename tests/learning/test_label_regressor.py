@@ -1,7 +1,10 @@
 """Numbers as private labels."""
 
+from itertools import product
+
 import numpy as np
 import pytest
+from estimators import slow_but
 from scipy import stats
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -13,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_ldp import LocalMean, PrivacyWarning
 from sklearn_ldp._core.mechanisms.mean import MeanMechanism, mean_table
-from sklearn_ldp.collection import read_reports, write_reports
 from sklearn_ldp.learning import LabelDPRegressor
 
 BOUNDS = (0, 40)
@@ -40,20 +42,18 @@ def test_reports_are_those_of_a_mean_and_unbiased():
         server.fit(X, other)  # negative control
 
 
-def test_it_is_near_clean_labels_with_many_users_and_beats_noise_that_is_not_made_for_it():
+def test_it_is_near_clean_labels_with_many_users():
     (X, y), (new, truth) = people(40_000, 1), people(5_000, 2)
     model = LabelDPRegressor(epsilon=2.0, bounds=BOUNDS, random_state=0).fit(X, y)
     clean = Ridge().fit(X, y).score(new, truth)
     assert clean - 0.02 < model.score(new, truth) < clean + 0.001
-    noise = np.random.default_rng(0).laplace(scale=40 / 2.0, size=len(y))
-    laplace = [abs(Ridge().fit(X, y + s * noise).coef_[0] - 5) for s in (1, -1)]
-    assert min(laplace) >= 0  # of the same order; the benchmark compares them
     naive = Ridge().fit(X, model.privatize(y))  # negative control: numbers of outputs are no labels
     assert naive.score(new, truth) < 0
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.5])
-@pytest.mark.parametrize("n", [20, 200])
+@pytest.mark.parametrize(
+    ("n", "epsilon"), slow_but([(20, 0.5), (200, 0.1)], list(product([20, 200], [0.1, 0.5])))
+)
 def test_it_ends_at_the_constant_where_reports_do_not_support_more(n, epsilon):
     """The error beside that of the private mean, in 20 collections of many useless features."""
     rng, errors = np.random.default_rng(3), []
@@ -72,12 +72,16 @@ def test_it_ends_at_the_constant_where_reports_do_not_support_more(n, epsilon):
 
 
 def test_the_constant_is_told_once():
-    X, y = people(50, 5)
+    """And the default penalty goes on until the best is inside."""
     model = LabelDPRegressor(epsilon=0.1, bounds=BOUNDS, random_state=0)
     with pytest.warns(UserWarning, match="ends at the constant: 50 reports"):
-        model.fit(X, y)
+        model.fit(*people(50, 5))
     assert model.weight_ == 0
-    assert set(model.predict(X)) == {model.constant_}
+    assert set(model.predict(people(50, 5)[0])) == {model.constant_}
+    model = LabelDPRegressor(epsilon=0.5, bounds=BOUNDS, random_state=0)
+    with pytest.warns(UserWarning, match="constant"):
+        model.fit(*people(500, 10, slope=0.0))
+    assert model.estimator_.alpha_ > 1e6
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0, 2.0, 4.0, 8.0])
@@ -132,9 +136,14 @@ def test_the_error_of_a_score_is_told_where_it_is_known(seed, epsilon):
     assert epsilon > 0.5 or np.mean(missed["linear"]) > 0.4
 
 
+@pytest.mark.parametrize(
+    ("n_draws", "margin"), [(60, 0.17), pytest.param(300, 0.05, marks=pytest.mark.slow)]
+)
 @pytest.mark.filterwarnings("ignore:These reports do not tell the variance")  # of one draw
-def test_the_score_from_reports_covers(seed):
+def test_the_score_from_reports_covers(n_draws, margin, seed):
     """R squared within 1.96 of the standard errors told, in .95 of 300 draws, +- .05 (4 sd).
+
+    Of 60 draws, +- .17 (an error rate of 1e-6).
 
     The negative control is the score of reports as if they were labels.
     """
@@ -146,18 +155,20 @@ def test_the_score_from_reports_covers(seed):
     right = model.score(large, large_truth)
     rng, inside, naive = np.random.default_rng(seed), [], []
     oracle = LocalMean(2.0, bounds=BOUNDS, random_state=rng)
-    for _ in range(300):
+    for _ in range(n_draws):
         new, truth = people(1_000, rng)
         reports = oracle.privatize(truth)
         score, error = model.corrected_score(new, reports, return_error=True)
         inside += [abs(score - right) < 1.96 * error] * int(np.isfinite(error))
         z = 20 + 20 * oracle.protocol().mechanism.values[np.asarray(reports)]
         naive.append(1 - np.mean((z - model.predict(new)) ** 2) / z.var())
-    assert abs(np.mean(inside) - 0.95) < 0.05
+    assert abs(np.mean(inside) - 0.95) < margin
     assert np.mean(naive) < right - 0.3
 
 
-@pytest.mark.parametrize("scoring", [None, "r2", "neg_mean_squared_error"])
+@pytest.mark.parametrize(
+    "scoring", [None, "r2", pytest.param("neg_mean_squared_error", marks=pytest.mark.slow)]
+)
 @pytest.mark.filterwarnings("ignore:These reports do not tell the variance")  # of a fold
 def test_searches_over_reports_find_the_penalty_that_noise_needs(scoring):
     """scikit-learn's scorers need the numbers that reports stand for."""
@@ -173,29 +184,6 @@ def test_searches_over_reports_find_the_penalty_that_noise_needs(scoring):
     assert search.best_params_ == {"estimator__ridge__alpha": 1e3}
     clean = GridSearchCV(model.estimator, {"ridge__alpha": [1e-3, 1e3]}, cv=3).fit(X, y)
     assert clean.best_params_ == {"ridge__alpha": 1e-3}  # negative control: true labels need less
-
-
-def test_the_default_penalty_goes_on_until_the_best_is_inside():
-    X, y = people(500, 10, slope=0.0)
-    model = LabelDPRegressor(epsilon=0.5, bounds=BOUNDS, random_state=0)
-    with pytest.warns(UserWarning, match="constant"):
-        model.fit(X, y)
-    assert model.estimator_.alpha_ > 1e6
-
-
-def test_files_keep_reports_and_no_order(tmp_path):
-    """So what belongs to features travels beside them, such as in a column of a data frame."""
-    X, y = people(300, 11)
-    oracle = LocalMean(2.0, bounds=BOUNDS, random_state=0)
-    model = LabelDPRegressor(Ridge(), epsilon=2.0, bounds=BOUNDS, input="reports")
-    reports = oracle.privatize(y)
-    for name in ("labels.parquet", "labels.jsonl"):
-        write_reports(tmp_path / name, reports, LocalMean(2.0, bounds=BOUNDS), batch_id=name)
-        again = read_reports(tmp_path / name, LocalMean(2.0, bounds=BOUNDS))
-        assert np.sort(again).tolist() == np.sort(reports).tolist()
-        assert np.asarray(again).tolist() != np.asarray(reports).tolist()
-        found = clone(model).fit(X, again)
-        assert found.constant_ == pytest.approx(clone(model).fit(X, reports).constant_)
 
 
 def test_weights_and_other_regressors():

@@ -29,11 +29,6 @@ def noise_of_level(std, n_samples):
     return NoiseModel(1.0, variance / (1 + variance), n_samples)
 
 
-def test_the_noise_has_the_level():
-    assert noise_of_level(0.05, 100).std == pytest.approx(0.05, rel=1e-12)
-    assert noise_of_level(2e-4, 10**5).std == pytest.approx(2e-4, rel=1e-12)
-
-
 # -- the posterior mean -----------------------------------------------------------------------
 def mean_by_brute_force(counts, std, k, log_mass):
     """The sum over all counts k, each with its prior and the density of the estimate."""
@@ -49,7 +44,7 @@ def mean_by_brute_force(counts, std, k, log_mass):
         [(std, n) for std in (3.0, 20.0, 100.0, 400.0) for n in (5000, 30_000)],
     ),
 )
-@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.3, 2.0, 4.0])
+@pytest.mark.parametrize("exponent", slow_but([0.0, 1.3, 4.0], [0.0, 0.5, 1.3, 2.0, 4.0]))
 def test_power_is_the_sum_over_all_counts(std, exponent, n):
     """To 1e-6 sigma, from -10 sigma to n; many estimates are interpolated, few are not.
 
@@ -63,6 +58,7 @@ def test_power_is_the_sum_over_all_counts(std, exponent, n):
         np.testing.assert_allclose(result, expected, rtol=0, atol=1e-6 * std)
 
 
+# Those are quick whose ends, peaks or masses are of another kind than those of the others.
 PRIORS = {
     "gaussian": stats.norm(60, 40),
     "narrow gaussian": stats.norm(900, 7),
@@ -74,6 +70,7 @@ PRIORS = {
     "negative binomial": stats.nbinom(0.7, 0.01),
     "geometric": stats.geom(0.02),
 }
+each_prior = slow_but(["narrow gaussian", "laplace", "uniform", "negative binomial"], PRIORS)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +80,7 @@ PRIORS = {
         [(std, n) for std in (15.0, 150.0) for n in (5000, 40_000)],
     ),
 )
-@pytest.mark.parametrize("name", PRIORS)
+@pytest.mark.parametrize("name", each_prior)
 def test_calibrate_is_the_sum_over_all_counts(name, n, std):
     """To 1e-6 sigma, from -10 sigma to n, with all counts summed (5,000) or only nodes (40,000)."""
     prior = PRIORS[name]
@@ -123,7 +120,7 @@ def test_calibrate_where_a_density_is_infinite():
     np.testing.assert_allclose(result, expected, rtol=0, atol=1e-6 * 20)
 
 
-@pytest.mark.parametrize("prior", ["power-law", *PRIORS])
+@pytest.mark.parametrize("prior", ["power-law", *each_prior])
 def test_order_and_ties_are_kept(prior):
     std, n = 700.0, 10**6
     counts = np.sort(np.random.default_rng(0).normal(500, 3 * std, 5000))
@@ -149,17 +146,16 @@ def test_the_exponent_solves_its_equation(n, d):
 
 
 def test_likelihood_recovers_a_planted_exponent(seed):
-    """Counts of a power law under noise: the fit is within 0.05 in each of 2 draws (they stray by
-    0.011 rms); the negative control, another exponent by 0.3, is not."""
+    """Counts of a power law under noise: the fit is within 0.05 (it strays by 0.011 rms); the
+    negative control, another exponent by 0.3, is not."""
     rng = np.random.default_rng(seed)
     n, d, std, exponent = 10**6, 4000, 200.0, 1.4
     law = np.arange(1.0, n + 1) ** -exponent
     ends = np.cumsum(law / law.sum())
-    for _ in range(2):
-        counts = 1 + np.searchsorted(ends, rng.random(d)) + std * rng.normal(size=d)
-        fitted = power_law_likelihood(counts / n, std / n, n)
-        assert abs(fitted - exponent) < 0.05
-        assert abs(fitted - (exponent + 0.3)) > 0.05
+    counts = 1 + np.searchsorted(ends, rng.random(d)) + std * rng.normal(size=d)
+    fitted = power_law_likelihood(counts / n, std / n, n)
+    assert abs(fitted - exponent) < 0.05
+    assert abs(fitted - (exponent + 0.3)) > 0.05
 
 
 # Planted members, and others that are as far off as a fit must not be.
@@ -199,25 +195,6 @@ def test_planted_moments_are_recovered(name, fit_method, seed):
     for other in others:
         assert (strays(fitted, other, d, std)[two] > 5.5).any()
     assert all(value.shape == (1,) for value in post.params_.values())
-
-
-def test_both_fits_recover_what_an_oracle_was_given(seed):
-    """Normal counts through OLH: within 5.5 standard errors, error rate under 1e-6 for each seed.
-
-    The negative control is a noise level 20 % off, which the spread shows.
-    """
-    rng = np.random.default_rng([seed, 2])
-    d = 4000
-    counts = np.rint(rng.normal(2500, 900, d)).clip(0).astype(int)
-    estimate = OLH(4.0, categories=d, random_state=seed).simulate(counts)
-    std = float(estimate.noise.std) * counts.sum()
-    planted = stats.norm(2500, 900)
-    for fit_method in ("mean-variance", "mle"):
-        post = Calibrate("gaussian", fit_method=fit_method)
-        assert (strays(post.fit(estimate).prior_[0], planted, d, std) < 5.5).all()
-        off = clone(post).set_params(noise=noise_of_level(1.2 * std / counts.sum(), counts.sum()))
-        off = off.fit(estimate)
-        assert strays(off.prior_[0], planted, d, std)[1] > 5.5
 
 
 def test_the_likelihood_minds_the_end_at_zero(seed):
@@ -281,13 +258,6 @@ def test_the_nearest_member_of_a_family_that_cannot():
     assert post.prior_[0].mean() > 100
 
 
-def test_families_of_scipy_are_not_fitted():
-    """They need parameters, or names that Calibrate knows."""
-    for family in (stats.gamma, stats.norm, stats.nbinom):
-        with pytest.raises(ValueError, match=rf"got the family '{family.name}' .* its parameters"):
-            Calibrate(family, noise=noise_of_level(0.1, 100)).fit(F3)
-
-
 def test_no_fit_ever_fails_on_odd_rows():
     """Marginal likelihood has no equations that could go without a solution."""
     for prior in ("power-law", "gaussian", "laplace", "poisson"):
@@ -313,7 +283,7 @@ def test_scikit_learn_checks_with_any_prior(name):
     check_estimator(GIVEN[name], on_skip=None)
 
 
-@pytest.mark.parametrize("name", GIVEN)
+@pytest.mark.parametrize("name", slow_but(["gaussian", "frozen-discrete"], GIVEN))
 def test_distributions_can_be_cloned_and_pickled(name):
     fitted = clone(GIVEN[name]).fit(F3)
     again = clone(pickle.loads(pickle.dumps(fitted))).fit(F3)
@@ -355,7 +325,7 @@ def test_power_is_calibrate_with_a_power_law(fit_method):
 def test_the_right_family_helps():
     """Normal counts: the normal prior has a third less error than the power law, and than none."""
     counts = np.rint(np.random.default_rng(0).normal(1000, 300, 1000)).clip(0).astype(int)
-    estimate = OUE(2.0, categories=1000, random_state=0).simulate(counts, 3)
+    estimate = OUE(2.0, categories=1000, random_state=0).simulate(counts)
     truth = counts / counts.sum()
     right = frequency_mse(truth, Calibrate("gaussian").fit_transform(estimate))
     wrong = frequency_mse(truth, Calibrate("power-law").fit_transform(estimate))
@@ -366,6 +336,10 @@ def test_bad_priors():
     for bad in ("zipf", 3, None):
         with pytest.raises(ValueError, match="The 'prior' parameter of Calibrate must be"):
             Calibrate(bad, noise=noise_of_level(0.1, 10)).fit(F3)
+    # Families of SciPy need parameters, or names that Calibrate knows.
+    for family in (stats.gamma, stats.norm, stats.nbinom):
+        with pytest.raises(ValueError, match=rf"got the family '{family.name}' .* its parameters"):
+            Calibrate(family, noise=noise_of_level(0.1, 100)).fit(F3)
 
 
 # -- Power and PowerNS ------------------------------------------------------------------------
@@ -405,7 +379,7 @@ def test_power_without_a_solution_warns_and_goes_on():
     )
 
 
-@pytest.mark.parametrize("n", [10**9, 10**10])
+@pytest.mark.parametrize("n", [pytest.param(10**9, marks=pytest.mark.slow), 10**10])
 @pytest.mark.parametrize("exponent", [0.0, 0.7, 3.0, 30.0])
 def test_counts_far_from_all_estimates_do_not_matter(n, exponent, monkeypatch):
     """Only counts near the estimates get nodes: within 1e-6 of the noise of all nodes."""
@@ -448,12 +422,6 @@ def test_two_categories_of_many_users_have_a_power_law(n):
     assert np.abs(fitted.frequencies_ - [0.7, 0.3]).max() < 0.01 * noise.std
 
 
-def test_the_defaults_of_calibrate_and_power_are_those_of_their_papers():
-    """They differ on purpose: see the docstrings."""
-    assert Calibrate().fit_method == "mle"
-    assert Power().fit_method == PowerNS().fit_method == "mean-variance"
-
-
 @pytest.mark.parametrize("exponent", [1e-6, 0.5, 1.0, 1.0000001, 2.0, 30.0])
 def test_masses_of_a_power_law_add_up(exponent):
     """Against the plain sum."""
@@ -463,14 +431,14 @@ def test_masses_of_a_power_law_add_up(exponent):
         assert law.log_total((exponent,), n) == pytest.approx(expected, rel=1e-11, abs=1e-11)
 
 
-def test_rows_are_fitted_as_each_alone():
+@pytest.mark.parametrize("prior", ["power-law", pytest.param("poisson", marks=pytest.mark.slow)])
+def test_rows_are_fitted_as_each_alone(prior):
     """What rows share, the integrals, does not make one depend on the others by more than 1e-6."""
     noise = NoiseModel(p=0.5, q=0.27, n_samples=20_000)
     rng = np.random.default_rng(0)
     truth = rng.dirichlet(np.full(200, 0.2), 3)
     rows = truth + rng.normal(0, noise.std, truth.shape)
-    for prior in ("power-law", "poisson"):
-        together = Calibrate(prior, noise=noise).fit(rows)
-        for row, frequencies in zip(rows, together.frequencies_, strict=True):
-            alone = Calibrate(prior, noise=noise).fit(row[None]).frequencies_
-            np.testing.assert_allclose(alone, frequencies, rtol=0, atol=1e-6)
+    together = Calibrate(prior, noise=noise).fit(rows)
+    for row, frequencies in zip(rows, together.frequencies_, strict=True):
+        alone = Calibrate(prior, noise=noise).fit(row[None]).frequencies_
+        np.testing.assert_allclose(alone, frequencies, rtol=0, atol=1e-6)

@@ -93,24 +93,6 @@ def test_the_law_is_that_of_the_reports(oracle, d):
     np.testing.assert_array_equal(twin.probabilities(f), law.probabilities(f))
 
 
-@pytest.mark.parametrize("oracle", [GRR(1.0), HadamardResponse(2.0), OLH(1.0)], ids=repr)
-def test_the_law_is_that_of_what_privatize_makes(oracle, seed):
-    """Chi-square of 20,000 reports of one category, z < 5: fails by chance once in 10**6."""
-    oracle = oracle.set_params(categories=7, random_state=seed)
-    fitted = oracle.fit(np.full(20_000, 3))
-    shards = fitted.estimate_.shards
-    expected = 20_000 * shards.law.probabilities(np.eye(7)[3])
-    freedom = len(expected) - 1
-
-    def z(tally):
-        return (np.sum((tally - expected) ** 2 / expected) - freedom) / np.sqrt(2 * freedom)
-
-    tally = shards.tallies.sum(axis=0)
-    assert abs(z(tally)) < 5
-    other = oracle.fit(np.full(20_000, 4)).estimate_.shards.tallies.sum(axis=0)  # negative control
-    assert z(other) > 5
-
-
 # -- the maximum ------------------------------------------------------------------------------
 @over_laws
 @pytest.mark.parametrize("d", [5, 12])
@@ -151,9 +133,6 @@ def test_the_closed_form_is_the_maximum(d, epsilon):
         slope = A.T @ (tally / (A @ f)) / tally.sum()
         assert slope.max() <= 1 + 1e-9
         np.testing.assert_allclose(slope[f > 0], 1, atol=1e-7)
-        if epsilon > 0.1:
-            # As near as SciPy's solver comes before 1.16.
-            np.testing.assert_allclose(f, solved(A, tally), atol=1e-5)
 
 
 def test_the_projection_is_not_the_maximum():

@@ -11,7 +11,7 @@ from sklearn_ldp.postprocessing import norm_sub
 from sklearn_ldp.postprocessing._empirical_bayes import group_priors as curves
 from sklearn_ldp.postprocessing._empirical_bayes.group_priors import Estimates
 from sklearn_ldp.postprocessing._empirical_bayes.hints import Partition, range_partitions
-from sklearn_ldp.queries import groups, ranges
+from sklearn_ldp.queries import ranges
 
 LOG_2_PI = np.log(2 * np.pi)
 
@@ -178,34 +178,6 @@ def test_what_was_learnt():
     bayes.set_params(ordered=False).fit(estimate_of(counts, 5))
     assert not hasattr(bayes, "curve_weight_")
     assert not hasattr(bayes, "group_totals_")
-
-
-def test_groups_and_an_order_together():
-    counts = ordered_population(np.random.default_rng(6), d=120)
-    labels = np.arange(120) % 7
-    estimate = estimate_of(counts, 6)
-    bayes = EmpiricalBayes(groups=labels, ordered=True).fit(estimate)
-    assert [len(one.names) for one in bayes.group_totals_] == [7, 5, 10, 20, 40]
-    np.testing.assert_allclose(bayes.frequencies_.sum(), 1)
-    np.testing.assert_allclose(
-        bayes.group_totals_[0].totals[0], bayes.estimate_.answer(groups(labels))[0]
-    )
-
-
-def test_the_order_is_that_of_the_columns():
-    """A mirror leaves nearly the same; where 600 categories are cut into 160 ranges differs."""
-    estimate = estimate_of(ordered_population(np.random.default_rng(7)), 7)
-    bayes = EmpiricalBayes(ordered=True, noise=float(estimate.noise.std))
-    forward, backward, shuffled = (
-        bayes.fit_transform(estimate.values[:, order])[:, np.argsort(order)]
-        for order in (
-            np.arange(600),
-            np.arange(600)[::-1],
-            np.random.default_rng(8).permutation(600),
-        )
-    )
-    apart = np.mean((backward - forward) ** 2)
-    assert apart < 0.15 * np.mean((shuffled - forward) ** 2)
 
 
 def test_without_the_simplex_totals_are_not_shrunken():

@@ -7,12 +7,10 @@ from sklearn_ldp import (
     GRR,
     OLH,
     OUE,
-    FrequencyEstimate,
     NoiseModel,
     NormSub,
     PowerNS,
     Smooth,
-    postprocessing,
 )
 from sklearn_ldp.datasets import make_beta
 from sklearn_ldp.postprocessing import _smooth, norm_sub, smooth, smooth_average, smooth_risk
@@ -27,8 +25,8 @@ def dense_smoother(d, bandwidth, circular=False):
 
 
 @pytest.mark.parametrize("circular", [False, True])
-@pytest.mark.parametrize("bandwidth", [0, 0.3, 0.5, 1, 2.7, 9])
-@pytest.mark.parametrize("d", [4, 5, 6, 7, 16, 33])
+@pytest.mark.parametrize("bandwidth", [0, 0.3, 1, 9])
+@pytest.mark.parametrize("d", [4, 5, 7, 16, 33])
 def test_the_smoother_is_penalised_least_squares(d, bandwidth, circular):
     expected = dense_smoother(d, bandwidth, circular)
     rows = np.eye(d)
@@ -57,8 +55,8 @@ def test_quadratic_trends_pass_at_any_bandwidth_and_size(d, share):
         assert np.abs(smooth(x**3, share * d) - x**3).max() > 1e-3
 
 
-@pytest.mark.parametrize("d", [1031, 4001, 42_178])
-@pytest.mark.parametrize("bandwidth", [0.5, 3.0, 40.0, 3000.0])
+@pytest.mark.parametrize("d", [1031, 42_178])
+@pytest.mark.parametrize("bandwidth", [0.5, 40.0, 3000.0])
 def test_a_length_that_transforms_do_not_like(d, bandwidth, monkeypatch):
     """It is padded, and the result and its risk are those of the transform of its own length."""
     F = make_beta(50_000, d, a=8, b=3, return_counts=True, random_state=0)[None] / 50_000
@@ -83,14 +81,6 @@ def test_a_wave_of_two_pi_bandwidths_keeps_half():
     wave = np.sin(2 * np.pi * np.arange(d) / 100)
     kept = smooth(wave, 100 / (2 * np.pi), circular=True)
     np.testing.assert_allclose(kept, wave / 2, atol=2e-3)
-
-
-@pytest.mark.parametrize("bandwidth", [0.5, 3, 40])
-def test_sums_are_kept(bandwidth):
-    F = np.random.default_rng(0).normal(size=(3, 57))
-    for circular in (False, True):
-        kept = smooth(F, bandwidth, circular=circular)
-        np.testing.assert_allclose(kept.sum(axis=1), F.sum(axis=1), rtol=1e-10)
 
 
 # -- the risk ---------------------------------------------------------------------------------
@@ -165,22 +155,6 @@ def test_beta_is_estimated_far_better_than_without_the_order(seed):
     assert mse(Smooth(), shuffled, counts[order]) > 3 * ours
 
 
-def test_ages(shared_data, seed):
-    table = read_ages(shared_data("ADULT_ATTRIBUTES.csv.gz"))
-    estimate = OLH(1.0, categories=len(table), random_state=seed).simulate(table, 20)
-    ours = mse(Smooth(), estimate, table)
-    assert 4 * ours < min(mse(NormSub(), estimate, table), mse(PowerNS(), estimate, table))
-
-
-def read_ages(path):
-    """Counts of the ages 17 .. 90."""
-    import pandas as pd
-
-    table = pd.read_csv(path)
-    ages = table[table["attribute"] == "age"].astype({"value": int}).set_index("value")["count"]
-    return ages.reindex(range(17, 91), fill_value=0).to_numpy()
-
-
 def test_spikes_are_left_to_norm_sub(seed):
     """20 collections; nothing is smoothed in most, so the two errors are close."""
     counts = np.zeros(200, dtype=int)
@@ -191,14 +165,6 @@ def test_spikes_are_left_to_norm_sub(seed):
     assert mse(Smooth(), estimate, counts) < 1.1 * mse(NormSub(), estimate, counts)
     # Negative control: the smoothing that suits a bump would ruin them.
     assert mse(Smooth(bandwidth=4), estimate, counts) > 5 * mse(NormSub(), estimate, counts)
-
-
-def test_a_clear_bandwidth_is_found(seed):
-    """Wide for a smooth distribution, and the better the wider for the uniform one."""
-    estimate = OLH(1.0, categories=64, random_state=seed).simulate(bump(), 20)
-    assert np.median(Smooth().fit(estimate).bandwidth_) >= 1
-    uniform = OLH(1.0, categories=256, random_state=seed).simulate(np.full(256, 400), 20)
-    assert np.median(Smooth().fit(uniform).bandwidth_) >= 8
 
 
 # -- parameters -------------------------------------------------------------------------------
@@ -267,15 +233,3 @@ def test_bad_parameters(params):
     (name,) = params
     with pytest.raises(ValueError, match=f"The '{name}' parameter of Smooth must be"):
         Smooth(**{"noise": 0.1, **params}).fit([[0.5, 0.2, 0.2, 0.1]])
-
-
-def test_the_order_is_that_of_the_columns():
-    """The trap of the docstring: sorted strings are another order, and another result."""
-    row = bump(12) / bump(12).sum()
-    noisy = row + np.random.default_rng(0).normal(0, 0.02, 12)
-    names = np.array([str(v) for v in range(12)])
-    order = np.argsort(names)  # "0", "1", "10", "11", "2", ..
-    right = Smooth(noise=0.02).fit(FrequencyEstimate(noisy, names)).estimate_
-    wrong = Smooth(noise=0.02).fit(FrequencyEstimate(noisy[order], names[order])).estimate_
-    assert np.abs(right.values[:, order] - wrong.values).max() > 1e-3
-    assert "Smooth" in postprocessing.__all__

@@ -8,7 +8,14 @@ import pytest
 from sklearn.base import clone
 
 import sklearn_ldp as ldp
-from sklearn_ldp import FrequencyEstimate, HeldOutSearch, MatrixOracle, NormSub, SyntheticSearch
+from sklearn_ldp import (
+    Base,
+    FrequencyEstimate,
+    HeldOutSearch,
+    MatrixOracle,
+    NormSub,
+    SyntheticSearch,
+)
 from sklearn_ldp.collection import Aggregator, RepeatedBatchError, tally_file, write_reports
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.surveys import ResponseDesign
@@ -166,7 +173,8 @@ def test_what_every_oracle_does(tmp_path):
     assert ldp.load_estimate(tmp_path / "e.npz").values.tolist() == estimate.values.tolist()
     assert Plan(design.oracle()).rmse(1000) > 0
     assert NormSub().fit_transform(estimate).values.sum() == pytest.approx(1)
-    assert SyntheticSearch(random_state=0).fit(estimate).best_estimator_ is not None
+    search = SyntheticSearch([Base(), NormSub()], n_repeats=2, random_state=0)
+    assert search.fit(estimate).best_estimator_ is not None
     other = ResponseDesign.crosswise(0.3).oracle()
     with pytest.raises(ValueError, match="channel"):
         other.aggregate(reports)
@@ -287,7 +295,8 @@ def test_counts_of_basic_rappor():
     low, high = estimate.confidence_interval(0.95)
     assert (low < high).all()
     assert NormSub().fit_transform(estimate).values.sum() == pytest.approx(1)
-    assert HeldOutSearch(random_state=0).fit(estimate).best_estimator_ is not None
+    search = HeldOutSearch([Base(), NormSub()], random_state=0)
+    assert search.fit(estimate).best_estimator_ is not None
     assert "c" in estimate.report().html
 
 

@@ -106,9 +106,9 @@ def test_a_report_is_renewed_for_the_same_column(tmp_path):
 def test_columns_are_drawn_with_the_probabilities_of_the_survey(tmp_path):
     """Error rate 1e-4; the negative control takes the probabilities of the other columns."""
     one = ColumnOracle(1.0, domains={"a": 2, "b": 20}, oracle=GRR())
-    drawn = [SurveyClient(one, tmp_path / str(i), question="census").column for i in range(100)]
+    drawn = [SurveyClient(one, tmp_path / str(i), question="census").column for i in range(50)]
     observed = [drawn.count("a"), drawn.count("b")]
-    expected = 100 * one.protocol().mechanism.probabilities
+    expected = 50 * one.protocol().mechanism.probabilities
     assert stats.chisquare(observed, expected).pvalue > 1e-4
     assert stats.chisquare(observed, expected[::-1]).pvalue < 1e-4
 

@@ -31,7 +31,6 @@ from sklearn_ldp.utils._checks import check_exact_epsilon_of
 DOMAINS = {"a": 3, "b": 2, "c": ["x", "y", "z", "w"], "d": 2}
 SIZES = (3, 2, 4, 2)
 BINARY = dict.fromkeys("pqrst", 2)
-LARGER = [(2, 2, 66), (1, 3, 1480), (2, 3, 290), (4, 3, 34)]
 EVERY_METHOD = [
     ("split", DOMAINS),
     ("joint", DOMAINS),
@@ -141,7 +140,7 @@ def test_the_expected_squared_error_is_that_of_simulated_tables():
     )
 
 
-@pytest.mark.parametrize(("method", "domains"), slow_but(EVERY_METHOD[:3], EVERY_METHOD))
+@pytest.mark.parametrize(("method", "domains"), slow_but(EVERY_METHOD[:3:2], EVERY_METHOD))
 def test_raw_tables_are_unbiased_and_their_intervals_hold(method, domains):
     """z of the mean error over 30 collections: |z| < 6.5 (1e-5 for all cells of all cases,
     by Student's law).
@@ -170,7 +169,7 @@ def test_raw_tables_are_unbiased_and_their_intervals_hold(method, domains):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("method", "domains"), slow_but(EVERY_METHOD[:3], EVERY_METHOD))
+@pytest.mark.parametrize(("method", "domains"), EVERY_METHOD)
 def test_intervals_of_linear_tables_cover(method, domains):
     """95 % intervals in 400 collections: all cells together within 94 and 97 %."""
     users = people(domains)
@@ -188,7 +187,7 @@ def test_intervals_of_linear_tables_cover(method, domains):
 
 def test_the_method_is_the_one_with_the_least_expected_error():
     rng = np.random.default_rng(0)
-    for _ in range(20):
+    for _ in range(10):
         n_columns = int(rng.integers(3, 8))
         sizes = rng.integers(2, 4, n_columns) if rng.random() < 0.5 else np.full(n_columns, 2)
         domains = {f"q{j}": int(size) for j, size in enumerate(sizes)}
@@ -206,11 +205,7 @@ def test_the_method_is_the_one_with_the_least_expected_error():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "order", "limit"),
-    [
-        (1, 2, 330),
-        (4, 2, 12),
-        *(pytest.param(*row, marks=pytest.mark.slow) for row in LARGER),
-    ],
+    [(1, 2, 330), (4, 2, 12), (2, 2, 66), (1, 3, 1480), (2, 3, 290), (4, 3, 34)],
 )
 def test_sixteen_binary_columns(epsilon, order, limit):
     """The errors that uniform Fourier coefficients have are 477, 175, 109, 2,851, 1,049 and 654."""
@@ -293,13 +288,6 @@ def test_the_nearest_consistent_tables_are_found():
     both = zip(made, values, variances, strict=True)
     # Tables that agree two by two need not be those of a joint: so the optimum may be below.
     assert sum(np.sum((m - v) ** 2) / s for m, v, s in both) <= best.fun + 1e-5
-    assert (
-        sum(
-            np.sum((m - v) ** 2) / s
-            for m, v, s in zip(margins(best.x), values, variances, strict=True)
-        )
-        > 0
-    )
 
 
 def test_post_processors_compose():
@@ -319,7 +307,7 @@ def test_post_processors_compose():
 # -- life -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("method", "domains"), EVERY_METHOD)
+@pytest.mark.parametrize(("method", "domains"), slow_but(EVERY_METHOD[:3], EVERY_METHOD))
 def test_files_and_checkpoints(method, domains, tmp_path):
     oracle = MarginalOracle(1.0, domains=domains, method=method)
     reports = oracle.privatize(people(domains, 3000))
@@ -422,20 +410,6 @@ def test_true_frequencies_are_those_of_the_tables():
     np.testing.assert_allclose(doubled["a", "b"], truth["a", "b"])
 
 
-def test_values_in_any_container():
-    pd = pytest.importorskip("pandas")
-    users = people(DOMAINS)
-    frame = pd.DataFrame(users, columns=list("abcd"))[list("dcba")]
-    oracle = MarginalOracle(1.0, domains=DOMAINS, random_state=0)
-    one, other = oracle.fit_transform(users), clone(oracle).fit_transform(frame)
-    for name in one:
-        np.testing.assert_array_equal(one[name].values, other[name].values)
-    dtypes = frame.astype("category")
-    learnt = MarginalOracle(1.0, random_state=0).fit(dtypes)
-    assert learnt.feature_names_in_.tolist() == list("dcba")
-    assert len(learnt.get_feature_names_out()) == sum(t.shape[1] for t in learnt.estimate_.values())
-
-
 # -- bad input ------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("parameters", "message"),
@@ -472,7 +446,7 @@ def simulated(n_columns, size, epsilon, n_users, expected=None, **parameters):
 
 @pytest.mark.parametrize(
     ("n_columns", "epsilon", "n_users"),
-    slow_but([(12, 4, 3000)], [(16, 4, 30_000), (16, 2, 2000), (12, 4, 3000), (16, 6, 30_000)]),
+    slow_but([(10, 4, 500)], [(16, 4, 30_000), (16, 2, 2000), (10, 4, 500), (16, 6, 30_000)]),
 )
 def test_views_without_users_are_no_reason_to_fail(n_columns, epsilon, n_users):
     """All pairs have users, though fewer come than are expected and some views have nobody."""
@@ -482,15 +456,13 @@ def test_views_without_users_are_no_reason_to_fail(n_columns, epsilon, n_users):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_plans", [3, pytest.param(1000, marks=pytest.mark.slow)])
-def test_no_plan_fails(n_plans):
+def test_no_plan_fails():
     """Every table has an estimate, or the plan is refused; a plan leaves out one of 1,000 draws.
 
-    More than one of 12 draws lacks a table with a probability below 1e-4, and so do more than eight
-    of 1,000.
+    More than eight of 1,000 draws lack a table with a probability below 1e-4.
     """
     rng, lacking, refused = np.random.default_rng(0), 0, 0
-    for _ in range(n_plans):
+    for _ in range(1000):
         n_columns, size = int(rng.integers(2, 17)), int(rng.choice([2, 2, 3, 5]))
         epsilon, n_users = rng.uniform(0.3, 6), int(10 ** rng.uniform(2, 5))
         try:
@@ -500,8 +472,8 @@ def test_no_plan_fails(n_plans):
             refused += 1
         else:
             lacking += any(len(table) == 0 for table in tables.values())
-    assert lacking <= max(1, n_plans // 120)
-    assert refused <= n_plans / 4
+    assert lacking <= 8
+    assert refused <= 250
 
 
 def test_the_noisier_the_tables_the_more_users_tell_of_single_columns():
@@ -531,16 +503,6 @@ def test_tables_that_nobody_told_about():
     assert any(len(table) == 0 for table in parities.fit_transform(people(BINARY, 3)).values())
     with pytest.raises(ValueError, match="expects 60 users among 36 sets of columns: nobody would"):
         simulated(9, 2, 1.0, 60, method="split")
-
-
-def test_fewer_users_prefer_fewer_sets_of_columns():
-    def n_views(n_users):
-        oracle = MarginalOracle(
-            2.0, domains=dict.fromkeys(range(12), 3), expected_n_users=n_users, column_share=0
-        )
-        return len(oracle.protocol().mechanism.views)
-
-    assert n_views(10**6) <= n_views(10**9)
 
 
 @pytest.mark.slow

@@ -127,7 +127,7 @@ def test_the_error_is_unbiased():
 
 # -- what is chosen -------------------------------------------------------------------------------
 def test_tables_are_chosen_for_as_a_whole(raw):
-    search = HeldOutSearch([NormSub(), Consistent(), MODEL], n_splits=3).fit(raw)
+    search = HeldOutSearch([NormSub(), Consistent(), MODEL], n_splits=1).fit(raw)
     assert not hasattr(search, "estimators_")
     assert search.results_["candidate"].tolist()[:2] == ["NormSub", "Consistent"]
     assert search.best_index_ == np.argmax(search.results_["mean_test_score"]) > 0
@@ -142,18 +142,6 @@ def test_tables_are_chosen_for_as_a_whole(raw):
     np.testing.assert_array_equal(again.row("a"), best.row("a"))
     with pytest.raises(NotFittedError):
         clone(search).transform(raw)
-
-
-@pytest.mark.slow
-def test_the_model_is_chosen_where_there_is_noise():
-    """At epsilon .5, in 3 of 3 collections; candidates that saw the held-out reports win there."""
-
-    chosen = {HeldOutSearch: [], Leaking: []}
-    for seed in range(3):
-        _, raw = collected(0.5, 30_000, seed)
-        for kind, found in chosen.items():
-            found.append(kind([Norm(), MODEL], n_splits=2).fit(raw).best_index_)
-    assert chosen == {HeldOutSearch: [1] * 3, Leaking: [0] * 3}
 
 
 @pytest.mark.slow
@@ -184,15 +172,16 @@ def test_a_model_that_is_too_simple_is_not_chosen():
     """Independent columns lose where there is little noise, and would by a factor of 2 or more."""
     users, raw = collected(8.0, 20_000)
     independent = LatentClasses(1, n_mixtures=1, residual=False)
-    search = HeldOutSearch([independent, Consistent()], n_splits=3).fit(raw)
+    search = HeldOutSearch([independent, Consistent()], n_splits=1).fit(raw)
     truth = true_tables(DOMAINS, users, raw)
     assert search.best_estimator_.get_params() == Consistent().get_params()
     assert distance(independent.fit_transform(raw), truth) > 2 * distance(search.estimate_, truth)
 
 
-def test_empirical_bayes_is_left_with_evidence_only(raw):
+def test_empirical_bayes_is_left_with_evidence_only():
+    _, raw = collected(domains={"a": 3, "b": 2, "c": 4})
     candidates = [EmpiricalBayes(), Consistent()]
-    free = HeldOutSearch(candidates, n_splits=3, min_z_score=0).fit(raw)
+    free = HeldOutSearch(candidates, n_splits=1, min_z_score=0).fit(raw)
     spread = free.results_["difference_std"]
     assert spread[0] == 0 < spread[1]
     gain = np.diff(free.results_["mean_test_score"])[0]
@@ -200,7 +189,7 @@ def test_empirical_bayes_is_left_with_evidence_only(raw):
     assert free.best_index_ == 1
     enough = gain / spread[1]
     for z, best in ((0.9 * enough, 1), (1.1 * enough, 0)):
-        assert HeldOutSearch(candidates, n_splits=3, min_z_score=z).fit(raw).best_index_ == best
+        assert HeldOutSearch(candidates, n_splits=1, min_z_score=z).fit(raw).best_index_ == best
 
 
 @pytest.mark.slow

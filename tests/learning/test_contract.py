@@ -1,0 +1,49 @@
+"""scikit-learn's checks of all learners, those of tests/test_common.py being by default."""
+
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_ldp.learning import (
+    CorrectedLogisticRegression,
+    CorrectedRidge,
+    LabelDPClassifier,
+    LDPNaiveBayes,
+    PrivatizedColumns,
+)
+from sklearn_ldp.utils.estimator_checks import expected_failed_checks
+
+PIPELINE = make_pipeline(StandardScaler(), LogisticRegression())
+
+
+@parametrize_with_checks(
+    [
+        CorrectedRidge(private=[]),
+        CorrectedLogisticRegression(private=[]),
+        # The default fits many candidates, which takes eight times as long.
+        LabelDPClassifier(correction="likelihood", random_state=0),
+    ],
+    expected_failed_checks=expected_failed_checks,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
+@parametrize_with_checks(
+    [
+        LabelDPClassifier(random_state=0),
+        LabelDPClassifier(input="reports", correction="likelihood"),
+        LabelDPClassifier(correction="probabilities", input="reports"),
+        LabelDPClassifier(PIPELINE, epsilon=8.0, random_state=0),
+        # Classes of a few hundred users can be told apart with hardly any noise only.
+        LDPNaiveBayes(epsilon=20.0, random_state=0),
+        PrivatizedColumns(random_state=0),
+    ],
+    expected_failed_checks=expected_failed_checks,
+)
+def test_scikit_learn_checks_of_other_parameters(estimator, check):
+    check(estimator)
