@@ -850,3 +850,10 @@ def test_reports_of_an_oracle_are_no_labels():
         with pytest.raises(ValueError, match="expects users' values, got reports: use input"):
             read(reports)
     assert model.score(X, np.asarray(reports)) < 1  # negative control: whoever means it
+
+
+@pytest.mark.parametrize("correction", ["probabilities", "likelihood"])
+def test_negative_weights_are_refused(correction):
+    weights = np.where(np.arange(len(Y)) < 5, -1.0, 1.0)
+    with pytest.raises(ValueError, match="[Nn]egative"):
+        LabelDPClassifier(correction=correction, random_state=0).fit(X, Y, sample_weight=weights)
