@@ -38,6 +38,8 @@ def loaded(path, oracle=ORACLE):
 
 def test_what_is_loaded_is_what_was_saved(tmp_path):
     path = tmp_path / "state.npz"
+    Aggregator(ORACLE, collection_round="may").save(path)
+    assert loaded(path).n_samples == 0
     server = filled()
     server.save(path)
     again = loaded(path)
@@ -49,12 +51,6 @@ def test_what_is_loaded_is_what_was_saved(tmp_path):
     again.add([0], "näher 字").save(path)
     assert "näher 字" in loaded(path)
     assert [file.name for file in tmp_path.iterdir()] == ["state.npz"]
-
-
-def test_an_empty_collection_can_be_saved(tmp_path):
-    path = tmp_path / "state.npz"
-    Aggregator(ORACLE, collection_round="may").save(path)
-    assert loaded(path).n_samples == 0
 
 
 def test_it_is_a_plain_npz(tmp_path):
@@ -128,7 +124,6 @@ def npy(header, body=b""):
 
 FORGED = {
     "a huge array": {"tallies": npy("{'descr':'<i8','fortran_order':False,'shape':(1<<60,50)}")},
-    "a large one": {"tallies": npy("{'descr':'<i8','fortran_order':False,'shape':(10**12,50)}")},
     "a huge plain one": {
         "tallies": npy("{'descr':'<i8','fortran_order':False,'shape':(1000000000000,50)}")
     },
@@ -141,15 +136,6 @@ FORGED = {
     "a deep header": {"tallies": npy("(" * 100)},
     "another version": {"tallies": b"\x93NUMPY\x03\x00" + bytes(100)},
     "no npy": {"tallies": b""},
-    "counts that disagree": {
-        "sizes": npy("{'descr':'<i8','fortran_order':False,'shape':(4,)}", bytes(32))
-    },
-    "negative counts": {
-        "counts": npy(
-            "{'descr':'<i8','fortran_order':False,'shape':(3,)}",
-            np.array([200, -100, 47], dtype="<i8").tobytes(),
-        )
-    },
     "a deep header of ours": {
         "header": npy("{'descr':'|u1','fortran_order':False,'shape':(100000,)}", b"[" * 100_000)
     },
@@ -319,20 +305,13 @@ def kill_often(path, n_kills, save, seed):
     return n_orphans, n_batches
 
 
-def save_checkpoint(server, path):
-    server.save(path)
-
-
-def test_three_kills_lose_nothing(tmp_path):
-    kill_often(tmp_path / "state.npz", 3, save_checkpoint, seed=0)
-
-
 @pytest.mark.slow
 def test_a_hundred_kills_lose_nothing(tmp_path, seed):
-    n_orphans, n_batches = kill_often(tmp_path / "state.npz", 100, save_checkpoint, seed=seed)
+    n_orphans, n_batches = kill_often(tmp_path / "state.npz", 100, Aggregator.save, seed=seed)
     print(f"100 kills, {n_orphans} in the middle of a write, {n_batches} batches, none lost")
 
 
+@pytest.mark.slow
 def test_kills_show_a_write_in_place(tmp_path):
     """The negative control: most kills hit a half-written file."""
     with pytest.raises(CheckpointError, match="damaged or cut short"):

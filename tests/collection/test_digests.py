@@ -111,11 +111,11 @@ def test_a_file_that_the_ledger_knows_is_not_read_again(tmp_path, monkeypatch):
     assert aggregate(path, server).summary().n_repeats == 1
 
 
-@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=str)
+@pytest.mark.parametrize("oracle", [GRR(), OUE(), OLH(), OLH(hash_family="mixing")], ids=str)
 def test_a_copy_under_another_id_is_refused_and_named(oracle, tmp_path):
     """The defect as it was found: a file whose id alone was edited counted twice."""
     oracle = clone(oracle).set_params(categories=13, random_state=0)
-    reports = oracle.privatize(np.arange(3000) % 13)
+    reports = oracle.privatize(np.arange(600) % 13)
     path = written(tmp_path, reports, "a", oracle=oracle)
     server = aggregate(path, Aggregator(oracle))
     with pytest.raises(RepeatedBatchError, match="reports of batch 'b' before, as batch 'a'"):
@@ -127,7 +127,7 @@ def test_a_copy_under_another_id_is_refused_and_named(oracle, tmp_path):
     both = tally_file(path, oracle) + tally_file(with_id(path, "b"), oracle)
     with pytest.raises(RepeatedBatchError, match="as batch 'a'"):
         Aggregator(oracle).merge(both)
-    assert server.n_samples == 3000
+    assert server.n_samples == 600
 
 
 @pytest.mark.parametrize("oracle", [OLH(), OUE(), GRR()], ids=str)
@@ -147,7 +147,7 @@ def test_entries_without_a_digest_are_treated_as_before():
 
 
 # -- how rarely batches agree ------------------------------------------------------------
-@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=str)
 def test_reports_agree_no_more_often_than_the_bound_says(oracle):
     """By enumeration: exactly so often for one value, and no more often for two.
 
@@ -231,14 +231,13 @@ def test_batches_with_equal_sums_are_no_copies():
     """Sums of two counts often agree, although two of these reports never do."""
     oracle = OLH(1.0, categories=2, hash_family="mixing", random_state=np.random.default_rng(0))
     assert oracle.channel().report_entropy(order=2) > 60
-    batches, seen = [oracle.privatize(np.arange(3000) % 2) for _ in range(250)], {}
+    batches, seen = [oracle.privatize(np.arange(300) % 2) for _ in range(100)], {}
     for i, reports in enumerate(batches):
-        seen.setdefault(
-            tally_reports(reports, oracle, "x").tallies.sum(axis=0).tobytes(), []
-        ).append(i)
+        sums = tally_reports(reports, oracle, "x").tallies.sum(axis=0)
+        seen.setdefault(sums.tobytes(), []).append(i)
     first, second, *_ = next(same for same in seen.values() if len(same) > 1)
     server = Aggregator(clone(oracle)).add(batches[first], "a").add(batches[second], "b")
-    assert server.n_samples == 6000
+    assert server.n_samples == 600
     # The negative control is a copy.
     with pytest.raises(RepeatedBatchError, match="as batch 'b'"):
         server.add(batches[second], "c")

@@ -116,14 +116,14 @@ def test_a_fixed_function_needs_one_permanent_report_for_each_hash_value(tmp_pat
     """Two at most with hash values of one bit, whatever the values are."""
     oracle = BLH(1.0, categories=50)
     fixed = client_of(tmp_path / "fixed.json", oracle, fixed_part=True, most_epsilon=4.0)
-    reports = [fixed.report(i, collection_round=str(i)) for i in range(50)]
+    reports = [fixed.report(i, collection_round=str(i)) for i in range(20)]
     assert fixed.n_values <= 2
     assert fixed.spent <= 4.0
     assert len({tuple(report[0].tolist()) for report in reports}) <= 2
     free = client_of(tmp_path / "free.json", oracle)
-    for i in range(10):
+    for i in range(5):
         free.report(i, collection_round=str(i))
-    assert free.n_values == 10  # the negative control
+    assert free.n_values == 5  # the negative control
 
 
 def test_values_that_are_on_no_list(tmp_path):
@@ -141,7 +141,7 @@ def test_values_that_are_on_no_list(tmp_path):
     assert client.report((1, "x"), collection_round="").shape == (1,)
 
 
-@pytest.mark.parametrize("fixed_part", [False, True])
+@pytest.mark.parametrize("fixed_part", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_users_of_a_survey(fixed_part, tmp_path):
     """The column is drawn once, and its own oracle has the permanent reports."""
     columns = set()

@@ -108,6 +108,19 @@ def test_a_file_that_vanishes_or_changes_after_it_was_listed(memory):
     assert refused == [".hidden.parquet", "2.jsonl", "3.parquet", "x.parquet"]
 
 
+def without_drivers(monkeypatch):
+    def missing(url):
+        raise ImportError("no driver")
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", missing)
+
+
+def test_pyarrow_opens_what_fsspec_does_not(tmp_path, monkeypatch):
+    fill(fsspec.filesystem("file", auto_mkdir=True), f"{tmp_path}/reports")
+    without_drivers(monkeypatch)
+    check_folder(f"file://{tmp_path}/reports")
+
+
 def test_options_reach_the_driver(monkeypatch, memory):
     seen = {}
     from fsspec.core import url_to_fs
@@ -196,9 +209,16 @@ def s3():
     server.stop()
 
 
-def test_s3(s3):
-    _, _, options = s3
+@pytest.mark.slow
+def test_s3(s3, monkeypatch):
+    """By fsspec, and by pyarrow where that has no driver."""
+    _, proxy, options = s3
     check_folder("s3://bucket/reports", storage_options=options)
+    without_drivers(monkeypatch)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    query = f"endpoint_override=127.0.0.1:{proxy.port}&scheme=http&region=eu-a-1"
+    check_folder(f"s3://bucket/reports?{query}")
 
 
 @pytest.mark.slow
@@ -239,16 +259,3 @@ def test_connections_that_die_in_mid_read_lose_nothing(s3, suffix, tmp_path, mon
     assert server.n_samples == 3 * n
     expected = np.bincount(np.concatenate([reports(name, n) for name in "012"]), minlength=200)
     np.testing.assert_array_equal(server.oracle_.support_counts_, expected)
-
-
-def test_pyarrow_opens_what_fsspec_does_not(s3, monkeypatch):
-    _, proxy, _ = s3
-
-    def missing(url):
-        raise ImportError("no driver")
-
-    monkeypatch.setattr("fsspec.core.url_to_fs", missing)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    query = f"endpoint_override=127.0.0.1:{proxy.port}&scheme=http&region=eu-a-1"
-    check_folder(f"s3://bucket/reports?{query}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from estimators import ORACLES, each_way, slow_but
+from estimators import ORACLES, each_way, slow_but, ways
 from forged import forged
 from one_bit import one_bit
 from sklearn.base import clone
@@ -37,14 +37,10 @@ def changed(array, index, value, dtype=None):
     return array
 
 
-def multiplied(tally):
-    return forged(tally, tallies=61 * tally.tallies)
-
-
 FORGED = {
     "negative": lambda t: forged(t, tallies=changed(t.tallies, (0, 0), -1)),
     "all negative": lambda t: forged(t, tallies=-t.tallies - 1),
-    "multiplied": multiplied,
+    "multiplied": lambda t: forged(t, tallies=61 * t.tallies),
     "wrapped": lambda t: forged(t, tallies=t.tallies + np.int64(2**62)),
     "wrapped to the same sum": lambda t: forged(
         t, tallies=changed(t.tallies, (0, slice(0, 2)), [2**63 - 1, -(2**63) + 1])
@@ -78,7 +74,7 @@ FORGED = {
 
 # Making a matrix for 300 categories takes seconds; the square wave has one in a moment.
 SUMS = [(o, d) for o in ORACLES for d in DOMAINS]
-QUICK_SUMS = [(o, d) for o, d in SUMS if d < 300 or getattr(o, "strategy", None) != "optimized"]
+QUICK_SUMS = [(o, 300 if isinstance(o, GRR | OLH | OUE) else 3) for o in ways(ORACLES)]
 
 
 @pytest.mark.parametrize(("oracle", "d"), slow_but(QUICK_SUMS, SUMS), ids=str)
@@ -115,13 +111,11 @@ def sealed(tmp_path, tally):
     "case",
     ["negative", "multiplied", "wrapped", "a large cell", "no ledger", "a shard without reports"],
 )
-@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=str)
-def test_forged_checkpoints_are_refused(oracle, case, tmp_path):
-    oracle, tally = prepared(oracle)
+def test_forged_checkpoints_are_refused(case, tmp_path):
+    oracle, tally = prepared(OUE())
     path = sealed(tmp_path, tally)
     assert Aggregator.load(path, oracle).n_samples == 60
-    changed_one = FORGED[case](tally)
-    path = sealed(tmp_path, changed_one)
+    sealed(tmp_path, FORGED[case](tally))
     with pytest.raises(CheckpointError, match="is not a checkpoint of this collection"):
         Aggregator.load(path, oracle)
 

@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import random
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -18,12 +17,7 @@ import pytest
 from sklearn_ldp import GRR
 from sklearn_ldp._core.storage import checkpoints as module
 from sklearn_ldp._core.support import files
-from sklearn_ldp.collection import (
-    Aggregator,
-    CheckpointError,
-    aggregate,
-    write_reports,
-)
+from sklearn_ldp.collection import Aggregator, CheckpointError, aggregate
 
 ORACLE = GRR(1.0, categories=40, n_shards=2)
 forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="starts processes by fork")
@@ -356,23 +350,3 @@ def test_the_race_shows_writers_that_do_not_compare(tmp_path):
     """The negative control: without locks and comparison, one of ten rounds loses batches."""
     breaks = (without_locks, without_comparison)
     assert any(race(tmp_path / str(i), 4, 1, breaks, seed=1000 * i) for i in range(10))
-
-
-@pytest.mark.slow
-def test_overlapping_jobs_on_the_command_line(tmp_path):
-    """The defect as it was found: both ended with 0, and one of them had lost its reports."""
-    oracle = GRR(1.0, categories=["a", "b"])
-    (tmp_path / "domain.txt").write_text("a\nb\n")
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        for i in range(3):
-            reports = oracle.privatize(["a"] * 500)
-            write_reports(tmp_path / name / f"{i}.jsonl", reports, oracle)
-    command = [sys.executable, "-m", "sklearn_ldp", "aggregate"]
-    options = ["--oracle", "grr", "--categories", "domain.txt", "--checkpoint", "state.npz"]
-    jobs = [
-        subprocess.Popen([*command, name, *options], cwd=tmp_path, stdout=subprocess.DEVNULL)
-        for name in ("one", "two")
-    ]
-    assert [job.wait(120) for job in jobs] == [0, 0]
-    assert Aggregator.load(tmp_path / "state.npz", oracle).n_samples == 3000
