@@ -283,11 +283,12 @@ def test_bins_and_missing_values_in_a_survey(tmp_path, capsys):
 def test_a_mismatch_says_what_differs(tmp_path, capsys):
     people, domains = tmp_path / "people.csv", tmp_path / "domains.json"
     reports, state = tmp_path / "reports.parquet", tmp_path / "state.npz"
-    people.write_text("sex,age\nF,1\nM,2\n")
+    people.write_text("sex,age\n" + "F,1\nM,2\n" * 100)
     domains.write_text('{"sex": ["F", "M"], "age": 3}')
     given = ["--domains", str(domains)]
     assert main(["privatize", str(people), *given, "--output", str(reports)]) == 0
     assert main(["aggregate", str(reports), *given, "--checkpoint", str(state)]) == 0
+    assert main(["estimate", str(state), *given]) == 0
     capsys.readouterr()
     for options, message in (
         (["--epsilon", "2"], "epsilon 1.0 instead of 2.0"),
