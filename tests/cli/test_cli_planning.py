@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_cli import assert_fails, rows_of
+from test_cli import assert_fails, rows_of, said
 
 from sklearn_ldp import (
     GRR,
@@ -27,8 +27,7 @@ PLAN = ["plan", "--epsilon", "0.5", "--n-samples", "20000"]
 
 def test_plan_agrees_with_the_library(few_simulated, tmp_path, capsys):
     options = ["--target", "0.02", "--level", "0.9", "--alpha", "1", "--fake-share", "0.05"]
-    assert main([*PLAN, "--n-categories", "50", *options]) == 0
-    out, err = capsys.readouterr()
+    out, err = said(capsys, *PLAN, "--n-categories", "50", *options)
     rows = {row["oracle"]: row for row in rows_of(out)}
     assert len(rows) == 8
     for name, oracle in (("grr", GRR(0.5)), ("olh", OLH(0.5)), ("oue", OUE(0.5))):
@@ -50,8 +49,7 @@ def test_plan_agrees_with_the_library(few_simulated, tmp_path, capsys):
     domain.write_text("".join(f"{i}\n" for i in range(50)))
     output = tmp_path / "new" / "plan.csv"
     argv = [*PLAN, "--categories", str(domain), *options, "--output", str(output)]
-    assert main(argv) == 0
-    assert capsys.readouterr().out == ""
+    assert said(capsys, *argv).out == ""
     assert output.read_text() == out
 
 
@@ -60,8 +58,7 @@ def test_plan_knows_what_is_left_after_processing(tmp_path, capsys):
     """The error is that of a simulation, of the presumed frequencies and the same oracle."""
 
     def processed(*options):
-        assert main([*PLAN, *options]) == 0
-        rows = {row["oracle"]: row for row in rows_of(capsys.readouterr().out)}
+        rows = {row["oracle"]: row for row in rows_of(said(capsys, *PLAN, *options).out)}
         return float(rows["oue"]["processed_rmse"]), float(rows["oue"]["rmse"])
 
     by_zipf, raw = processed("--n-categories", "1000")
@@ -132,8 +129,7 @@ def test_plan_of_a_shuffle(few_simulated, tmp_path, capsys):
 def test_plan_of_numbers(capsys):
     """It is that of the library, and the oracle for ranges has the least error."""
     options = ["--bounds", "-5", "5", "--n-bins", "16", "--level", "0.9"]
-    assert main([*PLAN, *options]) == 0
-    out, err = capsys.readouterr()
+    out, err = said(capsys, *PLAN, *options)
     rows = {row["oracle"]: {k: v for k, v in row.items() if k != "oracle"} for row in rows_of(out)}
     oracle = RangeOracle(0.5, categories=Domain.bins(16, bounds=(-5, 5)))
     plan, found = Plan(oracle, queries=np.tri(16)[:15], level=0.9), rows["range-oracle"]

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from test_cli import said
 
 from sklearn_ldp import GRR, OLH, Domain
 from sklearn_ldp.__main__ import main
@@ -36,8 +37,7 @@ AGGREGATE = "aggregate a.jsonl --categories domain.txt --checkpoint state.npz"
 def test_only_the_domain_is_asked_for(oracle, name, folder, capsys):
     write("a.jsonl", oracle, collection_round="may 2026")
     write("b.jsonl", oracle, collection_round="may 2026")
-    assert main(AGGREGATE.split()) == 0
-    out = capsys.readouterr().out
+    out = said(capsys, *AGGREGATE.split()).out
     assert f"oracle: {name}\nepsilon: {oracle.epsilon}\n" in out
     assert "collection_round: may 2026" in out
     more = AGGREGATE.replace("a.jsonl", "b.jsonl").split()
@@ -85,8 +85,7 @@ def test_claims_are_checked(claim, folder, capsys):
     content = json.loads(header)
     content["configuration"] |= claim
     (folder / "a.jsonl").write_text("\n".join([json.dumps(content), *rows]) + "\n")
-    assert main(AGGREGATE.split()) == 1
-    assert "instead of" in capsys.readouterr().err
+    assert "instead of" in said(capsys, *AGGREGATE.split(), code=1).err
     assert not (folder / "state.npz").exists()
 
 

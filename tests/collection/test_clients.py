@@ -134,35 +134,6 @@ def test_subsets_of_one_user_are_uniform():
     assert {found.count(one) for one in found} == {2}
 
 
-PACKED = """
-import { KINDS } from "./client.mjs";
-const [m, streams] = JSON.parse(process.argv[2]);
-const forms = [false, true].map((is_packed) => streams.map((stream, code) => {
-  let end = 0;
-  const bytes = (n) => Uint8Array.from(stream.slice(end, (end += n)));
-  const one = { ...m, is_packed };
-  const report = KINDS.subset.draw(one, code, bytes);
-  const codes = streams.map((_, i) => i);
-  return [report, codes.filter((i) => KINDS.subset.supports(one, report, i))];
-}));
-console.log(JSON.stringify(forms));
-"""
-
-
-@needs_node
-def test_packed_sets_are_the_lists(tmp_path):
-    """The other form of a large set: bits, the first code in the highest one."""
-    mechanism = client_mechanism(SubsetSelection(1.0, categories=20).protocol())
-    streams = np.random.default_rng(3).integers(256, size=(20, 200)).tolist()
-    argument = json.dumps([mechanism, streams])
-    for (codes, listed), (packed, found) in zip(
-        *node(tmp_path, PACKED, whole_module(), argument), strict=True
-    ):
-        bits = np.isin(np.arange(20), codes)
-        assert packed == np.packbits(bits).tolist()
-        assert codes == listed == found
-
-
 # -- proofs in JavaScript -------------------------------------------------------------------------
 ENUMERATION = """
 import { KINDS, integer } from "./client.mjs";

@@ -260,15 +260,18 @@ def test_temporary_files_of_other_machines_are_left_for_a_day(tmp_path, monkeypa
     theirs = files._temporary(path).name.replace(f".{os.getpid()}-", f".{gone}-")
     monkeypatch.undo()
     old = f".state.npz.{gone}-0123abcd.tmp"  # as an earlier release named them
-    for name in (mine, theirs, old):
+    others = [mine.replace(f"{gone}", f"{os.getppid()}"), mine.replace("state", "other")]
+    others += [".state.npz.mine.tmp"]
+    for name in (mine, theirs, old, *others):
         (tmp_path / name).touch()
-    files.sweep(path)
-    assert sorted(file.name for file in tmp_path.iterdir()) == sorted([theirs, old])
+    Aggregator(ORACLE).save(path)
+    left = {file.name for file in tmp_path.iterdir()}
+    assert left == {theirs, old, *others, "state.npz"}
     long_ago = time.time() - 100_000
     for name in (theirs, old):
         os.utime(tmp_path / name, (long_ago, long_ago))
-    files.sweep(path)
-    assert not list(tmp_path.iterdir())
+    Aggregator(ORACLE).save(path)
+    assert {file.name for file in tmp_path.iterdir()} == {*others, "state.npz"}
 
 
 def test_saving_does_not_wait_for_a_run(tmp_path):

@@ -296,9 +296,7 @@ def test_results_change_by_steps_and_outlive_a_start(tmp_path):
     [
         ([], ItemOracle(2.0, categories=COLOURS, max_items=3)),
         pytest.param(
-            ["--open"],
-            ItemOracle(2.0, categories="open", max_items=3),
-            marks=pytest.mark.slow,
+            ["--open"], ItemOracle(2.0, categories="open", max_items=3), marks=pytest.mark.slow
         ),
     ],
     ids=["listed", "open"],

@@ -10,15 +10,7 @@ from scipy import stats
 from serving import COLOURS, ORACLE, draw, patience
 from sklearn.base import clone
 
-from sklearn_ldp import (
-    BLH,
-    GRR,
-    OLH,
-    OUE,
-    SUE,
-    HadamardResponse,
-    SubsetSelection,
-)
+from sklearn_ldp import BLH, GRR, OLH, OUE, SUE, HadamardResponse, SubsetSelection
 from sklearn_ldp._core.storage import _report_files
 from sklearn_ldp._serve import slots as slots_module
 from sklearn_ldp._serve import store as store_module
