@@ -120,7 +120,6 @@ def test_version(capsys):
         (["estimate", "x.csv", "--post", "median"], "invalid choice"),
         (["collect"], "invalid choice"),
         (["demo", "--epsilon", "0"], "a finite number > 0, got '0'"),
-        (["demo", "--epsilon", "inf"], "a finite number > 0"),
         (["demo", "--epsilon", "nan"], "a finite number > 0"),
         (["demo", "--repeats", "0"], "a whole number >= 1"),
         (["demo", "--n-samples", "1.5e0"], "a whole number >= 1, got '1.5e0'"),
@@ -205,29 +204,20 @@ def assert_the_errors_are_those_of_the_library(out):
     rows = rows_of_demo(body)
     assert [row[0] for row in rows] == [*study["postprocessor"], "told"]
     printed = [float(row[column].rstrip("*")) for row in rows]
-    expected = 100 * np.sqrt([*study.error, *told.error])
-    assert printed == pytest.approx(expected, abs=5.1e-5)
+    assert printed == pytest.approx(100 * np.sqrt([*study.error, *told.error]), abs=5.1e-5)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_process", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_demo(is_process, tmp_path, capsys, monkeypatch):
+def test_demo(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    argv = [*SMALL, "--jobs", "1"]
-    if is_process:
-        command = [sys.executable, "-W", "error", "-m", "sklearn_ldp", *argv]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        out, err = done.stdout, done.stderr
-    else:
-        few = {"olh": OLH, "hadamard-response": HadamardResponse}
-        monkeypatch.setattr("sklearn_ldp._cli._demo.all_oracles", lambda: few)
-        out, err = said(capsys, *argv)
+    few = {"olh": OLH, "hadamard-response": HadamardResponse}
+    monkeypatch.setattr("sklearn_ldp._cli._demo.all_oracles", lambda: few)
+    out, err = said(capsys, *SMALL, "--jobs", "1")
     assert os.listdir(tmp_path) == ["sklearn_ldp_demo.png"]
     picture = (tmp_path / "sklearn_ldp_demo.png").read_bytes()
     assert picture.startswith(b"\x89PNG\r\n\x1a\n")
     assert len(picture) > 20_000
-    lines = out.splitlines()
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, out.splitlines())) <= 100
     for text in ("OLH", "NormSub", "51 states", "9 divisions", "4 regions", "SyntheticSearch"):
         assert text in out
     assert "protects nobody" in out
@@ -541,8 +531,7 @@ def test_sorted_by_frequency(histogram, capsys):
 
 
 def test_secure_randomness_unless_a_seed_is_given(histogram, capsys):
-    first = said(capsys, "estimate", histogram).out
-    assert said(capsys, "estimate", histogram).out != first
+    assert said(capsys, "estimate", histogram).out != said(capsys, "estimate", histogram).out
     assert estimate([histogram], capsys) == estimate([histogram], capsys)
 
 
@@ -641,8 +630,7 @@ def test_a_table_is_aligned_on_a_terminal_and_csv_in_a_pipe(histogram, capsys, m
     head, rule, *body = on_a_terminal(argv, monkeypatch).splitlines()
     assert head.split() == COLUMNS
     ends = list(accumulate(len(dashes) + 2 for dashes in rule.split()))[1:]
-    names = [line[: rule.index(" ")].rstrip() for line in body]
-    assert names == list(COUNTS)
+    assert [line[: rule.index(" ")].rstrip() for line in body] == list(COUNTS)
     for row, line in zip(estimate([histogram], capsys), body, strict=True):
         cells = line[len(rule.split()[0]) :].split()
         assert line.endswith("  95 % at once")
@@ -726,8 +714,7 @@ def test_a_bad_domain(text, fragment, histogram, tmp_path, capsys):
 def test_a_column_that_is_not_there(histogram, capsys):
     argv = ["estimate", histogram, "--value-column", "color"]
     assert_fails(argv, capsys, "no column 'color'", "['value', 'count']", "--value-column")
-    argv = ["estimate", histogram, "--count-column", "n"]
-    assert_fails(argv, capsys, "no column 'n'")
+    assert_fails(["estimate", histogram, "--count-column", "n"], capsys, "no column 'n'")
 
 
 def test_output_is_checked_before_anybody_reports(histogram, tmp_path, capsys, monkeypatch):
@@ -866,11 +853,8 @@ def test_an_estimate_that_is_told_the_queries(tmp_path, capsys):
     oracle = OLH(1.0, categories=[row[:3] for row in rows], random_state=0)
     raw = oracle.fit_transform(oracle.categories, sample_weight=counts)
     plain = EmpiricalBayes().fit_transform(raw).values[0]
-    for query, queries in (
-        ("groups:kind", groups(kinds)),
-        ("ranges:4", ranges(4)),
-        ("top:5", top_k(5)),
-    ):
+    asked = {"groups:kind": groups(kinds), "ranges:4": ranges(4), "top:5": top_k(5)}
+    for query, queries in asked.items():
         table = estimate([path, "--oracle", "olh", "--queries", query], capsys)
         told = EmpiricalBayes(queries=queries).fit_transform(raw).answer()[0]
         got = [float(row["frequency"]) for row in table]

@@ -132,11 +132,18 @@ def test_values_on_standard_input_and_reports_through_a_pipe(folder, capsysbinar
         pipe_in(sent, monkeypatch)
         assert main(["aggregate", "-", "--checkpoint", "state.npz", *options]) == 0
         assert b"reports: 10000\nbatches: 1 " in capsysbinary.readouterr().out
-    server = Aggregator.load("state.npz", best_oracle(3.0, DOMAIN))
-    assert server.batches == {"piped": 10_000}
+    assert Aggregator.load("state.npz", best_oracle(3.0, DOMAIN)).batches == {"piped": 10_000}
     pipe_in(sent[:-100], monkeypatch)
     assert main(["aggregate", "-", "--checkpoint", "other.npz", *options]) == 1
     assert b"Standard input is refused: it is cut short" in capsysbinary.readouterr().err
+    assert main(["privatize", "values.txt", "--output", "b.jsonl", *options, "--no-header"]) == 0
+    capsysbinary.readouterr()
+    pipe_in(sent[:-100], monkeypatch)
+    argv = ["aggregate", "-", "b.jsonl", "--checkpoint", "other.npz", "--on-refusal", "skip"]
+    assert main([*argv, *options]) == 0
+    out = capsysbinary.readouterr().out
+    assert b"reports: 10000\nbatches: 1 (0 repeats ignored, 1 refused)" in out
+    assert b"refused 'standard input': Standard input is refused" in out
 
 
 def test_refusals(folder, capsys):
@@ -357,8 +364,7 @@ def test_interrupted_and_resumed(folder):
     assert lines[-1].startswith("[10/21]")
     assert "interrupted: state.npz holds what was added" in err
     assert "Traceback" not in err
-    part = Aggregator.load("state.npz", oracle)
-    assert part.n_samples == 10_000
+    assert Aggregator.load("state.npz", oracle).n_samples == 10_000
     assert main([*argv[3:], "reports", "more"]) == 0
     whole = Aggregator.load("state.npz", oracle)
     assert whole.n_samples == 20_000

@@ -44,8 +44,7 @@ def test_from_users_to_the_list(words, capsys):
 @pytest.mark.filterwarnings("ignore:.*are not detected among")
 def test_few_users_have_no_list(tmp_path, capsys):
     (tmp_path / "few.csv").write_text("value\nfirefox\nchrome\n")
-    argv = ["estimate", str(tmp_path / "few.csv"), *OPTIONS]
-    assert_fails(argv, capsys, "no string is detected")
+    assert_fails(["estimate", str(tmp_path / "few.csv"), *OPTIONS], capsys, "no string is detected")
 
 
 @pytest.mark.parametrize(

@@ -235,8 +235,7 @@ def test_values_of_parquet_that_are_refused(folder, capsys):
     ],
 )
 def test_options_of_one_column(argv, fragments, folder, capsys):
-    argv = ["estimate", "people.csv", "--domains", "domains.json", *argv]
-    assert_fails(argv, capsys, *fragments)
+    assert_fails(["estimate", "people.csv", "--domains", "domains.json", *argv], capsys, *fragments)
 
 
 def test_either_one_column_or_several(folder, capsys):

@@ -23,8 +23,11 @@ from sklearn_ldp.collection import (
     write_reports,
 )
 
-pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
+
+HERE = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 
 ORACLE = OLH(1.0, categories=[f"page {i}" for i in range(50)], n_shards=4)
 
@@ -81,17 +84,6 @@ def test_a_file_counts_once(client, files, tmp_path):
 
 
 @pytest.mark.slow
-def test_going_on_with_an_aggregator(client, files):
-    paths, total = files
-    server = aggregate(iter(paths[:5]), Aggregator(ORACLE, on_repeat="ignore"))
-    assert aggregate_dask(client, paths, server) is server
-    np.testing.assert_array_equal(server.oracle_.support_counts_, total)
-    assert server.summary().n_repeats == 5
-    with pytest.raises(RepeatedBatchError):
-        aggregate_dask(client, paths[:1], aggregate(paths[0], Aggregator(ORACLE)))
-
-
-@pytest.mark.slow
 def test_what_a_checkpoint_holds_is_not_read_again(client, files, tmp_path, monkeypatch):
     paths, total = files
     state = tmp_path / "state.npz"
@@ -134,10 +126,8 @@ def test_bad_files(client, files, tmp_path):
     )
     at_home = aggregate(iter(paths[:2]), ORACLE)
     np.testing.assert_array_equal(server.tally().tallies, at_home.tally().tallies)
-    assert {refusal.batch_id for refusal in server.summary().refused} == {
-        str(damaged),
-        str(foreign),
-    }
+    refused = {refusal.batch_id for refusal in server.summary().refused}
+    assert refused == {str(damaged), str(foreign)}
 
 
 @pytest.mark.slow
@@ -163,9 +153,6 @@ def test_rounds_in_which_all_workers_die_at_once(tmp_path):
     a death, for instance as it has just died again. It never starts it again, so we ask for new
     workers, as an operator would.
     """
-    import dask
-    import distributed
-
     oracle = OUE(1.0, categories=256)
     total = write_files(tmp_path, oracle, 300, 2000)
     paths = sorted(tmp_path.iterdir())
@@ -174,9 +161,7 @@ def test_rounds_in_which_all_workers_die_at_once(tmp_path):
     with (
         # No file is blamed: a slow machine may begin it anew for each of many deaths.
         dask.config.set({"distributed.scheduler.allowed-failures": 100}),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
-        ) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **HERE) as cluster,
         distributed.Client(cluster) as client,
     ):
         for _ in range(10):
@@ -208,20 +193,13 @@ def test_rounds_in_which_all_workers_die_at_once(tmp_path):
 
 
 # -- nobody comes back, or futures are lost: workers in threads, which need no kill ---------------
+def in_a_thread():
+    return distributed.LocalCluster(n_workers=1, processes=False, protocol="tcp://", **HERE)
+
+
 @pytest.fixture
 def small_cluster():
-    import distributed
-
-    with (
-        distributed.LocalCluster(
-            n_workers=1,
-            processes=False,
-            protocol="tcp://",
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with in_a_thread() as cluster, distributed.Client(cluster) as client:
         yield cluster, client
 
 
@@ -292,9 +270,7 @@ def test_workers_that_come_back_go_on(small_cluster, files, monkeypatch):
 
 
 def cancel_everything(client):
-    from distributed import Future
-
-    client.cancel([Future(key, client) for key in list(client.futures)])
+    client.cancel([distributed.Future(key, client) for key in list(client.futures)])
 
 
 def test_lost_futures_lose_no_files(small_cluster, files, tmp_path, monkeypatch):
@@ -318,11 +294,9 @@ def deadly(client, monkeypatch, is_deadly):
 
     def deadly_map(function, paths, **options):
         def task(path, terms):
-            from distributed import KilledWorker, get_worker
-
             if is_deadly(function.__name__, path):
-                key = get_worker().get_current_task()
-                raise KilledWorker(key, SimpleNamespace(address="tcp://127.0.0.1:1"), 3)
+                key = distributed.get_worker().get_current_task()
+                raise distributed.KilledWorker(key, SimpleNamespace(address="tcp://127.0.0.1:1"), 3)
             return function(path, terms)
 
         return send(task, paths, **{**options, "retries": 0})
@@ -375,16 +349,10 @@ def test_errors_of_the_file_system_are_tried_again(small_cluster, files, tmp_pat
 
 @pytest.mark.slow
 def test_a_scheduler_that_is_gone(files, monkeypatch):
-    import distributed
-
-    cluster = distributed.LocalCluster(
-        n_workers=1,
-        processes=False,
-        protocol="tcp://",
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-    )
-    with cluster, distributed.Client(cluster.scheduler_address, timeout=1) as client:
+    with (
+        in_a_thread() as cluster,
+        distributed.Client(cluster.scheduler_address, timeout=1) as client,
+    ):
         slowed(client, monkeypatch, 0.05)
         in_the_middle(monkeypatch, cluster.close)
         with pytest.raises(ConnectionError, match="lost the scheduler of the cluster"):

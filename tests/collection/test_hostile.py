@@ -189,10 +189,6 @@ def with_line(line):
         b'{"a":' * 20,
         b"9" * 5000,
         b"1" + b"0" * 60,
-        b"NaN",
-        b"-1",
-        b"1.0",
-        b"true",
         b"\xff\xfe",
         b"",
         b"1 2",
@@ -203,19 +199,6 @@ def with_line(line):
 def test_hostile_lines_are_refused(line):
     with pytest.raises(RefusedBatchError):
         tally_file(with_line(line), ORACLES[0], format="jsonl")
-
-
-@settings(max_examples=40)
-@given(seed=st.integers(0, 2**32))
-def test_mutated_checkpoints_are_refused(tmp_path_factory, seed):
-    folder = tmp_path_factory.getbasetemp()
-    content = valid_checkpoint(folder)
-    damaged = mutated(content, random.Random(seed))
-    if damaged == content:
-        return
-    (folder / "state.npz").write_bytes(damaged)
-    with pytest.raises(CheckpointError):
-        Aggregator.load(folder / "state.npz", ORACLES[0])
 
 
 # -- bombs --------------------------------------------------------------------------------------

@@ -120,8 +120,7 @@ def test_tallies_are_signed():
             server.merge(other)
     assert server.n_samples == 0
     assert server.merge(pickle.loads(pickle.dumps(tally))).n_samples == 200
-    other = Aggregator(ORACLE, key=KEY).merge(server)
-    assert other.n_samples == 200
+    assert Aggregator(ORACLE, key=KEY).merge(server).n_samples == 200
     both = tally_reports([[1, 1]], ORACLE, "b") + tally_reports([[2, 1]], ORACLE, "c")
     assert server.merge(both.signed(KEY)).n_samples == 202
 

@@ -136,11 +136,9 @@ def test_shards_do_not_tell_the_order(what, tmp_path):
     assert shards.sum(axis=0).tolist() == [90, 10]
     assert shards[:, 1].max() < 10
     # The negative control: a file is shuffled when it is written, and then dealt out in turn.
-    in_turn = np.bincount(np.arange(100) % 10, weights=reports, minlength=10)
-    assert in_turn.max() == 10
+    assert np.bincount(np.arange(100) % 10, weights=reports, minlength=10).max() == 10
     write_reports(tmp_path / "b.jsonl", reports, YES_NO, batch_id="b")
-    sizes = aggregate(tmp_path / "b.jsonl", Aggregator(YES_NO)).summary().shard_sizes
-    assert sizes == (10,) * 10
+    assert aggregate(tmp_path / "b.jsonl", Aggregator(YES_NO)).summary().shard_sizes == (10,) * 10
 
 
 def test_ids_are_random():

@@ -329,24 +329,19 @@ def test_files_that_are_damaged(tmp_path):
         assert path.read_text() == damaged
 
 
-@pytest.mark.parametrize(
-    ("name", "entry"),
-    [
-        ("permanent", [[0, -1], [0, 0]]),
-        ("permanent", [[0, 10**30], [0, 0]]),
-        ("permanent", ["many", 3]),
-        ("sent", [5, 0]),
-        ("sent", [True, 0]),
-        ("rounds", ["may"]),
-        ("rounds", ["may", "may"]),
-        ("first", [0, -1]),
-        ("function", 7),
-        ("key", ""),
-        ("key", 3),
-        ("part", 0),
-        ("values", None),
-    ],
-)
+WRONG = {
+    "permanent": [[[0, -1], [0, 0]], [[0, 10**30], [0, 0]], ["many", 3]],
+    "sent": [[5, 0], [True, 0]],
+    "rounds": [["may"], ["may", "may"]],
+    "first": [[0, -1]],
+    "function": [7],
+    "key": ["", 3],
+    "part": [0],
+    "values": [None],
+}
+
+
+@pytest.mark.parametrize(("name", "entry"), [(key, one) for key in WRONG for one in WRONG[key]])
 def test_entries_that_no_client_writes(name, entry, tmp_path):
     """The digest has no key: another program may write a wrong file with the right one."""
     path = tmp_path / "memo.json"

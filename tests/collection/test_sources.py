@@ -160,8 +160,7 @@ def test_names_cannot_forge_lines_of_the_summary(tmp_path, monkeypatch, capsys):
     path.write_bytes(b"no reports")
     options = ["--categories", "domain.txt", "--checkpoint", "state.npz", "--oracle", "grr"]
     for choice, code in (("skip", 0), ("stop", 1)):
-        arguments = ["aggregate", str(path), *options, "--on-refusal", choice]
-        assert main(arguments) == code
+        assert main(["aggregate", str(path), *options, "--on-refusal", choice]) == code
         out, err = capsys.readouterr()
         lines = (out + err).splitlines()
         assert not any(line.startswith("reports: 1000000") for line in lines)

@@ -248,8 +248,7 @@ def test_connections_that_die_in_mid_read_lose_nothing(s3, suffix, tmp_path, mon
             aggregate(files(cut), ORACLE, **arguments)
         except RefusedBatchError as error:
             lost.append(str(error))
-            held = Aggregator.load(state, ORACLE)
-            assert held.batches == {f"0{suffix}": n}
+            assert Aggregator.load(state, ORACLE).batches == {f"0{suffix}": n}
         finally:
             proxy.cut_after = None
     assert len(lost) == 3

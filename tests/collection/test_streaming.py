@@ -11,7 +11,6 @@ import pytest
 from scipy.stats import chisquare
 
 from sklearn_ldp import GRR, OLH, OUE, SubsetSelection
-from sklearn_ldp.__main__ import main
 from sklearn_ldp._core.storage._report_files import Shuffle
 from sklearn_ldp.collection import read_reports, tally_file, write_reports
 
@@ -49,19 +48,6 @@ def test_files_that_cannot_seek(form, oracle):
     file.seek(0)
     assert tally_file(file, oracle, format=form).n_samples == 3000
     assert not file.closed
-
-
-def test_a_bad_batch_on_standard_input_can_be_skipped(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "domain.txt").write_text("\n".join(map(str, range(5))))
-    write_reports(tmp_path / "good.jsonl", [0, 1, 2], ORACLE)
-    command = ["aggregate", "-", "good.jsonl", "--categories", "domain.txt", "--oracle", "grr"]
-    command += ["--checkpoint", "state.npz"]
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"none")))
-    assert main([*command, "--on-refusal", "skip"]) == 0
-    out = capsys.readouterr().out
-    assert "reports: 3\nbatches: 1 (0 repeats ignored, 1 refused)" in out
-    assert "refused 'standard input': Standard input is refused" in out
 
 
 # -- writing --------------------------------------------------------------------------------------

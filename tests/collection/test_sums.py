@@ -147,13 +147,8 @@ def test_counts_stay_exact():
     oracle = OUE(1.0, categories=2, n_shards=1)
     tally = tally_reports([[1, 0]], oracle, "a")
     most = 2**53
-    large = forged(
-        tally,
-        tallies=np.array([[most - 1, 0]]),
-        sizes=np.array([most - 1]),
-        batches={"large": most - 1},
-        digests={},
-    )
+    sums = {"tallies": np.array([[most - 1, 0]]), "sizes": np.array([most - 1])}
+    large = forged(tally, **sums, batches={"large": most - 1}, digests={})
     server = Aggregator(oracle).merge(large).merge(tally)
     with pytest.raises(RefusedBatchError, match=r"at most 2\*\*53"):
         server.merge(tally_reports([[1, 0]], oracle, "b"))

@@ -111,8 +111,7 @@ def test_wide_reports_are_lists_in_files():
     """200 bits take one column of a file, beside the part, in which all of them are packed."""
     survey = ColumnOracle(1.0, domains={"a": 200, "b": 2}, oracle=OUE())
     reports = survey.privatize(np.zeros((5000, 2), dtype=int))
-    fields = survey.protocol().mechanism.report_fields
-    assert [field.width for field in fields] == [None, 200]
+    assert [field.width for field in survey.protocol().mechanism.report_fields] == [None, 200]
     file = io.BytesIO()
     write_reports(file, reports, survey, format="arrow")
     assert len(file.getvalue()) < 5000 * (1 + 25) * 1.2

@@ -63,8 +63,9 @@ def test_what_another_process_has_saved_is_not_overwritten(tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["other.npz", "state.npz"]
 
 
-def test_one_writer_may_save_again_and_again(tmp_path):
+def test_one_writer_replaces_a_file_and_may_save_again_and_again(tmp_path):
     paths = [tmp_path / "one.npz", tmp_path / "two.npz"]
+    aggregate(pairs(["old"]), ORACLE, checkpoint=paths[0])
     server = Aggregator(ORACLE)
     for name in "abc":
         server.add(reports_of(name), name)
@@ -116,15 +117,7 @@ def test_a_save_that_is_interrupted_hinders_no_other(tmp_path, monkeypatch):
             with pytest.raises(KeyboardInterrupt):
                 server.add(reports_of(place), place).save(path)
         server.save(path)
-    expected = ["a", "os.replace", "_flush_folder"]
-    assert_holds_exactly(Aggregator.load(path, ORACLE), expected)
-
-
-def test_an_aggregator_of_no_file_replaces_it(tmp_path):
-    path = tmp_path / "state.npz"
-    aggregate(pairs(["a"]), ORACLE, checkpoint=path)
-    Aggregator(ORACLE).add(reports_of("b"), "b").save(path)
-    assert_holds_exactly(Aggregator.load(path, ORACLE), "b")
+    assert_holds_exactly(Aggregator.load(path, ORACLE), ["a", "os.replace", "_flush_folder"])
 
 
 # -- the lock -------------------------------------------------------------------------------------
@@ -265,8 +258,7 @@ def test_temporary_files_of_other_machines_are_left_for_a_day(tmp_path, monkeypa
     for name in (mine, theirs, old, *others):
         (tmp_path / name).touch()
     Aggregator(ORACLE).save(path)
-    left = {file.name for file in tmp_path.iterdir()}
-    assert left == {theirs, old, *others, "state.npz"}
+    assert {file.name for file in tmp_path.iterdir()} == {theirs, old, *others, "state.npz"}
     long_ago = time.time() - 100_000
     for name in (theirs, old):
         os.utime(tmp_path / name, (long_ago, long_ago))

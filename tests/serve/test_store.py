@@ -3,6 +3,7 @@
 import secrets
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy import stats
 from serving import COLOURS, ORACLE, draw, patience
 from sklearn.base import clone
 
-from sklearn_ldp import BLH, GRR, OLH, OUE, SUE, HadamardResponse, SubsetSelection
+from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
 from sklearn_ldp._core.storage import _report_files
 from sklearn_ldp._serve import slots as slots_module
 from sklearn_ldp._serve import store as store_module
@@ -62,11 +63,8 @@ def sealed(folder, oracle=ORACLE):
     [
         GRR(1.0, categories=COLOURS),
         OUE(1.0, categories=20),
-        OUE(1.0, categories=300),
-        SUE(1.0, categories=COLOURS),
         OLH(1.0, categories=COLOURS),
         ORACLE,
-        BLH(1.0, categories=300),
         HadamardResponse(1.0, categories=COLOURS),
         SubsetSelection(1.0, categories=20),
         SubsetSelection(1.0, categories=5),
@@ -299,8 +297,6 @@ class Disk:
             self.log.append(event)
 
     def replacing(self, original):
-        from contextlib import contextmanager
-
         @contextmanager
         def logged(path):
             with original(path) as file:
@@ -463,8 +459,7 @@ def test_no_file_tells_the_order_of_arrival(tmp_path):
 def test_slots_in_order_are_found(tmp_path, monkeypatch):
     """Negative control of the above."""
     monkeypatch.setattr(store_module, "shuffled", lambda n: list(range(n)))
-    found = ordered_posts(tmp_path)
-    assert any(abs(one) > 0.9 for one in found.values())
+    assert any(abs(one) > 0.9 for one in ordered_posts(tmp_path).values())
 
 
 def test_slots_are_shuffled_uniformly(seed):
