@@ -260,8 +260,7 @@ def test_bins_and_missing_values_in_a_survey(tmp_path, capsys):
     assert [row["category"] for row in rows] == ["F", "M", "", "< 18", "[18, 65)", ">= 65", ""]
     for row, share in zip(rows, [0.5, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25], strict=True):
         assert float(row["frequency"]) == pytest.approx(share, abs=0.15)
-    frame = pd.read_csv(people)
-    frame.to_parquet(tmp_path / "people.parquet")
+    pd.read_csv(people).to_parquet(tmp_path / "people.parquet")
     argv[1] = str(tmp_path / "people.parquet")
     assert len(rows_of(said(capsys, *argv).out)) == 7
     domains.write_text('{"sex": ["F", "M"], "age": {"bins": [18, 65]}}')

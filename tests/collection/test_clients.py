@@ -505,8 +505,7 @@ console.log(JSON.stringify(found));
 )
 def test_repeated_reports_have_their_laws_in_javascript(oracle, value, likelier, others, tmp_path):
     """A single report spends 1, a permanent one 3; secure coins: wrong by chance once in 10**6."""
-    module = client_module(oracle, epsilon_forever=3.0)
-    found = node(tmp_path, LAWS, module, json.dumps(value))
+    found = node(tmp_path, LAWS, client_module(oracle, epsilon_forever=3.0), json.dumps(value))
 
     def p_value(kind, epsilon):
         expected = np.repeat([math.exp(epsilon), 1.0], [len(likelier), len(others)])

@@ -68,8 +68,7 @@ def valid_file(oracle, form, n=300):
 
 
 def valid_checkpoint(folder):
-    server = Aggregator(ORACLES[0]).add(np.arange(CATEGORIES), "x")
-    server.save(folder / "state.npz")
+    Aggregator(ORACLES[0]).add(np.arange(CATEGORIES), "x").save(folder / "state.npz")
     return (folder / "state.npz").read_bytes()
 
 

@@ -207,7 +207,7 @@ def test_dask_names_other_contents_and_copies(client, tmp_path):
 
 
 # -- caps -----------------------------------------------------------------------------------------
-def test_caps_on_batches(tmp_path):
+def test_caps_on_batches(tmp_path, monkeypatch):
     server = Aggregator(GRR(1.0, categories=3), caps=Caps(max_batch_reports=5, min_batch_reports=2))
     server.add([0, 1], "a").add([0, 1, 2, 2, 1], "b")
     for reports, what in [([0], "it has 1 reports, at least 2"), ([0] * 6, "at most 5 are")]:
@@ -217,10 +217,7 @@ def test_caps_on_batches(tmp_path):
             server.merge(tally_reports(reports, GRR(1.0, categories=3), "c"))
     assert server.n_samples == 7
     assert server.summary().n_refused == 4
-
-
-def test_a_file_beyond_a_cap_is_not_read(tmp_path, monkeypatch):
-    path = written(tmp_path / "a.jsonl", None)
+    path = written(tmp_path / "a.jsonl", None)  # which is not read
     monkeypatch.setattr("sklearn_ldp._core.storage._report_files.count_batch", None)
     with pytest.raises(RefusedBatchError, match="at most 199 are accepted"):
         aggregate(path, ORACLE, caps=Caps(max_batch_reports=199))

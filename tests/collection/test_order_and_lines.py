@@ -496,8 +496,7 @@ def test_the_advice_for_an_unsigned_checkpoint_works(tmp_path):
         aggregate(iter([]), oracle, checkpoint=path, key=key)
     assert path.read_bytes() == before
     assert "merge Aggregator.load(path, oracle).tally().signed(key)" in str(info.value)
-    server = Aggregator(oracle, key=key)
-    server.merge(Aggregator.load(path, oracle).tally().signed(key)).save(path)
+    Aggregator(oracle, key=key).merge(Aggregator.load(path, oracle).tally().signed(key)).save(path)
     assert Aggregator.load(path, oracle, key=key).batches == {"a": 2}
 
 
@@ -506,8 +505,7 @@ def as_earlier(path):
     with zipfile.ZipFile(path) as archive:
         members = {info.filename: archive.read(info) for info in archive.infolist()}
     name = "header.npy"
-    header = np.load(io.BytesIO(members[name]))
-    content = json.loads(header.tobytes())
+    content = json.loads(np.load(io.BytesIO(members[name])).tobytes())
     del content["secret"], content["is_signed"]
     text, array = io.BytesIO(), np.frombuffer(json.dumps(content).encode(), np.uint8)
     np.lib.format.write_array(text, array, version=(1, 0))

@@ -247,8 +247,7 @@ def test_what_has_no_permanent_reports(oracle, tmp_path):
 
 def test_reports_that_are_refused_write_nothing(tmp_path):
     path = tmp_path / "memo.json"
-    of_may = OLH(1.0, categories=BROWSERS).protocol("may")
-    client = client_of(path, of_may)
+    client = client_of(path, OLH(1.0, categories=BROWSERS).protocol("may"))
     before = path.read_bytes()
     with pytest.raises(ValueError, match="RepeatedClient is of the round 'may' alone"):
         client.report("edge", collection_round="june")
@@ -352,8 +351,7 @@ def test_entries_that_no_client_writes(name, entry, tmp_path):
     head = {one: entries.pop(one) for one in ("format", "survey", "sha256")}
 
     def write(entries):
-        text = json.dumps(entries, sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
         path.write_text(json.dumps({**head, "sha256": digest, **entries}, sort_keys=True))
 
     write(entries)

@@ -84,8 +84,7 @@ def test_a_file_that_is_cut_short_is_refused_and_kills_nobody(tmp_path, suffix):
 def test_a_file_that_shrinks_again_and_again_is_counted_or_refused(tmp_path):
     """The negative control is the file that nobody touches."""
     path = tmp_path / "x.arrows"
-    reports = np.resize(np.arange(3), 3_000_000)
-    write_reports(path, reports, ORACLE, batch_id="x")
+    write_reports(path, np.resize(np.arange(3), 3_000_000), ORACLE, batch_id="x")
     content, stop = path.read_bytes(), threading.Event()
     assert tally_file(path, ORACLE).n_samples == 3_000_000
 

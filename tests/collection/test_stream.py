@@ -70,8 +70,7 @@ def test_integers_do_not_pass_through_floats(name):
     exact = np.array([[f, 3] for f in functions], dtype=np.int64)
     expected = clone(oracle).aggregate(exact).support_counts_
     source = two_columns(functions, [3] * 4)[name]
-    found = aggregate(source, oracle).oracle_.support_counts_
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(aggregate(source, oracle).oracle_.support_counts_, expected)
     # The negative control: rounded as a container with float64 would, the counts are others.
     rounded = exact.astype(np.float64).clip(max=2.0**62).astype(np.int64)
     assert (clone(oracle).aggregate(rounded).support_counts_ != expected).any()

@@ -40,8 +40,7 @@ class OneWay(io.RawIOBase):
 def test_files_that_cannot_seek(form, oracle):
     reports, file = oracle.privatize(np.arange(3000) % 5), io.BytesIO()
     write_reports(file, reports, oracle, batch_id="x", format=form)
-    pipe = OneWay(file.getvalue())
-    tally = tally_file(io.BufferedReader(pipe), oracle, format=form)
+    tally = tally_file(io.BufferedReader(OneWay(file.getvalue())), oracle, format=form)
     expected = tally_file(file.getvalue(), oracle, format=form)
     np.testing.assert_array_equal(tally.tallies, expected.tallies)
     # The caller's own file stays open.
@@ -78,8 +77,7 @@ def test_streams_are_written_whole_through_a_temporary_file(
     if random_state is not None:  # a seed repeats itself
         pieces, twin = (reports[i : i + 100] for i in range(0, 1500, 100)), io.BytesIO()
         write_reports(twin, pieces, oracle, format=form, random_state=0)
-        twice = read_reports(twin.getvalue(), oracle, format=form)
-        np.testing.assert_array_equal(twice, again)
+        np.testing.assert_array_equal(read_reports(twin.getvalue(), oracle, format=form), again)
 
 
 def orders(n, repeats, spills, seed):

@@ -54,8 +54,7 @@ def random_survey(rng):
     strategy = "split-budget" if rng.random() < 0.1 and n_columns < 12 else "sample"
     n_sampled = 1 if strategy != "sample" else int(rng.integers(1, min(n_columns, 3) + 1))
     if not isinstance(oracle, str) and rng.random() < 0.3:
-        names = list(domains)[::2]
-        oracle = dict.fromkeys(names, oracle)
+        oracle = dict.fromkeys(list(domains)[::2], oracle)
     return ColumnOracle(
         epsilon, domains=domains, oracle=oracle, n_sampled=n_sampled, strategy=strategy
     )

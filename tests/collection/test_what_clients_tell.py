@@ -267,8 +267,7 @@ def test_links_that_lead_nowhere(tmp_path):
     with pytest.raises(OSError, match="kept|memo.json"):
         SurveyClient(SURVEY, path, question="test")
     target.parent.mkdir()
-    client = SurveyClient(SURVEY, path, question="test")
-    client.report({"sex": "F", "age": 1})
+    SurveyClient(SURVEY, path, question="test").report({"sex": "F", "age": 1})
     assert path.is_symlink()
     assert target.is_file()
     assert SurveyClient(SURVEY, target, question="test").n_reports == 1

@@ -442,8 +442,7 @@ def test_a_demo_shows_results_at_once(tmp_path):
         argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
-        line = process.stdout.readline()
-        shown = re.findall(r"http://127.0.0.1:(\d+)/", line)
+        shown = re.findall(r"http://127.0.0.1:(\d+)/", process.stdout.readline())
         assert len(shown) == 2
         assert patience(lambda: b"<svg" in get(int(shown[0]), "/results")[2], 30)
     finally:

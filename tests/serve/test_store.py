@@ -74,8 +74,7 @@ def sealed(folder, oracle=ORACLE):
 def test_every_oracle_of_a_page(oracle, tmp_path):
     """All reports come out, in batches that are counted; a new start counts the same."""
     store, outcomes = opened(tmp_path, oracle=oracle)
-    values = np.resize(oracle.protocol().domain.categories, 100)
-    reports = oracle.privatize(values).tolist()
+    reports = oracle.privatize(np.resize(oracle.protocol().domain.categories, 100)).tolist()
     assert set(submit(store, outcomes, single(reports))) == {""}
     assert store.counts.n_samples == 100
     expected = clone(oracle).aggregate(reports).support_counts_
@@ -102,8 +101,7 @@ def test_a_nonce_counts_once(tmp_path):
     store, outcomes = opened(tmp_path)
     assert submit(store, outcomes, [(nonce, [other])]) == [""]
     # Of a post of several reports, each one has a place of its own under the nonce.
-    several = draw(3)
-    submit(store, outcomes, [(secrets.token_bytes(16), several)])
+    submit(store, outcomes, [(secrets.token_bytes(16), draw(3))])
     nonce = secrets.token_bytes(16)
     assert submit(store, outcomes, [(nonce, draw(1)), (nonce, draw(1))]) == ["", ""]
     store.close()
@@ -397,13 +395,9 @@ def losses(n, folder, monkeypatch, seed, waits=True):
     return n_lost
 
 
-def test_power_losses(tmp_path, monkeypatch, seed):
-    assert losses(10, tmp_path, monkeypatch, seed) == 0
-
-
-@pytest.mark.slow
-def test_many_power_losses(tmp_path, monkeypatch, seed):
-    assert losses(500, tmp_path, monkeypatch, 1000 + seed) == 0
+@pytest.mark.parametrize("n", [10, pytest.param(500, marks=pytest.mark.slow)])
+def test_power_losses(n, tmp_path, monkeypatch, seed):
+    assert losses(n, tmp_path, monkeypatch, n + seed) == 0
 
 
 @pytest.mark.slow
