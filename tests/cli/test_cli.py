@@ -182,11 +182,6 @@ def test_a_reader_who_has_had_enough(fresh_processes, histogram):
 SMALL = ["demo", "--repeats", "2", "--n-samples", "20000"]
 
 
-def rows_of_demo(body):
-    """Cells of a table: the post-processor, and its errors."""
-    return [line.replace("with queries=", "told").split() for line in body.splitlines()[1:]]
-
-
 def assert_the_errors_are_those_of_the_library(out):
     """A study of one oracle gives the very numbers that the demo prints for all of them."""
     states = load_us_states(n_samples=20_000, random_state=0)
@@ -197,7 +192,8 @@ def assert_the_errors_are_those_of_the_library(out):
     table = next(part for part in out.split("\n\n") if "\n9 divisions" in part)
     head, _, body = table.partition("\n-")
     column = head.splitlines()[-1].split().index("OLH") - 1  # "9 divisions" is one column
-    rows = rows_of_demo(body)
+    # Cells of a table: the post-processor, and its errors.
+    rows = [line.replace("with queries=", "told").split() for line in body.splitlines()[1:]]
     assert [row[0] for row in rows] == [*study["postprocessor"], "told"]
     printed = [float(row[column].rstrip("*")) for row in rows]
     assert printed == pytest.approx(100 * np.sqrt([*study.error, *told.error]), abs=5.1e-5)

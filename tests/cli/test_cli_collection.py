@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 from test_cli import assert_fails, ended, rows_of, said, third_party  # noqa: F401
 
-from sklearn_ldp import GRR, OLH, FrequencyEstimate, ItemOracle, Trend, best_oracle
+from sklearn_ldp import GRR, OLH, OUE, FrequencyEstimate, ItemOracle, Trend, best_oracle
 from sklearn_ldp.__main__ import main
+from sklearn_ldp._cli import _aggregate
 from sklearn_ldp._cli._arguments import adopt, declared_oracle
+from sklearn_ldp._core.storage.checkpoints import locked
 from sklearn_ldp.collection import (
     Aggregator,
     aggregate,
@@ -105,13 +107,9 @@ def test_a_seed_repeats_itself_and_is_warned_of(folder, capsys):
 
 def test_pieces_of_a_seeded_run_have_coins_of_their_own(folder, monkeypatch):
     """Unary reports of one value, in pieces: no two pieces are alike."""
-    from sklearn_ldp._core.mechanisms import mechanism as _clients
-
-    monkeypatch.setattr(_clients, "chunk_users", lambda channel: 1000)
+    monkeypatch.setattr("sklearn_ldp._core.mechanisms.mechanism.chunk_users", lambda channel: 1000)
     (folder / "values.txt").write_text("red\n" * 3000)
     assert privatize("--output", "a.parquet", "--oracle", "oue", "--seed", "0") == 0
-    from sklearn_ldp import OUE
-
     reports = read_reports("a.parquet", OUE(1.0, categories=DOMAIN))
     ones = reports.sum(axis=0)
     assert len(reports) == 3000
@@ -409,8 +407,6 @@ def test_limits_are_options(folder, capsys):
 
 
 def test_a_checkpoint_in_use(folder, capsys):
-    from sklearn_ldp._core.storage.checkpoints import locked
-
     assert privatize("--output", "reports/a.parquet") == 0
     with locked(folder / "state.npz", 0):
         assert add_up("reports", "--lock-seconds", "0") == 1
@@ -455,8 +451,6 @@ def test_a_signal_that_is_ignored_stays_ignored(folder, monkeypatch):
     assert privatize("--output", "reports/a.parquet") == 0
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        from sklearn_ldp._cli import _aggregate
-
         with _aggregate.ending_like_ctrl_c():
             os.kill(os.getpid(), signal.SIGHUP)
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN

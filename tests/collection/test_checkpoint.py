@@ -123,26 +123,22 @@ def npy(header, body=b""):
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + body
 
 
+def array(shape, kind="<i8", body=b""):
+    return npy(f"{{'descr':'{kind}','fortran_order':False,'shape':{shape}}}", body)
+
+
 FORGED = {
-    "a huge array": {"tallies": npy("{'descr':'<i8','fortran_order':False,'shape':(1<<60,50)}")},
-    "a huge plain one": {
-        "tallies": npy("{'descr':'<i8','fortran_order':False,'shape':(1000000000000,50)}")
-    },
-    "negative shapes": {
-        "tallies": npy("{'descr':'<i8','fortran_order':False,'shape':(-4,-50)}", bytes(1600))
-    },
-    "objects": {"tallies": npy("{'descr':'|O','fortran_order':False,'shape':(4,50)}", bytes(1600))},
-    "floats": {"tallies": npy("{'descr':'<f8','fortran_order':False,'shape':(4,50)}", bytes(1600))},
+    "a huge array": {"tallies": array("(1<<60,50)")},
+    "a huge plain one": {"tallies": array("(1000000000000,50)")},
+    "negative shapes": {"tallies": array("(-4,-50)", body=bytes(1600))},
+    "objects": {"tallies": array("(4,50)", "|O", bytes(1600))},
+    "floats": {"tallies": array("(4,50)", "<f8", bytes(1600))},
     "a long header": {"tallies": npy("(" * 2000)},
     "a deep header": {"tallies": npy("(" * 100)},
     "another version": {"tallies": b"\x93NUMPY\x03\x00" + bytes(100)},
     "no npy": {"tallies": b""},
-    "a deep header of ours": {
-        "header": npy("{'descr':'|u1','fortran_order':False,'shape':(100000,)}", b"[" * 100_000)
-    },
-    "a list as header": {
-        "header": npy("{'descr':'|u1','fortran_order':False,'shape':(2,)}", b"[]")
-    },
+    "a deep header of ours": {"header": array("(100000,)", "|u1", b"[" * 100_000)},
+    "a list as header": {"header": array("(2,)", "|u1", b"[]")},
 }
 
 
@@ -159,7 +155,7 @@ def test_forged_checkpoints_are_refused(tmp_path, case):
 
 def test_a_zip_bomb_is_not_unpacked(tmp_path):
     path = tmp_path / "state.npz"
-    bomb = npy("{'descr':'<i8','fortran_order':False,'shape':(4,50)}", bytes(1 << 26))
+    bomb = array("(4,50)", body=bytes(1 << 26))
     forge(path, zipfile.ZIP_DEFLATED, tallies=bomb)
     assert path.stat().st_size < 1 << 20
     with pytest.raises(CheckpointError, match="compressed, or larger than the file"):

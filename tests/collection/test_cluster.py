@@ -222,18 +222,23 @@ def without_workers(cluster):
         time.sleep(0.01)
 
 
-def slowed(client, monkeypatch, seconds):
-    """Let every file take some time, so that many are left in the middle of the work."""
+def changed_tasks(client, monkeypatch, change, **changes):
+    """Let all that workers do go through a function; it has theirs, and the path of a file."""
     send = client.map
 
-    def slow_map(function, paths, **options):
-        def slow(path, terms):
-            time.sleep(seconds)
+    def changed_map(function, paths, **options):
+        def task(path, terms):
+            change(function, path)
             return function(path, terms)
 
-        return send(slow, paths, **options)
+        return send(task, paths, **{**options, **changes})
 
-    monkeypatch.setattr(client, "map", slow_map)
+    monkeypatch.setattr(client, "map", changed_map)
+
+
+def slowed(client, monkeypatch, seconds):
+    """Let every file take some time, so that many are left in the middle of the work."""
+    changed_tasks(client, monkeypatch, lambda *_: time.sleep(seconds))
 
 
 @pytest.mark.slow
@@ -288,28 +293,19 @@ def test_lost_futures_lose_no_files(small_cluster, files, tmp_path, monkeypatch)
     assert server.summary().n_repeats == 0
 
 
-def deadly(client, monkeypatch, is_deadly):
-    """Let Dask give tasks up, as it does when four workers have died of them."""
-    send = client.map
-
-    def deadly_map(function, paths, **options):
-        def task(path, terms):
-            if is_deadly(function.__name__, path):
-                key = distributed.get_worker().get_current_task()
-                raise distributed.KilledWorker(key, SimpleNamespace(address="tcp://127.0.0.1:1"), 3)
-            return function(path, terms)
-
-        return send(task, paths, **{**options, "retries": 0})
-
-    monkeypatch.setattr(client, "map", deadly_map)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["_header", "_tally"])
 def test_a_deadly_file_is_refused(small_cluster, files, monkeypatch, step):
     _, client = small_cluster
     paths, total = files
-    deadly(client, monkeypatch, lambda name, path: name == step and "0007" in path)
+
+    def deadly(function, path):
+        """Dask gives a task up when four workers have died of it."""
+        if function.__name__ == step and "0007" in path:
+            key = distributed.get_worker().get_current_task()
+            raise distributed.KilledWorker(key, SimpleNamespace(address="tcp://127.0.0.1:1"), 3)
+
+    changed_tasks(client, monkeypatch, deadly, retries=0)
     server = aggregate(iter(paths[:1]), Aggregator(ORACLE, on_repeat="ignore"))
     aggregate_dask(client, paths, server, on_refusal="skip")
     assert "batch 7" not in server
@@ -327,20 +323,15 @@ def test_a_deadly_file_is_refused(small_cluster, files, monkeypatch, step):
 @pytest.mark.slow
 def test_errors_of_the_file_system_are_tried_again(small_cluster, files, tmp_path, monkeypatch):
     _, client = small_cluster
-    send = client.map
 
-    def failing_map(function, paths, **options):
-        def task(path, terms):
-            attempts = tmp_path / os.path.basename(path)
-            with attempts.open("a") as file:
-                file.write("x")
-            if attempts.stat().st_size % 3:
-                raise OSError("the network is away")
-            return function(path, terms)
+    def failing(function, path):
+        attempts = tmp_path / os.path.basename(path)
+        with attempts.open("a") as file:
+            file.write("x")
+        if attempts.stat().st_size % 3:
+            raise OSError("the network is away")
 
-        return send(task, paths, **options)
-
-    monkeypatch.setattr(client, "map", failing_map)
+    changed_tasks(client, monkeypatch, failing)
     server = aggregate_dask(client, files[0], ORACLE, retries=2)
     np.testing.assert_array_equal(server.oracle_.support_counts_, files[1])
     with pytest.raises(OSError, match="the network is away"):

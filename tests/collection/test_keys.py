@@ -16,6 +16,7 @@ from sklearn_ldp.collection import (
     CheckpointError,
     RefusedBatchError,
     aggregate,
+    aggregate_dask,
     describe_reports,
     read_reports,
     tally_file,
@@ -170,8 +171,6 @@ def test_keys_that_are_none(key, error, what, tmp_path):
 @pytest.mark.slow
 def test_workers_check_and_sign(client, tmp_path):
     pytest.importorskip("pyarrow")
-    from sklearn_ldp.collection import aggregate_dask
-
     for i in range(4):
         written(tmp_path / f"{i}.parquet", reports=REPORTS[50 * i :], batch_id=f"relay/{i}")
     written(tmp_path / "other.parquet", OTHER, REPORTS[:3], "relay/9")
@@ -190,8 +189,6 @@ def test_workers_check_and_sign(client, tmp_path):
 @pytest.mark.slow
 def test_dask_names_other_contents_and_copies(client, tmp_path):
     pytest.importorskip("pyarrow")
-    from sklearn_ldp.collection import aggregate_dask
-
     first = written(tmp_path / "0.jsonl", None)
     server = aggregate(first, Aggregator(ORACLE, on_repeat="ignore"))
     written(tmp_path / "1.jsonl", None, REPORTS[:50])  # the same id

@@ -408,54 +408,46 @@ def test_the_bound_of_shared_lines_holds(cells, is_rare, seed):
 
 
 # -- one line refuses no others --------------------------------------------------------------------
-def lone(line, oracle):
-    try:
-        return len(read_reports(line, oracle, format="jsonl")) == 1
-    except RefusedBatchError:
-        return False
+def assert_alone_as_beside(oracle, lines, odd, passes):
+    """Some lines pass, or none of them, whatever stands before or after them."""
+    for content in (odd[:1], lines + odd, odd + lines):
+        if passes:
+            read = read_reports(b"".join(content), oracle, format="jsonl")
+            assert len(read) == len(content)
+        else:
+            with pytest.raises(RefusedBatchError):
+                read_reports(b"".join(content), oracle, format="jsonl")
 
 
-def test_a_line_that_passes_alone_passes_beside_others():
+ZERO = posted(YES_NO, [0])[0].strip()
+ODD = {
+    "null": (posted(YES_NO, [1], x=None)[0], False),
+    "another epsilon": (posted(YES_NO, [1], epsilon=2.0)[0], False),
+    "an integer": (posted(YES_NO, [1], epsilon=1)[0], True),
+    "a list": (ZERO.replace(b'"report": 0', b'"report": [0]'), False),
+    "a number": (ZERO.replace(b'"configuration": {', b'"configuration": 3, "x": {'), False),
+    "no object": (b'{"configuration": null, "report": 1}', False),
+    "long": (ZERO.ljust(2**20), True),
+    "too long": (ZERO.ljust(2**20 + 1), False),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_line_passes_alone_as_beside_others(name):
+    line, passes = ODD[name]
+    assert_alone_as_beside(YES_NO, posted(YES_NO, [0, 1] * 20), [line.strip(b"\n") + b"\n"], passes)
+
+
+def test_lines_of_two_forms_pass_beside_each_other():
     subset, mixing = SubsetSelection(1.0, categories=300), OLH(categories=9, hash_family="mixing")
+    unlisted = OLH(categories="open", hash_family="mixing")
+    assert_alone_as_beside(mixing, drawn(mixing, 9), drawn(unlisted, 9), True)
     reports = subset.privatize(np.arange(9))
     sets = [np.flatnonzero(np.unpackbits(bits)[:300]).tolist() for bits in reports]
-    unlisted = OLH(categories="open", hash_family="mixing")
-    strange = {
-        "null": posted(YES_NO, [1], x=None),
-        "another epsilon": posted(YES_NO, [1], epsilon=2.0),
-        "an integer": posted(YES_NO, [1], epsilon=1),
-        "a list": [posted(YES_NO, [0])[0].replace(b'"report": 0', b'"report": [0]')],
-        "a number": [
-            posted(YES_NO, [0])[0].replace(b'"configuration": {', b'"configuration": 3, "x": {')
-        ],
-        "no object": [b'{"configuration": null, "report": 1}\n'],
-        "long": [posted(YES_NO, [0])[0].strip().ljust(2**20)],
-        "too long": [posted(YES_NO, [0])[0].strip().ljust(2**20 + 1)],
-    }
-    cases = [(YES_NO, posted(YES_NO, [0, 1] * 20), *strange.items())]
-    cases.append((subset, posted(subset, reports), ("old", posted(subset, sets))))
-    cases.append((mixing, drawn(mixing, 9), ("open", drawn(unlisted, 9))))
-    passed = []
-    for oracle, lines, *others in cases:
-        for name, odd in others:
-            for content in (lines + [*odd, b"\n"][: len(odd)], odd + lines):
-                if not content[-1].endswith(b"\n"):
-                    content[-1] += b"\n"
-                content = [line if line.endswith(b"\n") else line + b"\n" for line in content]
-                is_one = lone(odd[0], oracle)
-                passed += [name] * is_one
-                if is_one:
-                    n = len(read_reports(b"".join(content), oracle, format="jsonl"))
-                    assert n == len(lines) + len(odd)
-                else:
-                    with pytest.raises(RefusedBatchError):
-                        read_reports(b"".join(content), oracle, format="jsonl")
-    assert passed == ["an integer"] * 2 + ["long"] * 2 + ["old"] * 2 + ["open"] * 2
-    both = read_reports(
-        b"".join(posted(subset, reports) + posted(subset, sets)), subset, format="jsonl"
-    )
-    np.testing.assert_array_equal(both[:9], reports)
-    np.testing.assert_array_equal(both[9:], reports)
+    lines, old = posted(subset, reports), posted(subset, sets)
+    assert_alone_as_beside(subset, lines, old, True)
+    both = read_reports(b"".join(lines + old), subset, format="jsonl")
+    np.testing.assert_array_equal(both, np.concatenate([reports, reports]))
 
 
 def test_an_entry_that_is_null_is_not_a_missing_one(tmp_path):
