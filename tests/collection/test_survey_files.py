@@ -4,36 +4,14 @@ import io
 
 import numpy as np
 import pytest
-from estimators import slow_but
+from estimators import SUPPORTING, slow_but
 
-from sklearn_ldp import (
-    BLH,
-    GRR,
-    OLH,
-    OUE,
-    SUE,
-    ColumnOracle,
-    HadamardResponse,
-    MarginalOracle,
-    ProjectiveGeometryResponse,
-    SubsetSelection,
-)
+from sklearn_ldp import GRR, OUE, ColumnOracle, MarginalOracle
 from sklearn_ldp.collection import RefusedBatchError, read_reports, write_reports
 
 pytest.importorskip("pyarrow")
 
-ORACLES = [
-    "best",
-    GRR(),
-    OUE(),
-    SUE(),
-    OLH(),
-    OLH(hash_family="mixing"),
-    BLH(),
-    SubsetSelection(),
-    HadamardResponse(),
-    ProjectiveGeometryResponse(),
-]
+ORACLES = ["best", *SUPPORTING]
 SIZES = [2, 3, 4, 7, 16, 60, 130, 257, 1000, 4096, 5000, 20_000]
 
 
@@ -47,17 +25,14 @@ def random_survey(rng):
     sizes = rng.choice(SIZES[: min(largest, 6) if is_table else largest], size=n_columns)
     domains = {f"column {j}": int(size) for j, size in enumerate(sizes)}
     if is_table:
-        order = 2 if n_columns > 1 else 1
-        return MarginalOracle(
-            epsilon, domains=domains, order=order, oracle=oracle, method="split", column_share=0.0
-        )
+        options = {"order": min(n_columns, 2), "method": "split", "column_share": 0.0}
+        return MarginalOracle(epsilon, domains=domains, oracle=oracle, **options)
     strategy = "split-budget" if rng.random() < 0.1 and n_columns < 12 else "sample"
     n_sampled = 1 if strategy != "sample" else int(rng.integers(1, min(n_columns, 3) + 1))
     if not isinstance(oracle, str) and rng.random() < 0.3:
         oracle = dict.fromkeys(list(domains)[::2], oracle)
-    return ColumnOracle(
-        epsilon, domains=domains, oracle=oracle, n_sampled=n_sampled, strategy=strategy
-    )
+    options = {"n_sampled": n_sampled, "strategy": strategy}
+    return ColumnOracle(epsilon, domains=domains, oracle=oracle, **options)
 
 
 def check_written_is_read(survey, rng):
