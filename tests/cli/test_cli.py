@@ -582,14 +582,6 @@ def third_party(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def test_an_oracle_of_another_package(third_party, histogram, capsys):
-    """It is the one that is used, under its own name, and computes what its base class does."""
-    argv = ["estimate", str(histogram), "--seed", "0", "--oracle"]
-    out, err = said(capsys, *argv, third_party)
-    assert "by Shy(epsilon=1)" in err
-    assert said(capsys, *argv, "grr").out == out
-
-
 @pytest.mark.parametrize(
     ("name", "fragment"),
     [

@@ -28,13 +28,10 @@ AGGREGATE = "aggregate a.jsonl --categories domain.txt --checkpoint state.npz"
 
 
 @pytest.mark.parametrize(
-    ("oracle", "name"),
-    [
-        (GRR(2.5, categories=COLOURS), "GRR"),
-        (OLH(0.5, categories=COLOURS, hash_family="mixing"), "OLH"),
-    ],
+    "oracle", [GRR(2.5, categories=COLOURS), OLH(0.5, categories=COLOURS, hash_family="mixing")]
 )
-def test_only_the_domain_is_asked_for(oracle, name, folder, capsys):
+def test_only_the_domain_is_asked_for(oracle, folder, capsys):
+    name = type(oracle).__name__
     write("a.jsonl", oracle, collection_round="may 2026")
     write("b.jsonl", oracle, collection_round="may 2026")
     out = said(capsys, *AGGREGATE.split()).out

@@ -143,7 +143,6 @@ def test_errors(client, files, tmp_path):
     assert aggregate_dask(client, [], ORACLE).n_samples == 0
 
 
-# -- a worker dies ------------------------------------------------------------------------------
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills processes as POSIX does")
 def test_rounds_in_which_all_workers_die_at_once(tmp_path):

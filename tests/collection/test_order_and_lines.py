@@ -521,7 +521,6 @@ def test_checkpoints_of_earlier_releases_are_read_or_refused(tmp_path):
         Aggregator.load(state, YES_NO)
 
 
-# -- elsewhere -------------------------------------------------------------------------------------
 def test_a_cluster_knows_lines_that_grow_and_lines_of_others(tmp_path):
     distributed = pytest.importorskip("distributed")
     lines, state = drawn(SEEDS, 300), tmp_path / "state.npz"

@@ -228,14 +228,11 @@ def test_parameters_that_are_refused(options, message, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+THIRD_PARTY = RandomQuestion(1.0, categories=3)  # which says nothing of two likelihoods
+
+
 @pytest.mark.parametrize(
-    "oracle",
-    [
-        3,
-        MarginalOracle(1.0, domains=DOMAINS),
-        survey(n_sampled=2),
-        RandomQuestion(1.0, categories=3),  # a third party's, which says nothing of two likelihoods
-    ],
+    "oracle", [3, MarginalOracle(1.0, domains=DOMAINS), survey(n_sampled=2), THIRD_PARTY]
 )
 def test_what_has_no_permanent_reports(oracle, tmp_path):
     with pytest.raises(

@@ -169,7 +169,6 @@ def test_connections_that_die_in_mid_read_lose_nothing(memory, suffix, tmp_path,
     np.testing.assert_array_equal(server.oracle_.support_counts_, np.bincount(every, minlength=200))
 
 
-# -- S3, on this machine --------------------------------------------------------------------------
 @pytest.mark.slow
 def test_s3(monkeypatch):
     """By fsspec, and by pyarrow where that has no driver."""

@@ -52,13 +52,12 @@ def test_every_survey_that_is_accepted_is_read(number):
     check_written_is_read(random_survey(rng), rng)
 
 
+ANSWERS = {f"answer {j}": 4 for j in range(400)}
+
+
 @pytest.mark.parametrize(
     ("domains", "oracle"),
-    [
-        ({"sex": 2, "city": 20_000}, "best"),
-        ({"sex": 2, "city": 5000}, OUE()),
-        ({f"answer {j}": 4 for j in range(400)}, "best"),
-    ],
+    [({"sex": 2, "city": 20_000}, "best"), ({"sex": 2, "city": 5000}, OUE()), (ANSWERS, "best")],
 )
 def test_surveys_whose_headers_were_too_long(domains, oracle):
     survey = ColumnOracle(1.0, domains=domains, oracle=oracle)

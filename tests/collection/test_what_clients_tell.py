@@ -203,7 +203,6 @@ def test_stand_ins_of_numbers_and_strings():
             type(oracle)(**{**oracle.get_params(), "missing": "drop"}).fit(values)
 
 
-# -- one text, two forms -----------------------------------------------------------------------
 def test_the_forms_of_a_text_are_one_answer():
     """Macs write names of files in form D; nearly all else is in form C."""
     composed, apart = (unicodedata.normalize(form, "café") for form in ("NFC", "NFD"))
@@ -259,7 +258,6 @@ def test_a_permanent_report_takes_as_many_bytes_as_another(tmp_path, monkeypatch
     assert permanent == uniform
 
 
-# -- links -------------------------------------------------------------------------------------
 def test_links_that_lead_nowhere(tmp_path):
     """A file that is still to come is made; a circle is an OSError that names the link."""
     path, target = tmp_path / "memo.json", tmp_path / "kept" / "memo.json"

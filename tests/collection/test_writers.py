@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from estimators import slow_but
 
 from sklearn_ldp import GRR
 from sklearn_ldp._core.storage import checkpoints as module
@@ -329,12 +330,7 @@ def race(tmp_path, n_processes, n_rounds, breaks=(), seed=0):
 
 @forking
 @pytest.mark.parametrize(
-    ("n_processes", "n_rounds"),
-    [
-        (4, 2),
-        pytest.param(2, 200, marks=pytest.mark.slow),
-        pytest.param(10, 200, marks=pytest.mark.slow),
-    ],
+    ("n_processes", "n_rounds"), slow_but([(4, 2)], [(4, 2), (2, 200), (10, 200)])
 )
 def test_nothing_is_lost(tmp_path, n_processes, n_rounds):
     assert race(tmp_path, n_processes, n_rounds) == 0

@@ -13,6 +13,7 @@ from itertools import compress
 
 import numpy as np
 import pytest
+from estimators import slow_but
 from serving import (
     COLOURS,
     ORACLE,
@@ -24,6 +25,7 @@ from serving import (
     get,
     patience,
     post,
+    sealed,
     served,
     start,
 )
@@ -31,7 +33,7 @@ from sklearn.base import clone
 
 from sklearn_ldp import GRR, ItemOracle
 from sklearn_ldp.__main__ import main
-from sklearn_ldp.collection import Aggregator, aggregate, read_reports
+from sklearn_ldp.collection import Aggregator, aggregate
 
 pytest.importorskip("uvicorn")
 
@@ -42,14 +44,6 @@ def server(tmp_path_factory):
     options = ["--origin", "https://shop.example", "--host-name", "Poll.example"]
     with served(tmp_path_factory.mktemp("server"), *options, "--question", "Which <b>?") as port:
         yield port
-
-
-def sealed(folder):
-    found = [
-        read_reports(path, ORACLE, collection_round="may").tolist()
-        for path in (folder / "kept").glob("*.jsonl")
-    ]
-    return sorted(one for batch in found for one in batch)
 
 
 # ---- requests ------------------------------------------------------------------------------------
@@ -284,21 +278,13 @@ def test_results_change_by_steps_and_outlive_a_start(tmp_path):
         assert b"<svg" in get(port, "/results")[2]
 
 
-@pytest.mark.parametrize(
-    ("more", "client"),
-    [
-        ([], ItemOracle(2.0, categories=COLOURS, max_items=3)),
-        pytest.param(
-            ["--open"], ItemOracle(2.0, categories="open", max_items=3), marks=pytest.mark.slow
-        ),
-    ],
-    ids=["listed", "open"],
-)
-def test_sets_are_counted_and_shown(more, client, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("more", slow_but([[]], [[], ["--open"]]), ids=["listed", "open"])
+def test_sets_are_counted_and_shown(more, tmp_path, monkeypatch, capsys):
     """Shares that do not sum to 1; off by .1, at least five standard errors, by chance never.
 
     A signal ends the server, which seals what it holds.
     """
+    client = ItemOracle(2.0, categories="open" if more else COLOURS, max_items=3)
     shares, rng, posts = np.array([0.8, 0.7, 0.2]), np.random.default_rng(0), 20
     head = {"configuration": client.protocol("may").configuration}
     process, port = start(tmp_path, *more, "--max-items", 3, oracle=())
@@ -365,7 +351,7 @@ def test_a_signal_seals_what_is_held(number, tmp_path):
     post(port, content(draw(20)))
     code, said = end(process, number)
     assert (code, "the last 40 reports are sealed" in said) == (0, True)
-    assert len(sealed(tmp_path)) == 40
+    assert len(sealed(tmp_path / "kept")) == 40
     assert {path.name for path in tmp_path.iterdir()} == {"domain.txt", "kept"}
 
 
@@ -490,7 +476,7 @@ def killed(folder, n, seed):
     code, said = end(process)
     assert code == 0, said
     assert len(taken) == len(sent)
-    return sorted(taken), sealed(folder)
+    return sorted(taken), sealed(folder / "kept")
 
 
 @pytest.mark.slow

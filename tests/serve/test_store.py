@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from scipy import stats
-from serving import COLOURS, ORACLE, draw, patience
+from serving import COLOURS, ORACLE, draw, patience, sealed
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
@@ -47,15 +47,6 @@ def submit(store, outcomes, posts):
 
 def single(reports):
     return [(secrets.token_bytes(16), [one]) for one in reports]
-
-
-def sealed(folder, oracle=ORACLE):
-    """All reports in sealed batches, sorted."""
-    found = [
-        read_reports(path, oracle, collection_round="may").tolist()
-        for path in folder.glob("*.jsonl")
-    ]
-    return sorted(one for batch in found for one in batch)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +237,6 @@ def test_systems_without_pwrite(tmp_path, monkeypatch):
     assert sealed(tmp_path) == sorted(reports)
 
 
-# ---- crashes between the steps of sealing --------------------------------------------------------
 class Killed(BaseException):
     """The process ends here."""
 
@@ -284,52 +274,43 @@ class Disk:
     """A log of what was written, from which the disk after a power loss is made."""
 
     def __init__(self, monkeypatch, waits=True):
-        self.log, self.lock, self.waits = [], threading.Lock(), waits
+        self.log, self.lock = [], threading.Lock()
+        replacing, write = store_module.replacing, Slots.write
+        sync, remove = Slots.sync, Slots.remove
+
+        @contextmanager
+        def logged_file(path):
+            with replacing(path) as file:
+                yield file
+            self.note("file", path, path.read_bytes())
+
+        def logged_write(slots, slot, tag, record):
+            write(slots, slot, tag, record)
+            size = len(tag) + len(record) + 4
+            with open(slots.path, "rb") as file:
+                file.seek(4096 + slot * size)
+                self.note("write", slots.path, 4096 + slot * size, file.read(size))
+
+        def logged_sync(slots):
+            with self.lock:
+                n = len(self.log)
+            sync(slots)
+            if waits:
+                self.note("sync", slots.path, n)
+
+        def logged_remove(slots):
+            remove(slots)
+            self.note("remove", slots.path)
+
         for module in (store_module, slots_module, _report_files):
-            monkeypatch.setattr(module, "replacing", self.replacing(module.replacing))
-        for name in ("write", "sync", "remove"):
-            monkeypatch.setattr(Slots, name, getattr(self, name)(getattr(Slots, name)))
+            monkeypatch.setattr(module, "replacing", logged_file)
+        monkeypatch.setattr(Slots, "write", logged_write)
+        monkeypatch.setattr(Slots, "sync", logged_sync)
+        monkeypatch.setattr(Slots, "remove", logged_remove)
 
     def note(self, *event):
         with self.lock:
             self.log.append(event)
-
-    def replacing(self, original):
-        @contextmanager
-        def logged(path):
-            with original(path) as file:
-                yield file
-            self.note("file", path, path.read_bytes())
-
-        return logged
-
-    def write(self, original):
-        def logged(slots, slot, tag, record):
-            size = len(tag) + len(record) + 4
-            original(slots, slot, tag, record)
-            place = 4096 + slot * size
-            with open(slots.path, "rb") as file:
-                file.seek(place)
-                self.note("write", slots.path, place, file.read(size))
-
-        return logged
-
-    def sync(self, original):
-        def logged(slots):
-            with self.lock:
-                n = len(self.log)
-            original(slots)
-            if self.waits:
-                self.note("sync", slots.path, n)
-
-        return logged
-
-    def remove(self, original):
-        def logged(slots):
-            original(slots)
-            self.note("remove", slots.path)
-
-        return logged
 
     def after_a_loss(self, events, rng):
         """The files of a disk: of what no sync has waited for, any sectors are there."""
