@@ -187,8 +187,8 @@ def assert_the_errors_are_those_of_the_library(out):
     states = load_us_states(n_samples=20_000, random_state=0)
     divisions = groups(states.groups.division)
     options = {"queries": divisions, "n_repeats": 2}
-    study = simulate_errors(OLH(1.0), "all", states.counts, **options)
-    told = simulate_errors(OLH(1.0), EmpiricalBayes(queries=divisions), states.counts, **options)
+    study = simulate_errors(OLH(0.5), "all", states.counts, **options)
+    told = simulate_errors(OLH(0.5), EmpiricalBayes(queries=divisions), states.counts, **options)
     table = next(part for part in out.split("\n\n") if "\n9 divisions" in part)
     head, _, body = table.partition("\n-")
     column = head.splitlines()[-1].split().index("OLH") - 1  # "9 divisions" is one column
