@@ -12,6 +12,7 @@ import time
 from contextlib import contextmanager
 
 from sklearn_ldp import OLH
+from sklearn_ldp.collection import read_reports
 
 COLOURS = ["red", "green", "blue"]
 # Reports that nobody else makes: the seed of a hash function is one of 2**63.
@@ -93,6 +94,13 @@ def get(port, path, **headers):
 
 def draw(n):
     return ORACLE.privatize(["red"] * n).tolist()
+
+
+def sealed(folder, oracle=ORACLE):
+    """All reports in sealed batches, sorted."""
+    paths = folder.glob("*.jsonl")
+    batches = [read_reports(path, oracle, collection_round="may").tolist() for path in paths]
+    return sorted(one for batch in batches for one in batch)
 
 
 def patience(check, seconds=20):

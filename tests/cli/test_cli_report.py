@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from test_cli import said
 
 from sklearn_ldp import GRR, OLH, Domain
 from sklearn_ldp.__main__ import main
@@ -27,21 +28,16 @@ AGGREGATE = "aggregate a.jsonl --categories domain.txt --checkpoint state.npz"
 
 
 @pytest.mark.parametrize(
-    ("oracle", "name"),
-    [
-        (GRR(2.5, categories=COLOURS), "GRR"),
-        (OLH(0.5, categories=COLOURS, hash_family="mixing"), "OLH"),
-    ],
+    "oracle", [GRR(2.5, categories=COLOURS), OLH(0.5, categories=COLOURS, hash_family="mixing")]
 )
-def test_only_the_domain_is_asked_for(oracle, name, folder, capsys):
+def test_only_the_domain_is_asked_for(oracle, folder, capsys):
+    name = type(oracle).__name__
     write("a.jsonl", oracle, collection_round="may 2026")
     write("b.jsonl", oracle, collection_round="may 2026")
-    assert main(AGGREGATE.split()) == 0
-    out = capsys.readouterr().out
+    out = said(capsys, *AGGREGATE.split()).out
     assert f"oracle: {name}\nepsilon: {oracle.epsilon}\n" in out
     assert "collection_round: may 2026" in out
-    more = AGGREGATE.replace("a.jsonl", "b.jsonl").split()
-    assert main(more) == 0  # as the checkpoint says
+    assert main(AGGREGATE.replace("a.jsonl", "b.jsonl").split()) == 0  # as the checkpoint says
     assert "reports: 800" in capsys.readouterr().out
     assert main(["estimate", "state.npz", "--categories", "domain.txt"]) == 0
     assert f"by {name}(epsilon={oracle.epsilon:g}), 800 users" in capsys.readouterr().err
@@ -51,8 +47,7 @@ def test_only_the_domain_is_asked_for(oracle, name, folder, capsys):
 def test_what_is_given_counts_and_a_mismatch_says_what_reports_need(option, folder, capsys):
     write("a.jsonl", GRR(2.5, categories=COLOURS), collection_round="may")
     assert main([*AGGREGATE.split(), *option.split()]) == 1
-    told = "They say: --oracle grr --epsilon 2.5 --round may."
-    assert told in capsys.readouterr().err
+    assert "They say: --oracle grr --epsilon 2.5 --round may." in capsys.readouterr().err
     assert main(AGGREGATE.split()) == 0
     assert main(["estimate", "state.npz", "--categories", "domain.txt", *option.split()]) == 1
     assert "It says: --oracle grr --epsilon 2.5 --round may." in capsys.readouterr().err
@@ -63,30 +58,25 @@ def test_a_pipe_cannot_be_asked(folder, capsys, monkeypatch):
     write("a.jsonl", GRR(2.5, categories=COLOURS))
     with open("a.jsonl", "rb") as file:
         monkeypatch.setattr("sys.stdin", type("Piped", (), {"buffer": file}))
-        command = AGGREGATE.replace("a.jsonl", "- --format jsonl")
-        assert main(command.split()) == 1
+        assert main(AGGREGATE.replace("a.jsonl", "- --format jsonl").split()) == 1
     assert "epsilon 2.5 instead of 1.0" in capsys.readouterr().err
 
 
+CLAIMS = {"oracle": ["os.system", ["GRR"]], "epsilon": [-1.0, "2"], "collection_round": [3]}
+
+
 @pytest.mark.parametrize(
-    "claim",
-    [
-        {"oracle": "os.system"},
-        {"oracle": ["GRR"]},
-        {"epsilon": -1.0},
-        {"epsilon": "2"},
-        {"collection_round": 3},
-    ],
+    ("name", "claim"),
+    [(key, one) for key, junk in CLAIMS.items() for one in junk],
 )
-def test_claims_are_checked(claim, folder, capsys):
+def test_claims_are_checked(name, claim, folder, capsys):
     """What is no name of an oracle and no budget is not taken, and the file is refused."""
     write("a.jsonl", GRR(1.0, categories=COLOURS))
     header, *rows = (folder / "a.jsonl").read_text().splitlines()
     content = json.loads(header)
-    content["configuration"] |= claim
+    content["configuration"][name] = claim
     (folder / "a.jsonl").write_text("\n".join([json.dumps(content), *rows]) + "\n")
-    assert main(AGGREGATE.split()) == 1
-    assert "instead of" in capsys.readouterr().err
+    assert "instead of" in said(capsys, *AGGREGATE.split(), code=1).err
     assert not (folder / "state.npz").exists()
 
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import COLUMNS, Terminal, assert_fails, rows_of
+from test_cli import COLUMNS, Terminal, assert_fails, ended, rows_of, said
 
 from sklearn_ldp import OUE, ColumnOracle
 from sklearn_ldp.__main__ import main
@@ -26,11 +26,7 @@ PEOPLE = pd.DataFrame(
         "state": ["north", "east, far"] * 3000,
     }
 )
-TRUTH = {
-    "sex": [2 / 3, 1 / 3],
-    "age": [0.25, 0.5, 0.25, 0],
-    "state": [0.5, 0, 0.5],
-}
+TRUTH = {"sex": [2 / 3, 1 / 3], "age": [0.25, 0.5, 0.25, 0], "state": [0.5, 0, 0.5]}
 LEVEL = "0.999999998"  # six standard deviations
 
 
@@ -71,8 +67,7 @@ def test_from_people_to_estimates(folder, capsys):
     assert run("aggregate", "reports", "--epsilon", 4, "--checkpoint", "state.npz") == 0
     assert "reports: 12000" in capsys.readouterr().out
     options = ["--epsilon", 4, "--level", LEVEL, "--post", "norm-sub"]
-    assert run("estimate", "state.npz", *options) == 0
-    out, err = capsys.readouterr()
+    out, err = ended(capsys, run("estimate", "state.npz", *options))
     assert "3 parts from 12,000 users, each asked for one of them; after NormSub" in err
     rows = rows_of(out)
     assert_covers(rows)
@@ -99,8 +94,7 @@ def test_a_simulation_of_a_histogram(folder, capsys):
     table.to_csv("histogram.csv", index=False)
     table.to_parquet("histogram.parquet")
     options = ["--epsilon", 4, "--seed", 0, "--level", LEVEL, "--output", "out.parquet"]
-    assert run("estimate", "histogram.csv", *options) == 0
-    assert "from 6,000 users" in capsys.readouterr().err
+    assert "from 6,000 users" in ended(capsys, run("estimate", "histogram.csv", *options)).err
     first = pd.read_parquet("out.parquet")
     assert first.shape == (9, 8)
     assert_covers(first.astype(str).to_dict("records"))
@@ -114,8 +108,7 @@ def test_a_simulation_of_a_histogram(folder, capsys):
 def test_a_column_may_be_called_count(folder, capsys):
     (folder / "domains.json").write_text('{"count": 3, "sex": ["F", "M"]}')
     (folder / "people.csv").write_text("sex,count\n" + "F,2\nM,0\n" * 50)
-    assert run("estimate", "people.csv", "--seed", 1) == 0
-    assert "2 parts from 100 users" in capsys.readouterr().err
+    assert "2 parts from 100 users" in ended(capsys, run("estimate", "people.csv", "--seed", 1)).err
 
 
 def test_standard_streams(folder, capsysbinary, monkeypatch):
@@ -146,15 +139,13 @@ def test_formulas_for_spreadsheets(folder, capsys):
 
 def test_a_column_that_nobody_was_asked_for(folder, capsys):
     (folder / "people.csv").write_text("sex,age,state\nF,1,north\n")
-    assert run("estimate", "people.csv", "--seed", 0, "--epsilon", 4) == 0
-    out, err = capsys.readouterr()
+    out, err = ended(capsys, run("estimate", "people.csv", "--seed", 0, "--epsilon", 4))
     assert err.count("no user was asked for the column") == 2
     assert [row["frequency"] for row in rows_of(out)].count("nan") in (5, 6, 7)
 
 
 def test_a_plan(folder, capsys):
-    assert run("plan", "--epsilon", 2, "--n-samples", 10_000, "--target", 0.02) == 0
-    out, err = capsys.readouterr()
+    out, err = ended(capsys, run("plan", "--epsilon", 2, "--n-samples", 10_000, "--target", 0.02))
     assert "10,000 users, each asked for one of 3 columns at epsilon 2" in err
     rows = rows_of(out)
     plan = Plan(ColumnOracle(2.0, domains=DOMAINS))
@@ -202,10 +193,7 @@ def test_domains_that_are_refused(text, fragments, folder, capsys):
 @pytest.mark.parametrize(
     ("text", "fragments"),
     [
-        (
-            "sex,age,state\nF,1,north\nX,1,north\n",
-            ["people.csv, line 3: a value in the column 'sex'"],
-        ),
+        ("sex,age,state\nF,1,north\nX,1,north\n", ["people.csv, line 3: a value in the column 's"]),
         ("sex,age,state\nF,9,north\n", ["line 2: a value in the column 'age'", "add it there"]),
         ("sex,age,state\nF,01,north\n", ["line 2: a value in the column 'age'"]),
         ("sex,age,state\nF,,north\n", ["line 2: an empty value in the column 'age'", "null"]),
@@ -244,8 +232,7 @@ def test_values_of_parquet_that_are_refused(folder, capsys):
     ],
 )
 def test_options_of_one_column(argv, fragments, folder, capsys):
-    argv = ["estimate", "people.csv", "--domains", "domains.json", *argv]
-    assert_fails(argv, capsys, *fragments)
+    assert_fails(["estimate", "people.csv", "--domains", "domains.json", *argv], capsys, *fragments)
 
 
 def test_either_one_column_or_several(folder, capsys):
@@ -266,16 +253,13 @@ def test_bins_and_missing_values_in_a_survey(tmp_path, capsys):
     people.write_text("sex,age\n" + "F,17.5\nM,\n,70\nF,40\n" * 100)
     domains.write_text('{"sex": ["F", "M", null], "age": {"bins": [18, 65], "missing": true}}')
     argv = ["estimate", str(people), "--domains", str(domains), "--epsilon", "20"]
-    assert main([*argv, "--post", "norm-sub"]) == 0
-    rows = rows_of(capsys.readouterr().out)
+    rows = rows_of(said(capsys, *argv, "--post", "norm-sub").out)
     assert [row["category"] for row in rows] == ["F", "M", "", "< 18", "[18, 65)", ">= 65", ""]
     for row, share in zip(rows, [0.5, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25], strict=True):
         assert float(row["frequency"]) == pytest.approx(share, abs=0.15)
-    frame = pd.read_csv(people)
-    frame.to_parquet(tmp_path / "people.parquet")
+    pd.read_csv(people).to_parquet(tmp_path / "people.parquet")
     argv[1] = str(tmp_path / "people.parquet")
-    assert main(argv) == 0
-    assert len(rows_of(capsys.readouterr().out)) == 7
+    assert len(rows_of(said(capsys, *argv).out)) == 7
     domains.write_text('{"sex": ["F", "M"], "age": {"bins": [18, 65]}}')
     assert_fails(argv, capsys, "an empty value in the column 'sex'", "which is null")
 
@@ -283,20 +267,19 @@ def test_bins_and_missing_values_in_a_survey(tmp_path, capsys):
 def test_a_mismatch_says_what_differs(tmp_path, capsys):
     people, domains = tmp_path / "people.csv", tmp_path / "domains.json"
     reports, state = tmp_path / "reports.parquet", tmp_path / "state.npz"
-    people.write_text("sex,age\nF,1\nM,2\n")
+    people.write_text("sex,age\n" + "F,1\nM,2\n" * 100)
     domains.write_text('{"sex": ["F", "M"], "age": 3}')
     given = ["--domains", str(domains)]
     assert main(["privatize", str(people), *given, "--output", str(reports)]) == 0
     assert main(["aggregate", str(reports), *given, "--checkpoint", str(state)]) == 0
-    capsys.readouterr()
+    said(capsys, "estimate", state, *given)
     for options, message in (
         (["--epsilon", "2"], "epsilon 1.0 instead of 2.0"),
         (["--oracle", "oue"], "another mechanism, or another share of users or budget, of part_0"),
     ):
         assert_fails(["estimate", state, *given, *options], capsys, message)
     domains.write_text('{"sex": ["F", "M"], "age": 30}')
-    assert main(["estimate", str(state), *given]) == 1
-    error = capsys.readouterr().err
+    error = said(capsys, "estimate", state, *given, code=1).err
     assert "n_categories 5 instead of 32" in error
     for noise in ("share", "{", "sha256"):
         assert noise not in error

@@ -1,14 +1,14 @@
-"""Clients in JavaScript: vectors, proofs, memos that both languages read, and lines as posted."""
+"""Clients in JavaScript: vectors, proofs, and memos that both languages read."""
 
 import json
 import math
 import re
 import shutil
 import subprocess
-import time
 from contextlib import contextmanager
 from fractions import Fraction
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
 from pathlib import Path
 from threading import Thread
@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import vectors
 from scipy import stats
+from serving import patience
 
 from sklearn_ldp import GRR, OLH, OUE, Domain, HadamardResponse, ItemOracle, SubsetSelection
 from sklearn_ldp._core.domains.canonical import word_digest
@@ -28,16 +29,7 @@ from sklearn_ldp._core.storage.clients import (
     whole_module,
     write_self_test,
 )
-from sklearn_ldp.collection import (
-    Aggregator,
-    RefusedBatchError,
-    RepeatedBatchError,
-    RepeatedClient,
-    aggregate,
-    client_module,
-    describe_reports,
-    read_reports,
-)
+from sklearn_ldp.collection import RepeatedClient, client_module
 
 slow = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -142,35 +134,6 @@ def test_subsets_of_one_user_are_uniform():
     assert {found.count(one) for one in found} == {2}
 
 
-PACKED = """
-import { KINDS } from "./client.mjs";
-const [m, streams] = JSON.parse(process.argv[2]);
-const forms = [false, true].map((is_packed) => streams.map((stream, code) => {
-  let end = 0;
-  const bytes = (n) => Uint8Array.from(stream.slice(end, (end += n)));
-  const one = { ...m, is_packed };
-  const report = KINDS.subset.draw(one, code, bytes);
-  const codes = streams.map((_, i) => i);
-  return [report, codes.filter((i) => KINDS.subset.supports(one, report, i))];
-}));
-console.log(JSON.stringify(forms));
-"""
-
-
-@needs_node
-def test_packed_sets_are_the_lists(tmp_path):
-    """The other form of a large set: bits, the first code in the highest one."""
-    mechanism = client_mechanism(SubsetSelection(1.0, categories=20).protocol())
-    streams = np.random.default_rng(3).integers(256, size=(20, 200)).tolist()
-    argument = json.dumps([mechanism, streams])
-    for (codes, listed), (packed, found) in zip(
-        *node(tmp_path, PACKED, whole_module(), argument), strict=True
-    ):
-        bits = np.isin(np.arange(20), codes)
-        assert packed == np.packbits(bits).tolist()
-        assert codes == listed == found
-
-
 # -- proofs in JavaScript -------------------------------------------------------------------------
 ENUMERATION = """
 import { KINDS, integer } from "./client.mjs";
@@ -237,14 +200,8 @@ def test_probabilities_are_exact_in_javascript(oracle, n_first, tmp_path):
     g = 3  # categories, and hash values
     q = (1 - kept) / 2 if oracle.__class__ is GRR else Fraction(1, g)
     for i, j in product(range(3), repeat=2):
-        share = sum(
-            (
-                laws[i].get(r, Fraction())
-                for r, yes in zip(reports, supported[:, j], strict=True)
-                if yes
-            ),
-            Fraction(),
-        )
+        told = [r for r, yes in zip(reports, supported[:, j], strict=True) if yes]
+        share = sum((laws[i].get(r, Fraction()) for r in told), Fraction())
         assert share == (kept if i == j else q)
     worst = max(a.get(r, 0) / b.get(r, 0) for a, b in product(laws, repeat=2) for r in reports)
     assert worst == kept * (g - 1) / (1 - kept)
@@ -291,21 +248,13 @@ def test_javascript_refuses_in_one_sentence(action, value, fragment, tmp_path):
     module = client_module(GRR(1.0, categories=BROWSERS))
     if action == "newer":
         module = module.replace('{"version": 1', '{"version": 2')
+    elif action == "plain":  # negative control
+        assert node(tmp_path, REFUSALS, module, action, json.dumps("edge")) in (0, 1, 2)
     message = node(tmp_path, REFUSALS, module, action, json.dumps(value))
     assert fragment in message
     assert "SECRET" not in message
     assert message.endswith(".")
     assert message.count(". ") == 0
-
-
-@needs_node
-@pytest.mark.parametrize(
-    "value", ["edge", pytest.param(3, marks=slow), pytest.param(None, marks=slow)]
-)
-def test_javascript_draws_reports(value, tmp_path):
-    """Negative control of the refusals; and missing answers are one category."""
-    module = client_module(GRR(1.0, categories=["edge", 3, None]))
-    assert node(tmp_path, REFUSALS, module, "plain", json.dumps(value)) in (0, 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -408,8 +357,8 @@ console.log(JSON.stringify([...new Set(codes)]));
     ("oracle", "stand_in"),
     [
         (GRR(1.0, categories=BROWSERS), "firefox"),
-        (GRR(1.0, categories=["a", None, "b"]), None),
-        (OLH(1.0, categories=BROWSERS, hash_family="mixing"), "firefox"),
+        pytest.param(GRR(1.0, categories=["a", None, "b"]), None, marks=slow),
+        pytest.param(OLH(1.0, categories=BROWSERS, hash_family="mixing"), "firefox", marks=slow),
         (OLH(1.0, categories="open", hash_family="mixing"), None),
     ],
     ids=repr,
@@ -452,15 +401,14 @@ ROUNDS = ["may", 'ju"ne', "july é\x7f\U0001f98a", "1234567890123456789", "\n"]
     ("oracle", "fixed_part"),
     [
         (OLH(1.0, categories="open", hash_family="mixing"), True),
-        pytest.param(GRR(1.0, categories=BROWSERS), False, marks=slow),
-        pytest.param(OUE(1.0, categories=BROWSERS), False, marks=slow),
-        pytest.param(OLH(1.0, categories=BROWSERS), False, marks=slow),
+        (ItemOracle(1.0, categories=BROWSERS, max_items=1), False),
+        *(
+            pytest.param(kind(1.0, categories=BROWSERS), False, marks=slow)
+            for kind in (GRR, OUE, OLH, HadamardResponse, SubsetSelection)
+        ),
         pytest.param(OLH(1.0, categories=BROWSERS), True, marks=slow),
         pytest.param(OLH(1.0, categories="open", hash_family="mixing"), False, marks=slow),
-        pytest.param(HadamardResponse(1.0, categories=BROWSERS), False, marks=slow),
-        pytest.param(SubsetSelection(1.0, categories=BROWSERS), False, marks=slow),
         pytest.param(SubsetSelection(1.0, categories=MANY), False, marks=slow),  # packed
-        (ItemOracle(1.0, categories=BROWSERS, max_items=1), False),
         pytest.param(ItemOracle(1.0, categories=MANY, method="hash"), False, marks=slow),
         pytest.param(ItemOracle(1.0, categories="open"), False, marks=slow),
     ],
@@ -557,8 +505,7 @@ console.log(JSON.stringify(found));
 )
 def test_repeated_reports_have_their_laws_in_javascript(oracle, value, likelier, others, tmp_path):
     """A single report spends 1, a permanent one 3; secure coins: wrong by chance once in 10**6."""
-    module = client_module(oracle, epsilon_forever=3.0)
-    found = node(tmp_path, LAWS, module, json.dumps(value))
+    found = node(tmp_path, LAWS, client_module(oracle, epsilon_forever=3.0), json.dumps(value))
 
     def p_value(kind, epsilon):
         expected = np.repeat([math.exp(epsilon), 1.0], [len(likelier), len(others)])
@@ -680,6 +627,7 @@ def test_two_tabs_at_once_send_one_report(way, tmp_path):
 
 
 @needs_node
+@slow
 @pytest.mark.parametrize(
     ("way", "change"),
     [
@@ -767,97 +715,15 @@ def test_memos_that_are_large_or_cannot_be_kept(tmp_path):
     assert found["messages"][2:] == ["QuotaExceededError"] * 2
 
 
-# -- lines as posted -------------------------------------------------------------------------------
-def posted(protocol, reports, **changes):
-    rows = [
-        {"configuration": protocol.configuration, "report": row, **changes}
-        for row in np.asarray(reports).tolist()
-    ]
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
-
-
-@pytest.mark.parametrize(
-    "oracle", [GRR(1.0, categories=3), OUE(1.0, categories=3), OLH(1.0, categories=3)]
-)
-def test_lines_as_posted_are_a_batch(oracle, tmp_path):
-    protocol = oracle.protocol("may")
-    reports = protocol.privatize(np.arange(3).repeat(200))
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(posted(protocol, reports))
-    np.testing.assert_array_equal(read_reports(path, oracle, collection_round="may"), reports)
-    stated = describe_reports(path)
-    assert (stated["n_samples"], stated["configuration"]) == (600, protocol.configuration)
-    server = aggregate(tmp_path, oracle, collection_round="may")
-    alone = Aggregator(oracle, collection_round="may").add(reports, "alone")
-    np.testing.assert_array_equal(server.estimate_.values, alone.estimate_.values)
-    shutil.copy(path, tmp_path / "again.jsonl")
-    with pytest.raises(RepeatedBatchError):
-        aggregate(tmp_path, oracle, collection_round="may")
-
-
-def test_bad_lines_refuse_the_batch():
-    protocol = GRR(1.0, categories=BROWSERS).protocol("may")
-    good = posted(protocol, [0, 1, 2] * 5)
-    other = GRR(1.1, categories=BROWSERS).protocol("may")
-
-    def refusal(content, source=protocol, **options):
-        with pytest.raises(RefusedBatchError) as info:
-            read_reports(content, source, format="jsonl", **options)
-        return str(info.value)
-
-    assert len(read_reports(good, protocol, format="jsonl")) == 15
-    assert "epsilon 1.1" in refusal(posted(other, [1]))
-    assert "epsilon 1.1" in refusal(good + posted(other, [1]))
-    assert "[0, 2]" in refusal(good + posted(protocol, [3]))
-    assert "nothing else" in refusal(good + posted(protocol, [1], user="SECRET"))
-    assert "no nonce and no version" in refusal(posted(protocol, [1], nonce="0" * 32, version=1))
-    assert "nothing else" in refusal(good + b"7\n")
-    for repeated in (b'"report": 1, "report": 1', b'"report": 1, "configuration": {"a": "SECRET"}'):
-        line = posted(protocol, [1]).replace(b'"report": 1', repeated)
-        assert "nothing else" in refusal(good + line)
-    assert "nothing else" in refusal(good + "\ufeff".encode() + good)
-    for bad in ('"1"', "1.5", "true", "null", "[1]", "{}", "[[1]]"):
-        line = posted(protocol, [1]).replace(b'"report": 1', b'"report": ' + bad.encode())
-        assert "expected an integer" in refusal(good + line)
-    assert "not signed" in refusal(good, key=b"k" * 16)
-    assert "no configuration" in refusal(b"{}\n")
-
-
-def test_posted_lines_are_read_twice():
-    protocol = GRR(1.0, categories=BROWSERS).protocol()
-
-    class Pipe:
-        def __init__(self, content):
-            self.lines = iter(content.splitlines(keepends=True))
-
-        def readline(self, limit=-1):
-            return next(self.lines, b"")
-
-        def seekable(self):
-            return False
-
-    with pytest.raises(RefusedBatchError, match="save them in a file"):
-        read_reports(Pipe(posted(protocol, [0, 1])), protocol, format="jsonl")
-
-
 # -- a page in a browser ---------------------------------------------------------------------------
-
-
 @contextmanager
-def site(files):
-    """A server of files, which hears what pages say when they are done."""
+def site(folder, tab):
+    """A server of two tabs and a folder, which hears what pages say when they are done."""
     done = []
+    for name in ("index.html", "second.html"):
+        (folder / name).write_text(tab)
 
-    class Site(BaseHTTPRequestHandler):
-        def do_GET(self):
-            content = files.get(self.path.strip("/") or "index.html")
-            self.send_response(404 if content is None else 200)
-            self.send_header(
-                "Content-Type", "text/javascript" if ".mjs" in self.path else "text/html"
-            )
-            self.end_headers()
-            self.wfile.write((content or "").encode())
-
+    class Site(SimpleHTTPRequestHandler):
         def do_POST(self):
             done.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(204)
@@ -866,16 +732,10 @@ def site(files):
         def log_message(self, *args):
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
-    server.daemon_threads = True
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Site, directory=folder)) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/", done
-    finally:
         server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 CHROMIUM = next(
@@ -892,10 +752,7 @@ def browse(url, done, n_done, folder):
     with open(folder / "log", "wb") as log:
         browser = subprocess.Popen([CHROMIUM, *options, url], stdout=log, stderr=log)
         try:
-            for _ in range(1200):
-                if len(done) >= n_done:
-                    break
-                time.sleep(0.1)
+            patience(lambda: len(done) >= n_done, 120)
         finally:
             browser.terminate()
             browser.wait(30)
@@ -906,7 +763,7 @@ import { repeated } from "./client.mjs";
 let start = Number(location.hash.slice(1));
 if (!start) {
   start = Date.now() + 4000;
-  window.open(`/second#${start}`, "_blank", "noopener");  // which is another process
+  window.open(`/second.html#${start}`, "_blank", "noopener");  // which is another process
 }
 const found = [];
 let client;
@@ -925,14 +782,13 @@ await fetch("/done", { method: "POST", body: JSON.stringify(found) });
 def test_two_tabs_of_a_browser_send_one_report(tmp_path):
     """Negative control: two clients whose memos are apart."""
     module = client_module(OLH(1.0, categories=MANY), epsilon_forever=2.0)
-    files = {"index.html": TAB, "second": TAB, "client.mjs": module}
-    with site(files) as (url, done):
+    (tmp_path / "client.mjs").write_text(module)
+    with site(tmp_path, TAB) as (url, done):
         browse(url, done, 2, tmp_path)
     different = [one != other for one, other in zip(*done, strict=True)]
     assert (len(different), sum(different)) == (200, 0)
     apart = TAB.replace("`question ${i}`", "`question ${i} ${location.pathname.slice(1)}`")
-    files |= {"index.html": apart, "second": apart}
-    with site(files) as (url, done):
+    with site(tmp_path, apart) as (url, done):
         browse(url, done, 2, tmp_path)
     assert sum(one != other for one, other in zip(*done, strict=True)) > 100
 
@@ -948,7 +804,7 @@ console.log(JSON.stringify(sets.map(tell)));
 
 
 @needs_node
-@pytest.mark.parametrize("method", ["subset", "hash"])
+@pytest.mark.parametrize("method", ["subset", pytest.param("hash", marks=slow)])
 def test_javascript_takes_lists_of_items(method, tmp_path):
     """What is no list of categories is refused, or reported as an empty set."""
     oracle = ItemOracle(1.0, categories=["a", "b", *range(9)], max_items=2, method=method)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from sklearn_ldp import OLH, OUE, ColumnOracle
+from sklearn_ldp import OLH, OUE
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -23,8 +23,11 @@ from sklearn_ldp.collection import (
     write_reports,
 )
 
-pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
+
+HERE = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 
 ORACLE = OLH(1.0, categories=[f"page {i}" for i in range(50)], n_shards=4)
 
@@ -53,23 +56,10 @@ def files(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_surveys_of_several_columns(client, tmp_path):
-    survey = ColumnOracle(1.0, domains={"smokes": 2, "visits": 5}, n_shards=2, random_state=0)
-    users = np.random.default_rng(0).integers(0, 2, (600, 2))
-    for i, reports in enumerate(np.split(survey.privatize(users), 3)):
-        write_reports(tmp_path / f"{i}.parquet", reports, survey)
-    server, at_home = aggregate_dask(client, tmp_path, survey), aggregate(tmp_path, survey)
-    assert server.n_samples == 600
-    np.testing.assert_array_equal(server.tally().tallies, at_home.tally().tallies)
-    for name, part in server.estimate_.items():
-        np.testing.assert_array_equal(part.values, at_home.estimate_[name].values)
-        assert part.noise == at_home.estimate_[name].noise
-
-
-@pytest.mark.slow
-def test_counts_are_those_of_one_machine(client, files):
+def test_counts_are_those_of_one_machine(client, files, capsys):
     paths, total = files
-    server = aggregate_dask(client, paths[0].parent, ORACLE)
+    server = aggregate_dask(client, paths[0].parent, ORACLE, progress=True)
+    assert "12 of 12 files" in capsys.readouterr().err
     at_home = aggregate(paths[0].parent, ORACLE)
     np.testing.assert_array_equal(server.oracle_.support_counts_, total)
     np.testing.assert_array_equal(server.tally().tallies, at_home.tally().tallies)  # and shards
@@ -91,17 +81,6 @@ def test_a_file_counts_once(client, files, tmp_path):
     server = aggregate_dask(client, twice, ORACLE, on_refusal="skip")
     np.testing.assert_array_equal(server.oracle_.support_counts_, total)
     assert server.summary().n_refused == 2
-
-
-@pytest.mark.slow
-def test_going_on_with_an_aggregator(client, files):
-    paths, total = files
-    server = aggregate(iter(paths[:5]), Aggregator(ORACLE, on_repeat="ignore"))
-    assert aggregate_dask(client, paths, server) is server
-    np.testing.assert_array_equal(server.oracle_.support_counts_, total)
-    assert server.summary().n_repeats == 5
-    with pytest.raises(RepeatedBatchError):
-        aggregate_dask(client, paths[:1], aggregate(paths[0], Aggregator(ORACLE)))
 
 
 @pytest.mark.slow
@@ -147,10 +126,8 @@ def test_bad_files(client, files, tmp_path):
     )
     at_home = aggregate(iter(paths[:2]), ORACLE)
     np.testing.assert_array_equal(server.tally().tallies, at_home.tally().tallies)
-    assert {refusal.batch_id for refusal in server.summary().refused} == {
-        str(damaged),
-        str(foreign),
-    }
+    refused = {refusal.batch_id for refusal in server.summary().refused}
+    assert refused == {str(damaged), str(foreign)}
 
 
 @pytest.mark.slow
@@ -167,15 +144,6 @@ def test_errors(client, files, tmp_path):
 
 
 @pytest.mark.slow
-def test_progress(client, files, capsys):
-    aggregate_dask(client, files[0], ORACLE, progress=True)
-    assert "12 of 12 files" in capsys.readouterr().err
-
-
-# -- a worker dies ------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills processes as POSIX does")
 def test_rounds_in_which_all_workers_die_at_once(tmp_path):
     """Ten rounds with three kills of both workers; every count is exact in each of them.
@@ -184,9 +152,6 @@ def test_rounds_in_which_all_workers_die_at_once(tmp_path):
     a death, for instance as it has just died again. It never starts it again, so we ask for new
     workers, as an operator would.
     """
-    import dask
-    import distributed
-
     oracle = OUE(1.0, categories=256)
     total = write_files(tmp_path, oracle, 300, 2000)
     paths = sorted(tmp_path.iterdir())
@@ -195,9 +160,7 @@ def test_rounds_in_which_all_workers_die_at_once(tmp_path):
     with (
         # No file is blamed: a slow machine may begin it anew for each of many deaths.
         dask.config.set({"distributed.scheduler.allowed-failures": 100}),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
-        ) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **HERE) as cluster,
         distributed.Client(cluster) as client,
     ):
         for _ in range(10):
@@ -229,20 +192,13 @@ def test_rounds_in_which_all_workers_die_at_once(tmp_path):
 
 
 # -- nobody comes back, or futures are lost: workers in threads, which need no kill ---------------
+def in_a_thread():
+    return distributed.LocalCluster(n_workers=1, processes=False, protocol="tcp://", **HERE)
+
+
 @pytest.fixture
 def small_cluster():
-    import distributed
-
-    with (
-        distributed.LocalCluster(
-            n_workers=1,
-            processes=False,
-            protocol="tcp://",
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with in_a_thread() as cluster, distributed.Client(cluster) as client:
         yield cluster, client
 
 
@@ -265,18 +221,23 @@ def without_workers(cluster):
         time.sleep(0.01)
 
 
-def slowed(client, monkeypatch, seconds):
-    """Let every file take some time, so that many are left in the middle of the work."""
+def changed_tasks(client, monkeypatch, change, **changes):
+    """Let all that workers do go through a function; it has theirs, and the path of a file."""
     send = client.map
 
-    def slow_map(function, paths, **options):
-        def slow(path, terms):
-            time.sleep(seconds)
+    def changed_map(function, paths, **options):
+        def task(path, terms):
+            change(function, path)
             return function(path, terms)
 
-        return send(slow, paths, **options)
+        return send(task, paths, **{**options, **changes})
 
-    monkeypatch.setattr(client, "map", slow_map)
+    monkeypatch.setattr(client, "map", changed_map)
+
+
+def slowed(client, monkeypatch, seconds):
+    """Let every file take some time, so that many are left in the middle of the work."""
+    changed_tasks(client, monkeypatch, lambda *_: time.sleep(seconds))
 
 
 @pytest.mark.slow
@@ -297,6 +258,7 @@ def test_a_cluster_without_workers_is_named(small_cluster, files, tmp_path, monk
     assert server.summary().n_repeats == 0
 
 
+@pytest.mark.slow
 def test_workers_that_come_back_go_on(small_cluster, files, monkeypatch):
     cluster, client = small_cluster
     slowed(client, monkeypatch, 0.05)
@@ -312,9 +274,7 @@ def test_workers_that_come_back_go_on(small_cluster, files, monkeypatch):
 
 
 def cancel_everything(client):
-    from distributed import Future
-
-    client.cancel([Future(key, client) for key in list(client.futures)])
+    client.cancel([distributed.Future(key, client) for key in list(client.futures)])
 
 
 def test_lost_futures_lose_no_files(small_cluster, files, tmp_path, monkeypatch):
@@ -332,30 +292,19 @@ def test_lost_futures_lose_no_files(small_cluster, files, tmp_path, monkeypatch)
     assert server.summary().n_repeats == 0
 
 
-def deadly(client, monkeypatch, is_deadly):
-    """Let Dask give tasks up, as it does when four workers have died of them."""
-    send = client.map
-
-    def deadly_map(function, paths, **options):
-        def task(path, terms):
-            from distributed import KilledWorker, get_worker
-
-            if is_deadly(function.__name__, path):
-                key = get_worker().get_current_task()
-                raise KilledWorker(key, SimpleNamespace(address="tcp://127.0.0.1:1"), 3)
-            return function(path, terms)
-
-        return send(task, paths, **{**options, "retries": 0})
-
-    monkeypatch.setattr(client, "map", deadly_map)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["_header", "_tally"])
 def test_a_deadly_file_is_refused(small_cluster, files, monkeypatch, step):
     _, client = small_cluster
     paths, total = files
-    deadly(client, monkeypatch, lambda name, path: name == step and "0007" in path)
+
+    def deadly(function, path):
+        """Dask gives a task up when four workers have died of it."""
+        if function.__name__ == step and "0007" in path:
+            key = distributed.get_worker().get_current_task()
+            raise distributed.KilledWorker(key, SimpleNamespace(address="tcp://127.0.0.1:1"), 3)
+
+    changed_tasks(client, monkeypatch, deadly, retries=0)
     server = aggregate(iter(paths[:1]), Aggregator(ORACLE, on_repeat="ignore"))
     aggregate_dask(client, paths, server, on_refusal="skip")
     assert "batch 7" not in server
@@ -373,20 +322,15 @@ def test_a_deadly_file_is_refused(small_cluster, files, monkeypatch, step):
 @pytest.mark.slow
 def test_errors_of_the_file_system_are_tried_again(small_cluster, files, tmp_path, monkeypatch):
     _, client = small_cluster
-    send = client.map
 
-    def failing_map(function, paths, **options):
-        def task(path, terms):
-            attempts = tmp_path / os.path.basename(path)
-            with attempts.open("a") as file:
-                file.write("x")
-            if attempts.stat().st_size % 3:
-                raise OSError("the network is away")
-            return function(path, terms)
+    def failing(function, path):
+        attempts = tmp_path / os.path.basename(path)
+        with attempts.open("a") as file:
+            file.write("x")
+        if attempts.stat().st_size % 3:
+            raise OSError("the network is away")
 
-        return send(task, paths, **options)
-
-    monkeypatch.setattr(client, "map", failing_map)
+    changed_tasks(client, monkeypatch, failing)
     server = aggregate_dask(client, files[0], ORACLE, retries=2)
     np.testing.assert_array_equal(server.oracle_.support_counts_, files[1])
     with pytest.raises(OSError, match="the network is away"):
@@ -395,16 +339,10 @@ def test_errors_of_the_file_system_are_tried_again(small_cluster, files, tmp_pat
 
 @pytest.mark.slow
 def test_a_scheduler_that_is_gone(files, monkeypatch):
-    import distributed
-
-    cluster = distributed.LocalCluster(
-        n_workers=1,
-        processes=False,
-        protocol="tcp://",
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-    )
-    with cluster, distributed.Client(cluster.scheduler_address, timeout=1) as client:
+    with (
+        in_a_thread() as cluster,
+        distributed.Client(cluster.scheduler_address, timeout=1) as client,
+    ):
         slowed(client, monkeypatch, 0.05)
         in_the_middle(monkeypatch, cluster.close)
         with pytest.raises(ConnectionError, match="lost the scheduler of the cluster"):

@@ -13,7 +13,6 @@ from sklearn_ldp import GRR, OLH, OUE
 from sklearn_ldp._core.storage._ledger import CopyRule
 from sklearn_ldp.collection import (
     Aggregator,
-    RefusedBatchError,
     RepeatedBatchError,
     aggregate,
     tally_file,
@@ -54,8 +53,7 @@ def test_digests_depend_on_reports_only(oracle, tmp_path):
     pieces = iter([reports[:1], reports[1:150], reports[150:]])
     assert tally_reports(pieces, oracle, "b").digests["b"] == digest
     assert tally_reports(reports.tolist(), oracle, "c").digests["c"] == digest
-    other = clone(oracle).set_params(n_shards=3)
-    assert tally_reports(reports, other, "d").digests["d"] == digest
+    assert tally_reports(reports, clone(oracle).set_params(n_shards=3), "d").digests["d"] == digest
     for form in ("parquet", "arrows", "jsonl"):
         path = written(tmp_path, reports, "e", form, oracle)
         assert tally_file(path, oracle).digests["e"][:16] == digest[:16]  # that of the sums
@@ -111,13 +109,13 @@ def test_a_file_that_the_ledger_knows_is_not_read_again(tmp_path, monkeypatch):
     assert aggregate(path, server).summary().n_repeats == 1
 
 
-@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=str)
+@pytest.mark.parametrize("oracle", [GRR(), OUE(), OLH(), OLH(hash_family="mixing")], ids=str)
 def test_a_copy_under_another_id_is_refused_and_named(oracle, tmp_path):
     """The defect as it was found: a file whose id alone was edited counted twice."""
     oracle = clone(oracle).set_params(categories=13, random_state=0)
-    reports = oracle.privatize(np.arange(3000) % 13)
+    reports = oracle.privatize(np.arange(600) % 13)
     path = written(tmp_path, reports, "a", oracle=oracle)
-    server = aggregate(path, Aggregator(oracle))
+    server = aggregate(path, Aggregator(oracle, on_repeat="ignore"))
     with pytest.raises(RepeatedBatchError, match="reports of batch 'b' before, as batch 'a'"):
         aggregate(with_id(path, "b"), server)
     server.save(tmp_path / "state.npz")
@@ -127,7 +125,7 @@ def test_a_copy_under_another_id_is_refused_and_named(oracle, tmp_path):
     both = tally_file(path, oracle) + tally_file(with_id(path, "b"), oracle)
     with pytest.raises(RepeatedBatchError, match="as batch 'a'"):
         Aggregator(oracle).merge(both)
-    assert server.n_samples == 3000
+    assert server.n_samples == 600
 
 
 @pytest.mark.parametrize("oracle", [OLH(), OUE(), GRR()], ids=str)
@@ -147,7 +145,7 @@ def test_entries_without_a_digest_are_treated_as_before():
 
 
 # -- how rarely batches agree ------------------------------------------------------------
-@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=str)
 def test_reports_agree_no_more_often_than_the_bound_says(oracle):
     """By enumeration: exactly so often for one value, and no more often for two.
 
@@ -231,26 +229,13 @@ def test_batches_with_equal_sums_are_no_copies():
     """Sums of two counts often agree, although two of these reports never do."""
     oracle = OLH(1.0, categories=2, hash_family="mixing", random_state=np.random.default_rng(0))
     assert oracle.channel().report_entropy(order=2) > 60
-    batches, seen = [oracle.privatize(np.arange(3000) % 2) for _ in range(250)], {}
+    batches, seen = [oracle.privatize(np.arange(300) % 2) for _ in range(100)], {}
     for i, reports in enumerate(batches):
-        seen.setdefault(
-            tally_reports(reports, oracle, "x").tallies.sum(axis=0).tobytes(), []
-        ).append(i)
+        sums = tally_reports(reports, oracle, "x").tallies.sum(axis=0)
+        seen.setdefault(sums.tobytes(), []).append(i)
     first, second, *_ = next(same for same in seen.values() if len(same) > 1)
     server = Aggregator(clone(oracle)).add(batches[first], "a").add(batches[second], "b")
-    assert server.n_samples == 6000
+    assert server.n_samples == 600
     # The negative control is a copy.
     with pytest.raises(RepeatedBatchError, match="as batch 'b'"):
         server.add(batches[second], "c")
-
-
-def test_refused_batches_do_not_stop_a_folder(tmp_path):
-    good = written(tmp_path, REPORTS, "a")
-    with_id(good, "b")
-    other = RNG.integers(3, size=400)
-    written(tmp_path, other, "c")
-    server = aggregate(tmp_path, ORACLE, on_refusal="skip")
-    assert server.n_samples == 900
-    assert server.summary().n_refused == 1
-    with pytest.raises(RefusedBatchError, match="as batch 'a'"):
-        aggregate(tmp_path, ORACLE, on_repeat="ignore")

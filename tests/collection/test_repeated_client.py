@@ -116,14 +116,14 @@ def test_a_fixed_function_needs_one_permanent_report_for_each_hash_value(tmp_pat
     """Two at most with hash values of one bit, whatever the values are."""
     oracle = BLH(1.0, categories=50)
     fixed = client_of(tmp_path / "fixed.json", oracle, fixed_part=True, most_epsilon=4.0)
-    reports = [fixed.report(i, collection_round=str(i)) for i in range(50)]
+    reports = [fixed.report(i, collection_round=str(i)) for i in range(20)]
     assert fixed.n_values <= 2
     assert fixed.spent <= 4.0
     assert len({tuple(report[0].tolist()) for report in reports}) <= 2
     free = client_of(tmp_path / "free.json", oracle)
-    for i in range(10):
+    for i in range(5):
         free.report(i, collection_round=str(i))
-    assert free.n_values == 10  # the negative control
+    assert free.n_values == 5  # the negative control
 
 
 def test_values_that_are_on_no_list(tmp_path):
@@ -141,7 +141,7 @@ def test_values_that_are_on_no_list(tmp_path):
     assert client.report((1, "x"), collection_round="").shape == (1,)
 
 
-@pytest.mark.parametrize("fixed_part", [False, True])
+@pytest.mark.parametrize("fixed_part", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_users_of_a_survey(fixed_part, tmp_path):
     """The column is drawn once, and its own oracle has the permanent reports."""
     columns = set()
@@ -228,14 +228,11 @@ def test_parameters_that_are_refused(options, message, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+THIRD_PARTY = RandomQuestion(1.0, categories=3)  # which says nothing of two likelihoods
+
+
 @pytest.mark.parametrize(
-    "oracle",
-    [
-        3,
-        MarginalOracle(1.0, domains=DOMAINS),
-        survey(n_sampled=2),
-        RandomQuestion(1.0, categories=3),  # a third party's, which says nothing of two likelihoods
-    ],
+    "oracle", [3, MarginalOracle(1.0, domains=DOMAINS), survey(n_sampled=2), THIRD_PARTY]
 )
 def test_what_has_no_permanent_reports(oracle, tmp_path):
     with pytest.raises(
@@ -247,8 +244,7 @@ def test_what_has_no_permanent_reports(oracle, tmp_path):
 
 def test_reports_that_are_refused_write_nothing(tmp_path):
     path = tmp_path / "memo.json"
-    of_may = OLH(1.0, categories=BROWSERS).protocol("may")
-    client = client_of(path, of_may)
+    client = client_of(path, OLH(1.0, categories=BROWSERS).protocol("may"))
     before = path.read_bytes()
     with pytest.raises(ValueError, match="RepeatedClient is of the round 'may' alone"):
         client.report("edge", collection_round="june")
@@ -329,24 +325,19 @@ def test_files_that_are_damaged(tmp_path):
         assert path.read_text() == damaged
 
 
-@pytest.mark.parametrize(
-    ("name", "entry"),
-    [
-        ("permanent", [[0, -1], [0, 0]]),
-        ("permanent", [[0, 10**30], [0, 0]]),
-        ("permanent", ["many", 3]),
-        ("sent", [5, 0]),
-        ("sent", [True, 0]),
-        ("rounds", ["may"]),
-        ("rounds", ["may", "may"]),
-        ("first", [0, -1]),
-        ("function", 7),
-        ("key", ""),
-        ("key", 3),
-        ("part", 0),
-        ("values", None),
-    ],
-)
+WRONG = {
+    "permanent": [[[0, -1], [0, 0]], [[0, 10**30], [0, 0]], ["many", 3]],
+    "sent": [[5, 0], [True, 0]],
+    "rounds": [["may"], ["may", "may"]],
+    "first": [[0, -1]],
+    "function": [7],
+    "key": ["", 3],
+    "part": [0],
+    "values": [None],
+}
+
+
+@pytest.mark.parametrize(("name", "entry"), [(key, one) for key in WRONG for one in WRONG[key]])
 def test_entries_that_no_client_writes(name, entry, tmp_path):
     """The digest has no key: another program may write a wrong file with the right one."""
     path = tmp_path / "memo.json"
@@ -357,8 +348,7 @@ def test_entries_that_no_client_writes(name, entry, tmp_path):
     head = {one: entries.pop(one) for one in ("format", "survey", "sha256")}
 
     def write(entries):
-        text = json.dumps(entries, sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
         path.write_text(json.dumps({**head, "sha256": digest, **entries}, sort_keys=True))
 
     write(entries)

@@ -10,7 +10,7 @@ from estimators import ORACLES, each_way
 from scipy.stats import chisquare
 from sklearn.base import clone
 
-from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
+from sklearn_ldp import GRR, OLH, OUE, SubsetSelection
 from sklearn_ldp.collection import (
     RefusedBatchError,
     aggregate,
@@ -20,6 +20,7 @@ from sklearn_ldp.collection import (
     tally_file,
     write_reports,
 )
+from sklearn_ldp.oracles.channels import ReportField
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -80,27 +81,7 @@ def test_parquet_is_zstd_with_the_configuration_in_its_schema(tmp_path):
     assert describe_reports(path)["n_samples"] == 1
 
 
-OTHERS = {
-    "epsilon 1.0 instead of 2.0": GRR(2.0, categories=["a", "b", "c"]),
-    "domain_sha256": GRR(1.0, categories=["a", "c", "b"]),
-    "n_categories 3 instead of 4": GRR(1.0, categories=["a", "b", "c", "d"]),
-    "oracle 'GRR' instead of 'OLH'": OLH(1.0, categories=["a", "b", "c"]),
-}
-
-
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("what", OTHERS)
-def test_readers_refuse_another_configuration_and_name_it(what, form):
-    oracle = GRR(1.0, categories=["a", "b", "c"])
-    content = written(oracle, [0, 1, 2], form)
-    for reader in (read_reports, tally_file):
-        with pytest.raises(RefusedBatchError, match=what):
-            reader(content, OTHERS[what], format=form)
-
-
 def test_readers_refuse_reports_that_are_numbered_otherwise(monkeypatch):
-    from sklearn_ldp.oracles.channels import ReportField
-
     oracle = GRR(1.0, categories=["a", "b"])
     content = written(oracle, [0, 1])
     monkeypatch.setattr(type(oracle.channel()), "report_fields", (ReportField("report", 3),))
@@ -108,21 +89,11 @@ def test_readers_refuse_reports_that_are_numbered_otherwise(monkeypatch):
         read_reports(content, clone(oracle), format="arrow")
 
 
-def test_readers_refuse_another_round_and_another_version():
+def test_readers_refuse_another_version():
     oracle = GRR(1.0, categories=["a", "b"])
-    content = written(oracle, [0, 1], "jsonl", collection_round="may")
-    with pytest.raises(RefusedBatchError, match="collection_round 'may' instead of 'june'"):
-        read_reports(content, oracle, collection_round="june", format="jsonl")
-    later = content.replace(b'"version": 1', b'"version": 2')
+    later = written(oracle, [0, 1], "jsonl").replace(b'"version": 1', b'"version": 2')
     with pytest.raises(RefusedBatchError, match="format version 2, this release reads version 1"):
-        read_reports(later, oracle, collection_round="may", format="jsonl")
-
-
-def test_readers_refuse_files_without_a_configuration(tmp_path):
-    path = tmp_path / "plain.parquet"
-    pq.write_table(pa.table({"report": pa.array([0, 1], pa.uint8())}), path)
-    with pytest.raises(RefusedBatchError, match=r"plain\.parquet is refused: it carries no conf"):
-        read_reports(path, GRR(1.0, categories=["a", "b"]))
+        read_reports(later, oracle, format="jsonl")
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -143,30 +114,19 @@ def test_the_domain_digest_knows_order_and_type_but_not_the_container():
 
     assert digest(3) == digest([0, 1, 2]) == digest(np.arange(3, dtype=np.uint8))
     assert digest(["a", "b"]) == digest(np.array(["a", "b"]))
-    distinct = [
-        ["a", "b"],
-        ["b", "a"],
-        [b"a", b"b"],
-        [("a",), ("b",)],
-        ["ab", ""],
-        ["1", "2"],
-        [1, 2],
-    ]
+    texts = [["a", "b"], ["b", "a"], ["ab", ""], ["1", "2"]]
+    distinct = [*texts, [b"a", b"b"], [("a",), ("b",)], [1, 2]]
     assert len({digest(categories) for categories in distinct}) == len(distinct)
     with pytest.raises(TypeError, match="no other type has a form that is the same on every"):
         digest([object(), object()])
 
 
-def test_a_refused_batch_leaves_no_file(tmp_path):
+def test_formats_are_told_by_names(tmp_path):
     oracle = GRR(1.0, categories=["a", "b"])
-    path = tmp_path / "reports.parquet"
-    with pytest.raises(RefusedBatchError, match="not written.*integers in \\[0, 1\\]"):
-        write_reports(path, [0, 2], oracle)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_formats_are_told_by_names():
-    oracle = GRR(1.0, categories=["a", "b"])
+    for name in ("r.arrow", "r.arrows"):
+        write_reports(tmp_path / name, [0, 1], oracle, batch_id="a")
+        assert sorted(read_reports(tmp_path / name, oracle)) == [0, 1]
+    assert aggregate(tmp_path, oracle, on_repeat="ignore").n_samples == 2
     with pytest.raises(ValueError, match=r"a name that ends with one of \.parquet"):
         write_reports("reports.csv", [0], oracle)
     with pytest.raises(ValueError, match="format must be one of"):
@@ -231,32 +191,3 @@ def test_spare_bits_say_nothing():
     assert content.count(b"\xff\xc0") == 1
     with pytest.raises(RefusedBatchError, match="zeros after the last"):
         read_reports(content.replace(b"\xff\xc0", b"\xff\xc1"), oracle, format="arrow")
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_big_integers_are_exact(form):
-    """Seeds of 63 bits, which float64 would round."""
-    oracle = OLH(1.0, categories=["a", "b"], hash_family="mixing", hash_range=4)
-    seeds = [2**53 + 1, 2**63 - 1, 2**62 + 1, 0]
-    reports = np.array([[seed, 3] for seed in seeds], dtype=np.int64)
-    again = read_reports(written(oracle, reports, form), oracle, format=form)
-    assert sorted(again[:, 0].tolist()) == sorted(seeds)
-
-
-def test_third_party_channels_are_kept_in_64_bits(monkeypatch):
-    oracle = declared(HadamardResponse())
-    monkeypatch.setattr(type(oracle.channel()), "report_fields", ())
-    reports = oracle.privatize(np.resize(CATEGORIES, 50))
-    for form in FORMATS:
-        again = read_reports(written(oracle, reports, form), oracle, format=form)
-        assert again.dtype == np.int64
-        assert as_multiset(again) == as_multiset(reports)
-
-
-def test_writers_and_readers_know_both_names_of_arrow_streams(tmp_path):
-    oracle = GRR(1.0, categories=3)
-    reports = oracle.privatize([0, 1, 2])
-    for name in ("r.arrow", "r.arrows"):
-        write_reports(tmp_path / name, reports, oracle, batch_id="a")
-        assert sorted(read_reports(tmp_path / name, oracle)) == sorted(reports)
-    assert aggregate(tmp_path, oracle, on_repeat="ignore").n_samples == 3

@@ -11,6 +11,7 @@ import pytest
 from sklearn_ldp import GRR
 from sklearn_ldp.__main__ import main
 from sklearn_ldp._core.storage import formats
+from sklearn_ldp._core.storage.containers import from_columns
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -41,8 +42,6 @@ def folder(tmp_path):
 
 # -- files that are cut short ---------------------------------------------------------------------
 def cut_short(path):
-    from sklearn_ldp._core.storage.containers import from_columns
-
     patch = pytest.MonkeyPatch()
     patch.setattr("sklearn_ldp._core.storage.formats._MAX_GROUP", 10_000)
     reports = np.random.default_rng(0).integers(250, size=100_000)
@@ -81,11 +80,11 @@ def test_a_file_that_is_cut_short_is_refused_and_kills_nobody(tmp_path, suffix):
     assert process.exitcode == 0
 
 
+@pytest.mark.slow
 def test_a_file_that_shrinks_again_and_again_is_counted_or_refused(tmp_path):
     """The negative control is the file that nobody touches."""
     path = tmp_path / "x.arrows"
-    reports = np.resize(np.arange(3), 3_000_000)
-    write_reports(path, reports, ORACLE, batch_id="x")
+    write_reports(path, np.resize(np.arange(3), 3_000_000), ORACLE, batch_id="x")
     content, stop = path.read_bytes(), threading.Event()
     assert tally_file(path, ORACLE).n_samples == 3_000_000
 
@@ -160,8 +159,7 @@ def test_names_cannot_forge_lines_of_the_summary(tmp_path, monkeypatch, capsys):
     path.write_bytes(b"no reports")
     options = ["--categories", "domain.txt", "--checkpoint", "state.npz", "--oracle", "grr"]
     for choice, code in (("skip", 0), ("stop", 1)):
-        arguments = ["aggregate", str(path), *options, "--on-refusal", choice]
-        assert main(arguments) == code
+        assert main(["aggregate", str(path), *options, "--on-refusal", choice]) == code
         out, err = capsys.readouterr()
         lines = (out + err).splitlines()
         assert not any(line.startswith("reports: 1000000") for line in lines)
@@ -201,33 +199,14 @@ def test_folders_and_dangling_links_among_the_files_are_refused(folder):
     assert server.summary().n_refused == 2
 
 
-def test_a_missing_file_on_the_command_line(folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("domain.txt").write_text("a\nb\nc\n")
-    command = ["aggregate", "reports/gone.parquet", "reports/0.parquet", "--oracle", "grr"]
-    command += ["--categories", "domain.txt", "--checkpoint", "state.npz"]
-    assert main(command) == 1
-    assert "reports/gone.parquet: No such file" in capsys.readouterr().err
-    assert not Path("state.npz").exists()
-    assert main([*command, "--on-refusal", "skip"]) == 0
-    out = capsys.readouterr().out
-    assert "reports: 30\nbatches: 1 (0 repeats ignored, 1 refused)" in out
-    assert "refused 'reports/gone.parquet'" in out
-
-
 # -- lists of paths -------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", [list, tuple, iter])
-def test_lists_of_paths_are_files(folder, kind):
-    paths = [folder / "2.jsonl", str(folder / "0.parquet")]
-    assert aggregate(kind(paths), ORACLE).batches == {"2": 30, "0": 30}
+def test_lists_of_paths_are_files_and_folders(folder, kind, tmp_path):
+    paths = [write(tmp_path / "extra.parquet"), str(folder / "0.parquet")]
+    assert aggregate(kind(paths), ORACLE).batches == {"extra": 30, "0": 30}
+    assert list(aggregate([paths[0], folder], ORACLE).batches) == ["extra", "0", "1", "2"]
     with pytest.raises(ValueError, match="A file carries the id of its batch"):
         aggregate(paths, Aggregator(ORACLE), batch_id="x")
-
-
-def test_folders_in_lists_of_paths(folder, tmp_path):
-    extra = write(tmp_path / "extra.parquet")
-    server = aggregate([folder, extra], ORACLE)
-    assert list(server.batches) == ["0", "1", "2", "extra"]
 
 
 def test_lists_of_anything_else_are_reports(folder):

@@ -1,9 +1,6 @@
-"""Object storage: an S3 server on this machine, dropped connections, and memory://."""
+"""Object storage: memory://, connections that die, and an S3 server on this machine."""
 
-import contextlib
 import os
-import socket
-import threading
 
 import numpy as np
 import pytest
@@ -22,6 +19,7 @@ from sklearn_ldp.collection import (
 
 pytest.importorskip("pyarrow")
 fsspec = pytest.importorskip("fsspec")
+MemoryFile = pytest.importorskip("fsspec.implementations.memory").MemoryFile
 
 ORACLE = GRR(1.0, categories=200, random_state=0)
 SUFFIXES = [".parquet", ".arrows", ".jsonl"]
@@ -108,6 +106,19 @@ def test_a_file_that_vanishes_or_changes_after_it_was_listed(memory):
     assert refused == [".hidden.parquet", "2.jsonl", "3.parquet", "x.parquet"]
 
 
+def without_drivers(monkeypatch):
+    def missing(url):
+        raise ImportError("no driver")
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", missing)
+
+
+def test_pyarrow_opens_what_fsspec_does_not(tmp_path, monkeypatch):
+    fill(fsspec.filesystem("file", auto_mkdir=True), f"{tmp_path}/reports")
+    without_drivers(monkeypatch)
+    check_folder(f"file://{tmp_path}/reports")
+
+
 def test_options_reach_the_driver(monkeypatch, memory):
     seen = {}
     from fsspec.core import url_to_fs
@@ -131,124 +142,52 @@ def test_the_command_line(memory, tmp_path, monkeypatch, capsys):
         assert "reports: 6000\nbatches: 6 " in capsys.readouterr().out
 
 
-# -- S3, on this machine --------------------------------------------------------------------------
-class Proxy:
-    """Pass connections on to a server, and cut the next ones after some bytes of an answer."""
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_connections_that_die_in_mid_read_lose_nothing(memory, suffix, tmp_path, monkeypatch):
+    """The checkpoint holds what came before, and the same call goes on; the counts are exact."""
+    monkeypatch.setattr("sklearn_ldp._core.storage.sources._READ_AHEAD", 1000)
+    for number in range(3):
+        write(memory, f"/bucket/cut/{number}{suffix}", 30_000, FORMATS[suffix])
+    size, read = memory.info(f"/bucket/cut/1{suffix}")["size"], MemoryFile.read
+    state = tmp_path / "state.npz"
+    arguments = {"checkpoint": state, "checkpoint_seconds": 0.0}
 
-    def __init__(self, port):
-        self.target, self.cut_after, self.n_cut = ("127.0.0.1", port), None, 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
+    def dying(file, *args):
+        if file.path.endswith(f"1{suffix}") and file.tell() >= cut * size:
+            raise RuntimeError("the connection is lost")
+        return read(file, *args)
 
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            server = socket.create_connection(self.target)
-            threading.Thread(target=self.pump, args=(client, server, False), daemon=True).start()
-            threading.Thread(target=self.pump, args=(server, client, True), daemon=True).start()
-
-    def pump(self, source, sink, is_answer):
-        passed = 0
-        try:
-            while content := source.recv(1 << 14):
-                if is_answer and self.cut_after is not None:
-                    content = content[: max(self.cut_after - passed, 0)]
-                    if not content:
-                        self.n_cut += 1
-                        break
-                sink.sendall(content)
-                passed += len(content)
-        except OSError:
-            pass
-        for end in (source, sink):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
+    for cut in (0.0, 0.2, 0.9):  # noqa: B007
+        with monkeypatch.context() as patch:
+            patch.setattr(MemoryFile, "read", dying)
+            with pytest.raises(RefusedBatchError, match=f"1{suffix} is refused: .*connection is"):
+                aggregate("memory://bucket/cut", ORACLE, **arguments)
+        assert Aggregator.load(state, ORACLE).batches == {f"0{suffix}": 30_000}
+    server = aggregate("memory://bucket/cut", ORACLE, **arguments)
+    assert server.n_samples == 90_000
+    every = np.concatenate([reports(name, 30_000) for name in "012"])
+    np.testing.assert_array_equal(server.oracle_.support_counts_, np.bincount(every, minlength=200))
 
 
-@pytest.fixture(scope="module")
-def s3():
-    """A bucket with a folder of reports, and what a client needs to see it through the proxy."""
+@pytest.mark.slow
+def test_s3(monkeypatch):
+    """By fsspec, and by pyarrow where that has no driver."""
     pytest.importorskip("s3fs", reason="needs the extra test")
     server_module = pytest.importorskip("moto.server", reason="needs the extra test")
     server = server_module.ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
     server.start()
-    port = server.get_host_and_port()[1]
-    proxy = Proxy(port)
-
-    def options(port):
-        return {
-            "key": "test",
-            "secret": "test",
-            "client_kwargs": {"endpoint_url": f"http://127.0.0.1:{port}", "region_name": "eu-a-1"},
-            "config_kwargs": {"retries": {"max_attempts": 0}, "read_timeout": 5},
-        }
-
-    system = fsspec.filesystem("s3", **options(port))
-    system.mkdir("bucket")
-    fill(system, "bucket/reports")
-    yield system, proxy, options(proxy.port)
-    proxy.listener.close()
-    server.stop()
-
-
-def test_s3(s3):
-    _, _, options = s3
-    check_folder("s3://bucket/reports", storage_options=options)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_connections_that_die_in_mid_read_lose_nothing(s3, suffix, tmp_path, monkeypatch):
-    """The checkpoint holds what came before, and the same call goes on; the counts are exact."""
-    import s3fs.core
-
-    monkeypatch.setattr(s3fs.core.S3FileSystem, "retries", 1)
-    system, proxy, options = s3
-    folder = f"bucket/cut-{suffix[1:]}"
-    n = 300_000
-    for number in range(3):
-        write(system, f"{folder}/{number}{suffix}", n, FORMATS[suffix])
-    size = system.info(f"{folder}/1{suffix}")["size"]
-    state = tmp_path / "state.npz"
-    arguments = {"checkpoint": state, "checkpoint_seconds": 0.0, "storage_options": options}
-    lost = []
-
-    def files(cut):
-        for number in range(3):
-            proxy.cut_after = int(cut * size) if number == 1 else None
-            yield f"s3://{folder}/{number}{suffix}"
-
-    for cut in (0.0, 0.2, 0.9):
-        try:
-            aggregate(files(cut), ORACLE, **arguments)
-        except RefusedBatchError as error:
-            lost.append(str(error))
-            held = Aggregator.load(state, ORACLE)
-            assert held.batches == {f"0{suffix}": n}
-        finally:
-            proxy.cut_after = None
-    assert len(lost) == 3
-    assert proxy.n_cut
-    assert all(f"1{suffix} is refused" in text for text in lost)
-    server = aggregate(f"s3://{folder}", ORACLE, **arguments)
-    assert server.n_samples == 3 * n
-    expected = np.bincount(np.concatenate([reports(name, n) for name in "012"]), minlength=200)
-    np.testing.assert_array_equal(server.oracle_.support_counts_, expected)
-
-
-def test_pyarrow_opens_what_fsspec_does_not(s3, monkeypatch):
-    _, proxy, _ = s3
-
-    def missing(url):
-        raise ImportError("no driver")
-
-    monkeypatch.setattr("fsspec.core.url_to_fs", missing)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    query = f"endpoint_override=127.0.0.1:{proxy.port}&scheme=http&region=eu-a-1"
-    check_folder(f"s3://bucket/reports?{query}")
+    try:
+        address = f"127.0.0.1:{server.get_host_and_port()[1]}"
+        client = {"endpoint_url": f"http://{address}", "region_name": "eu-a-1"}
+        options = {"key": "test", "secret": "test", "client_kwargs": client}
+        system = fsspec.filesystem("s3", **options)
+        system.mkdir("bucket")
+        fill(system, "bucket/reports")
+        check_folder("s3://bucket/reports", storage_options=options)
+        without_drivers(monkeypatch)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        query = f"endpoint_override={address}&scheme=http&region=eu-a-1"
+        check_folder(f"s3://bucket/reports?{query}")
+    finally:
+        server.stop()

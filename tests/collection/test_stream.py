@@ -1,10 +1,5 @@
 """Sources of batches (files, folders, tables, arrays, iterators); integers stay integers."""
 
-import io
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -15,7 +10,6 @@ from sklearn_ldp.collection import (
     RefusedBatchError,
     RepeatedBatchError,
     aggregate,
-    tally_file,
     write_reports,
 )
 
@@ -76,8 +70,7 @@ def test_integers_do_not_pass_through_floats(name):
     exact = np.array([[f, 3] for f in functions], dtype=np.int64)
     expected = clone(oracle).aggregate(exact).support_counts_
     source = two_columns(functions, [3] * 4)[name]
-    found = aggregate(source, oracle).oracle_.support_counts_
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(aggregate(source, oracle).oracle_.support_counts_, expected)
     # The negative control: rounded as a container with float64 would, the counts are others.
     rounded = exact.astype(np.float64).clip(max=2.0**62).astype(np.int64)
     assert (clone(oracle).aggregate(rounded).support_counts_ != expected).any()
@@ -187,26 +180,10 @@ def test_folders(folder):
     assert again.n_samples == 8
     assert again.summary().n_repeats == 1
     assert aggregate(iter([str(path)]), Aggregator(GRR_ORACLE)).n_samples == 1
-    with pytest.raises(ValueError, match="A file carries the id of its batch"):
-        aggregate(path, server, batch_id="x")
     empty = folder.parent / "empty"
     empty.mkdir()
     with pytest.raises(ValueError, match="There is no file of reports"):
         aggregate(empty, GRR_ORACLE)
-    with pytest.raises(FileNotFoundError):
-        aggregate(folder / "none.parquet", GRR_ORACLE)
-
-
-def test_a_bad_file_in_a_folder_is_on_the_record(folder):
-    path = folder / "day=1" / "3.parquet"
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(RefusedBatchError, match=r"3\.parquet is refused"):
-        aggregate(folder, GRR_ORACLE)
-    server = aggregate(folder, GRR_ORACLE, on_refusal="skip")
-    assert server.n_samples == 7
-    ((name, reason),) = server.summary().refused
-    assert name.endswith("3.parquet")
-    assert "is refused" in reason
 
 
 def test_a_checkpoint_is_resumed(tmp_path):
@@ -256,39 +233,3 @@ def test_mapped_files(tmp_path):
         assert (aggregate(mapped, GRR_ORACLE).oracle_.support_counts_ == expected).all()
         assert (aggregate(mapped[::2], GRR_ORACLE).n_samples) == 50_000
     assert mapped[0] == (reports[0] + 1) % 5
-
-
-SCRIPT = """
-import re, sys
-import numpy as np
-from sklearn_ldp import GRR
-from sklearn_ldp.collection import aggregate
-def peak():
-    return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1])
-oracle = GRR(1.0, categories=200)
-aggregate(np.zeros(1_000_000, dtype=np.uint8), oracle)
-before = peak()
-assert aggregate(np.memmap(sys.argv[1], np.uint8, mode="r"), oracle).n_samples == 80_000_000
-print(peak() - before)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux's peak memory")
-def test_memory_does_not_grow_with_the_file(tmp_path):
-    """80 MB of reports in less than 40 MB (a sparse file: it takes no room on disk either)."""
-    path = tmp_path / "reports.bin"
-    with path.open("wb") as file:
-        file.truncate(80_000_000)
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(path)], check=True, capture_output=True, text=True
-    )
-    assert int(run.stdout) < 40_000
-
-
-def test_bytes_in_transit():
-    file = io.BytesIO()
-    write_reports(file, CODES, GRR_ORACLE, batch_id="a", format="arrow")
-    file.seek(0)
-    server = Aggregator(GRR_ORACLE).merge(tally_file(file, GRR_ORACLE, format="arrow"))
-    assert server.batches == {"a": 6}

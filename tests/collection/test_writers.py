@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import random
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -14,16 +13,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from estimators import slow_but
 
 from sklearn_ldp import GRR
 from sklearn_ldp._core.storage import checkpoints as module
 from sklearn_ldp._core.support import files
-from sklearn_ldp.collection import (
-    Aggregator,
-    CheckpointError,
-    aggregate,
-    write_reports,
-)
+from sklearn_ldp.collection import Aggregator, CheckpointError, aggregate
 
 ORACLE = GRR(1.0, categories=40, n_shards=2)
 forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="starts processes by fork")
@@ -69,8 +64,9 @@ def test_what_another_process_has_saved_is_not_overwritten(tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["other.npz", "state.npz"]
 
 
-def test_one_writer_may_save_again_and_again(tmp_path):
+def test_one_writer_replaces_a_file_and_may_save_again_and_again(tmp_path):
     paths = [tmp_path / "one.npz", tmp_path / "two.npz"]
+    aggregate(pairs(["old"]), ORACLE, checkpoint=paths[0])
     server = Aggregator(ORACLE)
     for name in "abc":
         server.add(reports_of(name), name)
@@ -122,15 +118,7 @@ def test_a_save_that_is_interrupted_hinders_no_other(tmp_path, monkeypatch):
             with pytest.raises(KeyboardInterrupt):
                 server.add(reports_of(place), place).save(path)
         server.save(path)
-    expected = ["a", "os.replace", "_flush_folder"]
-    assert_holds_exactly(Aggregator.load(path, ORACLE), expected)
-
-
-def test_an_aggregator_of_no_file_replaces_it(tmp_path):
-    path = tmp_path / "state.npz"
-    aggregate(pairs(["a"]), ORACLE, checkpoint=path)
-    Aggregator(ORACLE).add(reports_of("b"), "b").save(path)
-    assert_holds_exactly(Aggregator.load(path, ORACLE), "b")
+    assert_holds_exactly(Aggregator.load(path, ORACLE), ["a", "os.replace", "_flush_folder"])
 
 
 # -- the lock -------------------------------------------------------------------------------------
@@ -266,15 +254,17 @@ def test_temporary_files_of_other_machines_are_left_for_a_day(tmp_path, monkeypa
     theirs = files._temporary(path).name.replace(f".{os.getpid()}-", f".{gone}-")
     monkeypatch.undo()
     old = f".state.npz.{gone}-0123abcd.tmp"  # as an earlier release named them
-    for name in (mine, theirs, old):
+    others = [mine.replace(f"{gone}", f"{os.getppid()}"), mine.replace("state", "other")]
+    others += [".state.npz.mine.tmp"]
+    for name in (mine, theirs, old, *others):
         (tmp_path / name).touch()
-    files.sweep(path)
-    assert sorted(file.name for file in tmp_path.iterdir()) == sorted([theirs, old])
+    Aggregator(ORACLE).save(path)
+    assert {file.name for file in tmp_path.iterdir()} == {theirs, old, *others, "state.npz"}
     long_ago = time.time() - 100_000
     for name in (theirs, old):
         os.utime(tmp_path / name, (long_ago, long_ago))
-    files.sweep(path)
-    assert not list(tmp_path.iterdir())
+    Aggregator(ORACLE).save(path)
+    assert {file.name for file in tmp_path.iterdir()} == {*others, "state.npz"}
 
 
 def test_saving_does_not_wait_for_a_run(tmp_path):
@@ -340,12 +330,7 @@ def race(tmp_path, n_processes, n_rounds, breaks=(), seed=0):
 
 @forking
 @pytest.mark.parametrize(
-    ("n_processes", "n_rounds"),
-    [
-        (4, 2),
-        pytest.param(2, 200, marks=pytest.mark.slow),
-        pytest.param(10, 200, marks=pytest.mark.slow),
-    ],
+    ("n_processes", "n_rounds"), slow_but([(4, 2)], [(4, 2), (2, 200), (10, 200)])
 )
 def test_nothing_is_lost(tmp_path, n_processes, n_rounds):
     assert race(tmp_path, n_processes, n_rounds) == 0
@@ -356,23 +341,3 @@ def test_the_race_shows_writers_that_do_not_compare(tmp_path):
     """The negative control: without locks and comparison, one of ten rounds loses batches."""
     breaks = (without_locks, without_comparison)
     assert any(race(tmp_path / str(i), 4, 1, breaks, seed=1000 * i) for i in range(10))
-
-
-@pytest.mark.slow
-def test_overlapping_jobs_on_the_command_line(tmp_path):
-    """The defect as it was found: both ended with 0, and one of them had lost its reports."""
-    oracle = GRR(1.0, categories=["a", "b"])
-    (tmp_path / "domain.txt").write_text("a\nb\n")
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        for i in range(3):
-            reports = oracle.privatize(["a"] * 500)
-            write_reports(tmp_path / name / f"{i}.jsonl", reports, oracle)
-    command = [sys.executable, "-m", "sklearn_ldp", "aggregate"]
-    options = ["--oracle", "grr", "--categories", "domain.txt", "--checkpoint", "state.npz"]
-    jobs = [
-        subprocess.Popen([*command, name, *options], cwd=tmp_path, stdout=subprocess.DEVNULL)
-        for name in ("one", "two")
-    ]
-    assert [job.wait(120) for job in jobs] == [0, 0]
-    assert Aggregator.load(tmp_path / "state.npz", oracle).n_samples == 3000

@@ -69,14 +69,8 @@ class Browser:
             self.events.append(answer)
 
     def open(self, url, width=1400):
-        height = 900
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 500,
-        )
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
         self.call("Page.navigate", url=url)
         patience(lambda: self.js("document.readyState") == "complete")
 
@@ -244,12 +238,8 @@ def configuration():
 def proxy(folder, port, server):
     """The proxy of the guide, with a certificate of its own and its logs in a folder."""
     key = ["-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem"]
-    subprocess.run(
-        ["openssl", "req", "-x509", *key, "-days", "2", "-subj", "/CN=localhost"],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-    )
+    argv = ["openssl", "req", "-x509", *key, "-days", "2", "-subj", "/CN=localhost"]
+    subprocess.run(argv, cwd=folder, check=True, capture_output=True)
     text = configuration().replace("127.0.0.1:8000", f"127.0.0.1:{server}")
     text = text.replace("listen 443 ssl", f"listen 127.0.0.1:{port} ssl")
     text = text.replace("/etc/ssl/", f"{folder}/").replace("example.org.pem", "cert.pem")
@@ -259,17 +249,8 @@ def proxy(folder, port, server):
     whole = f"daemon off; pid {folder}/pid; error_log {folder}/error.log;\n"
     whole += f"events {{}}\nhttp {{ access_log {folder}/access.log; {kept}\n{text}\n}}\n"
     (folder / "nginx.conf").write_text(whole)
-    process = subprocess.Popen(
-        [
-            NGINX,
-            "-p",
-            str(folder),
-            "-c",
-            str(folder / "nginx.conf"),
-            "-e",
-            str(folder / "error.log"),
-        ]
-    )
+    argv = [NGINX, "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log"]
+    process = subprocess.Popen(list(map(str, argv)))
     try:
         time.sleep(1)
         yield

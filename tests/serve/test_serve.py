@@ -13,9 +13,9 @@ from itertools import compress
 
 import numpy as np
 import pytest
+from estimators import slow_but
 from serving import (
     COLOURS,
-    OPTIONS,
     ORACLE,
     command,
     content,
@@ -25,6 +25,7 @@ from serving import (
     get,
     patience,
     post,
+    sealed,
     served,
     start,
 )
@@ -32,40 +33,34 @@ from sklearn.base import clone
 
 from sklearn_ldp import GRR, ItemOracle
 from sklearn_ldp.__main__ import main
-from sklearn_ldp.collection import Aggregator, aggregate, read_reports
+from sklearn_ldp.collection import Aggregator, aggregate
 
 pytest.importorskip("uvicorn")
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """A server for tests that leave nothing behind."""
-    folder = tmp_path_factory.mktemp("server")
-    with served(folder, "--origin", "https://shop.example", "--question", "Which <b>?") as port:
-        yield port, folder
-
-
-def sealed(folder):
-    found = [
-        read_reports(path, ORACLE, collection_round="may").tolist()
-        for path in (folder / "kept").glob("*.jsonl")
-    ]
-    return sorted(one for batch in found for one in batch)
+    """The port of a server that tests share, whatever they post to it."""
+    options = ["--origin", "https://shop.example", "--host-name", "Poll.example"]
+    with served(tmp_path_factory.mktemp("server"), *options, "--question", "Which <b>?") as port:
+        yield port
 
 
 # ---- requests ------------------------------------------------------------------------------------
 def test_reports_are_taken_once(server):
-    port, _ = server
     (report,) = draw(1)
-    body = content([report])
-    assert [post(port, body)[0] for _ in range(3)] == [204] * 3
-    assert post(port, content(draw(5)))[0] == 204
-    assert post(port, content(draw(2), version=1))[0] == 204
-    assert post(port, content([report]), "/poll/reports")[0] == 204  # below a path of a proxy
+    assert [post(server, content([report]))[0] for _ in range(3)] == [204] * 3
+    assert post(server, content(draw(5)))[0] == 204
+    assert post(server, content(draw(2), version=1))[0] == 204
+    assert post(server, content([report]), "/poll/reports")[0] == 204  # below a path of a proxy
 
 
 def changed(**changes):
     return {**content(draw(1)), **changes}
+
+
+def reconfigured(**changes):
+    return changed(configuration={**changed()["configuration"], **changes})
 
 
 BAD = {
@@ -91,11 +86,8 @@ BAD = {
     "nested": (400, changed(report=[["5"], 1])),
     "no such value": (400, changed(report=["5", 999])),
     "no configuration": (409, changed(configuration=None)),
-    "other epsilon": (409, changed(configuration={**changed()["configuration"], "epsilon": 1.0})),
-    "other round": (
-        409,
-        changed(configuration={**changed()["configuration"], "collection_round": "june"}),
-    ),
+    "other epsilon": (409, reconfigured(epsilon=1.0)),
+    "other round": (409, reconfigured(collection_round="june")),
     "large": (413, " " * (1 << 17)),
 }
 
@@ -103,7 +95,7 @@ BAD = {
 @pytest.mark.parametrize("name", list(BAD))
 def test_malformed_posts_have_their_code(name, server):
     status, body = BAD[name]
-    found, headers, text = post(server[0], body)
+    found, headers, text = post(server, body)
     assert found == status
     assert headers["connection"] == "close"
     if name == "other epsilon":
@@ -111,63 +103,61 @@ def test_malformed_posts_have_their_code(name, server):
 
 
 def test_routes_and_methods(server):
-    port, _ = server
-    assert get(port, "/secret")[0] == 404
-    assert get(port, "/../../etc/passwd")[0] == 404
-    assert get(port, "/reports")[0] == 405
-    assert post(port, "x", "/results")[0] == 405
-    assert get(port, "/health")[0] == 200
-    status, headers, _ = post(port, None, "/results", method="HEAD")
+    assert get(server, "/secret")[0] == 404
+    assert get(server, "/../../etc/passwd")[0] == 404
+    assert get(server, "/reports")[0] == 405
+    assert post(server, "x", "/results")[0] == 405
+    assert get(server, "/health")[0] == 200
+    assert get(server, "/estimate.json?token=any")[0] == 200  # as no token is asked for
+    status, headers, _ = post(server, None, "/results", method="HEAD")
     assert status == 200
     assert int(headers["content-length"]) > 100
 
 
 def test_origins(server):
     """A browser sends the origin of its page; this one or one that was named."""
-    port, _ = server
     body = json.dumps(content(draw(1)))
-    assert post(port, body, Origin=f"http://127.0.0.1:{port}")[0] == 204
-    assert post(port, body, Origin="https://evil.example")[0] == 403
-    assert post(port, body, Origin="null")[0] == 403
-    status, headers, _ = post(port, body, Origin="https://shop.example")
+    assert post(server, body, Origin=f"http://127.0.0.1:{server}")[0] == 204
+    assert post(server, body, Origin="https://evil.example")[0] == 403
+    assert post(server, body, Origin="null")[0] == 403
+    status, headers, _ = post(server, body, Origin="https://shop.example")
     assert (status, headers["access-control-allow-origin"]) == (204, "https://shop.example")
-    status, headers, _ = post(port, None, method="OPTIONS", Origin="https://shop.example")
+    status, headers, _ = post(server, None, method="OPTIONS", Origin="https://shop.example")
     assert status == 204
     assert headers["access-control-allow-headers"] == "content-type"
-    assert "access-control-allow-origin" not in get(port, "/")[1]
+    assert "access-control-allow-origin" not in get(server, "/")[1]
 
 
 def test_other_names_are_not_served(server):
     """A page that binds its own name to the loopback address reads nothing, not even results."""
     for name in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::1", ""):
-        assert get(server[0], "/estimate.json", host=name)[0] == 421
-        assert post(server[0], content(draw(1)), host=name)[0] == 421
-    for name in ("localhost", "LOCALHOST:1234", "127.0.0.1", "[::1]:80"):
-        assert get(server[0], "/estimate.json", host=name)[0] == 200
+        assert get(server, "/estimate.json", host=name)[0] == 421
+        assert post(server, content(draw(1)), host=name)[0] == 421
+    for name in ("localhost", "LOCALHOST:1234", "127.0.0.1", "[::1]:80", "poll.example"):
+        assert get(server, "/estimate.json", host=name)[0] == 200
 
 
 def test_a_body_has_each_name_once_and_is_utf_8(server):
     body = json.dumps(content(draw(1)))
     twice = body[:-1] + ', "nonce": "' + "0" * 32 + '"}'
     for malformed in (twice, body.encode("utf-16"), body.encode("utf-16-le"), b"\xff"):
-        status, _, said = post(server[0], malformed)
+        status, _, said = post(server, malformed)
         assert (status, said[:8]) == (400, b"Expected")
-    assert post(server[0], body.encode())[0] == 204
+    assert post(server, body.encode())[0] == 204
 
 
 def test_pages_say_what_they_must(server):
-    port, _ = server
-    status, headers, page = get(port, "/")
+    status, headers, page = get(server, "/")
     assert status == 200
     assert "default-src 'self'" in headers["content-security-policy"]
     assert b"Which &lt;b&gt;?" in page
     assert b"no answer makes it more than 7.39 times as likely" in page
-    assert get(port, "/client.mjs")[1]["content-type"].startswith("text/javascript")
-    assert get(port, "/poll.mjs")[1]["content-type"].startswith("text/javascript")
-    assert get(port, "/style.css")[1]["content-type"].startswith("text/css")
-    assert b"keeps no order of arrival" in get(port, "/results")[2]
+    for path in ("/client.mjs", "/poll.mjs", "/style.css"):
+        kind = "text/css" if path == "/style.css" else "text/javascript"
+        assert get(server, path)[1]["content-type"].startswith(kind)
+    assert b"keeps no order of arrival" in get(server, "/results")[2]
     for path in ("/", "/results"):
-        text = get(port, path)[2].decode().replace("http://www.w3.org/2000/svg", "")
+        text = get(server, path)[2].decode().replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?://|style=|<script>", text)
 
 
@@ -211,7 +201,7 @@ CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
     ],
 )
 def test_requests_that_are_none(pieces, code, server):
-    answer, _ = raw(server[0], *pieces)
+    answer, _ = raw(server, *pieces)
     assert answer.split()[1] == code
 
 
@@ -270,40 +260,31 @@ def estimate(port, **headers):
 
 @pytest.mark.slow
 def test_results_change_by_steps_and_outlive_a_start(tmp_path):
-    seen = []
     with served(tmp_path, "--step", 20, "--least", 1) as port:
-        for _ in range(50):
-            post(port, content(draw(1)))
-            seen.append(estimate(port))
-    numbers = [one["n_samples"] for one in seen]
-    assert numbers == [20 * (i // 20) for i in range(1, 51)]
-    assert len({json.dumps(one) for one in seen}) == 3
-    rows = seen[-1]["rows"]
+        post(port, content(draw(19)))
+        assert estimate(port) == {"n_samples": 0, "rows": []}
+        post(port, content(draw(31)))
+        shown = estimate(port)
+        assert shown["n_samples"] == 40
+    rows = shown["rows"]
     assert [row["category"] for row in rows] == COLOURS
     assert sum(row["frequency"] for row in rows) == pytest.approx(1)
     with served(tmp_path, "--step", 20, "--least", 1) as port:
-        assert estimate(port) == seen[-1]
+        assert estimate(port) == shown
         post(port, content(draw(19)))
-        assert estimate(port) == seen[-1]
+        assert estimate(port) == shown
         post(port, content(draw(1)))
         assert estimate(port)["n_samples"] == 70
         assert b"<svg" in get(port, "/results")[2]
 
 
-@pytest.mark.parametrize(
-    ("more", "client"),
-    [
-        ([], ItemOracle(2.0, categories=COLOURS, max_items=3)),
-        pytest.param(
-            ["--open"],
-            ItemOracle(2.0, categories="open", max_items=3),
-            marks=pytest.mark.slow,
-        ),
-    ],
-    ids=["listed", "open"],
-)
-def test_sets_are_counted_and_shown(more, client, tmp_path, monkeypatch, capsys):
-    """Shares that do not sum to 1; off by .1, at least five standard errors, by chance never."""
+@pytest.mark.parametrize("more", slow_but([[]], [[], ["--open"]]), ids=["listed", "open"])
+def test_sets_are_counted_and_shown(more, tmp_path, monkeypatch, capsys):
+    """Shares that do not sum to 1; off by .1, at least five standard errors, by chance never.
+
+    A signal ends the server, which seals what it holds.
+    """
+    client = ItemOracle(2.0, categories="open" if more else COLOURS, max_items=3)
     shares, rng, posts = np.array([0.8, 0.7, 0.2]), np.random.default_rng(0), 20
     head = {"configuration": client.protocol("may").configuration}
     process, port = start(tmp_path, *more, "--max-items", 3, oracle=())
@@ -317,7 +298,7 @@ def test_sets_are_counted_and_shown(more, client, tmp_path, monkeypatch, capsys)
         found = estimate(port)
         page = get(port, "/results")[2]
     finally:
-        assert end(process)[0] == 0
+        assert end(process, signal.SIGTERM)[0] == 0
     assert found["n_samples"] == 500 * posts
     assert [row["frequency"] for row in found["rows"]] == pytest.approx(shares, abs=0.1)
     assert b"<svg" in page
@@ -330,16 +311,13 @@ def test_sets_are_counted_and_shown(more, client, tmp_path, monkeypatch, capsys)
     assert np.asarray(counted.estimate_)[0] == pytest.approx(shares, abs=0.1)
 
 
-def test_a_name_is_served_and_junk_is_told(tmp_path):
+def test_junk_is_told(server):
     rng = np.random.default_rng(0)
-    with served(tmp_path, "--host-name", "Poll.example") as port:
-        assert get(port, "/health", host="poll.example")[0] == 200
-        assert get(port, "/health", host="other.example")[0] == 421
-        for _ in range(20):
-            values = rng.integers(0, 8, 50).tolist()
-            rows = [[int(rng.integers(2**63)), value] for value in values]
-            assert post(port, content(rows))[0] == 204
-        assert b"Reports do not look honest" in get(port, "/results")[2]
+    for _ in range(20):
+        values = rng.integers(0, 8, 50).tolist()
+        rows = [[int(rng.integers(2**63)), value] for value in values]
+        assert post(server, content(rows))[0] == 204
+    assert b"Reports do not look honest" in get(server, "/results")[2]
 
 
 @pytest.mark.slow
@@ -353,21 +331,16 @@ def test_a_token_guards_the_results(tmp_path):
         assert b'href="results"' not in get(port, "/")[2]
 
 
-def test_without_a_token_everybody_sees_the_results(server):
-    assert get(server[0], "/estimate.json?token=any")[0] == 200
-
-
 def test_pipelined_posts_are_answered_in_their_order(server):
     one, other = (json.dumps(content(draw(1))).encode() for _ in range(2))
     lines = [HEAD + b"Content-Length: %d\r\n\r\n" % len(x) + x for x in (one, other, b"{")]
-    answer, _ = raw(server[0], b"".join(lines))
+    answer, _ = raw(server, b"".join(lines))
     assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"204", b"204", b"400"]
 
 
 # ---- its life ------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_seals_what_is_held(number, tmp_path):
     process, port = start(tmp_path, "--least", 30)
     post(port, content(draw(20)))
@@ -378,18 +351,8 @@ def test_a_signal_seals_what_is_held(number, tmp_path):
     post(port, content(draw(20)))
     code, said = end(process, number)
     assert (code, "the last 40 reports are sealed" in said) == (0, True)
-    assert len(sealed(tmp_path)) == 40
-    files = {path.name for path in tmp_path.iterdir()}
-    assert files == {"domain.txt", "kept"}
-
-
-@pytest.mark.slow
-def test_a_second_process_says_why_it_ends(tmp_path):
-    with served(tmp_path):
-        found = subprocess.run(command(tmp_path), cwd=tmp_path, capture_output=True, text=True)
-        assert found.returncode == 1
-        assert "is in use by process" in found.stderr
-        assert found.stderr.count("\n") == 1
+    assert len(sealed(tmp_path / "kept")) == 40
+    assert {path.name for path in tmp_path.iterdir()} == {"domain.txt", "kept"}
 
 
 GIVEN = "--categories domain.txt --folder kept"
@@ -401,10 +364,7 @@ GIVEN = "--categories domain.txt --folder kept"
         ("--step 5", "--step must be at least 10, got 5"),
         (f"{GIVEN} --max-items 2 --oracle olh", "sets, which have one oracle: omit --oracle"),
         ("--folder x", "serve needs --categories FILE and --folder FOLDER"),
-        (
-            "--categories domain.txt --folder kept --oracle projective-geometry-response",
-            "There is no client for",
-        ),
+        (f"{GIVEN} --oracle projective-geometry-response", "There is no client for"),
         (f"{GIVEN} --open --oracle grr", "--open is for --oracle olh, got grr"),
         ("--categories none.txt --folder kept", "none.txt: No such file"),
     ],
@@ -468,8 +428,7 @@ def test_a_demo_shows_results_at_once(tmp_path):
         argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
-        line = process.stdout.readline()
-        shown = re.findall(r"http://127.0.0.1:(\d+)/", line)
+        shown = re.findall(r"http://127.0.0.1:(\d+)/", process.stdout.readline())
         assert len(shown) == 2
         assert patience(lambda: b"<svg" in get(int(shown[0]), "/results")[2], 30)
     finally:
@@ -517,7 +476,7 @@ def killed(folder, n, seed):
     code, said = end(process)
     assert code == 0, said
     assert len(taken) == len(sent)
-    return sorted(taken), sealed(folder)
+    return sorted(taken), sealed(folder / "kept")
 
 
 @pytest.mark.slow
@@ -560,6 +519,5 @@ def test_a_million_reports_are_started_with_quickly(tmp_path):
         assert above < 60 + 16
     finally:
         end(process)
-    assert OPTIONS
     server = aggregate(tmp_path / "kept", ORACLE, collection_round="may", on_refusal="skip")
     assert server.n_samples >= 1_000_000
