@@ -585,6 +585,8 @@ def test_base_leaves_an_estimate_raw(one):
 
 
 def test_with_values(one):
+    with pytest.raises(ValueError, match="needs by= with the name of the post-processor"):
+        one.with_values([[1.0, 0.0, 0.0]], by="")
     changed = one.with_values([[1.0, 0.0, 0.0]], by="Mine")
     assert changed.postprocessors == ("Mine",)
     assert changed.noise == NOISE
