@@ -295,9 +295,7 @@ class _EqualCoins(_ScriptedCoins):
         return self.integers(bounds.shape[1] + 1, len(laws))
 
     def subsets(self, sizes, n_items, n_columns=None):
-        places = np.arange(n_columns or n_items)
-        order = np.where(places < n_items, (places + self.number) % n_items, n_items)
-        return order < np.reshape(sizes, (-1, 1))
+        return np.arange(n_columns or n_items) < np.reshape(sizes, (-1, 1))
 
 
 def _runs(
