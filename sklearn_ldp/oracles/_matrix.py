@@ -81,6 +81,7 @@ class MatrixOracle(BaseOracle):
     array([0.3, 0.9, 1. ])
     """
 
+    _checked_sizes = (5, 2)  # for `check_oracle`: computing larger matrices takes a second
     _parameter_constraints: dict = {
         **BaseOracle._parameter_constraints,
         "queries": "no_validation",  # the query sets say what is wrong

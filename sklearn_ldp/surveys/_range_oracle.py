@@ -94,6 +94,7 @@ class RangeOracle(BaseOracle):
     [65, 100)  0.03
     """
 
+    _checked_sizes = (5, 2)  # for `check_oracle`: computing larger matrices takes a second
     _parameter_constraints: dict = {
         **BaseOracle._parameter_constraints,
         "strategy": [StrOptions({"tree", "square-wave", "auto"})],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import partial
 from io import BytesIO
-from itertools import combinations, product
+from itertools import combinations, islice, pairwise, product
 from threading import Thread
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from sklearn.utils.fixes import parse_version
 
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.mechanisms.channel import Channel
-from .._core.mechanisms.coins import TWO_64, Coins, exp_lower_bound
+from .._core.mechanisms.coins import TWO_64, Coins, SeededCoins, exp_lower_bound
 from .._core.mechanisms.mechanism import Mechanism
 from .._core.noise import NoiseModel
 from .._core.support.privacy import PrivacyWarning
@@ -160,6 +161,7 @@ def oracle_checks() -> list[Callable[[BaseOracle], None]]:
         check_exact_epsilon,
         check_epsilon_of_assigned_parts,
         check_exact_support_probabilities,
+        check_domains_epsilons_and_batches,
         check_one_release,
         check_supports,
         check_simulation,
@@ -237,28 +239,25 @@ class _ScriptedCoins(Coins):
         self.n_outcomes: list[int] = []
         self.chance = Fraction(1)
 
-    def _draw(self, chances: list[Fraction]) -> int:
+    def _draw(self, n_outcomes: int, chances: list[Fraction] | None = None) -> int:
         place = len(self.outcomes)
         outcome = self.script[place] if place < len(self.script) else 0
         self.outcomes.append(outcome)
-        self.n_outcomes.append(len(chances))
-        self.chance *= chances[outcome]
+        self.n_outcomes.append(n_outcomes)
+        self.chance *= Fraction(1, n_outcomes) if chances is None else chances[outcome]
         return outcome
 
     def bernoulli(self, threshold, size):
         success = Fraction(threshold, TWO_64)
-        n = int(np.prod(size))
-        draws = [self._draw([1 - success, success]) == 1 for _ in range(n)]
-        return np.array(draws, dtype=bool).reshape(size)
+        n, chances = int(np.prod(size)), [1 - success, success]
+        return np.array([self._draw(2, chances) for _ in range(n)], dtype=bool).reshape(size)
 
     def integers(self, high, size):
-        chances = [Fraction(1, high)] * high
-        return np.array([self._draw(chances) for _ in range(size)], dtype=np.int64)
+        return np.array([self._draw(high) for _ in range(size)], dtype=np.int64)
 
     def choice(self, bounds, size):
-        ends = [0, *bounds]
-        chances = [Fraction(b - a, TWO_64) for a, b in zip(ends, bounds, strict=False)]
-        return np.array([self._draw(chances) for _ in range(size)], dtype=np.int64)
+        chances = [Fraction(b - a, TWO_64) for a, b in pairwise([0, *bounds])]
+        return np.array([self._draw(len(bounds), chances) for _ in range(size)], dtype=np.int64)
 
     def choices(self, bounds, laws):
         ends = ([*map(int, bounds[law]), TWO_64] for law in laws)
@@ -266,13 +265,37 @@ class _ScriptedCoins(Coins):
 
     def subsets(self, sizes, n_items, n_columns=None):
         bits = np.zeros((len(sizes), n_columns or n_items), dtype=bool)
-        for row, size in zip(bits, sizes, strict=True):
-            members = list(combinations(range(n_items), int(size)))
-            row[list(members[self._draw([Fraction(1, len(members))] * len(members))])] = True
+        for row, size in zip(bits, sizes.tolist(), strict=True):
+            number = self._draw(math.comb(n_items, size))
+            row[list(next(islice(combinations(range(n_items), size), number, None)))] = True
         return bits
 
     def packed_subsets(self, sizes, n_items, n_bytes):
         return np.packbits(self.subsets(sizes, n_items, 8 * n_bytes), axis=1)
+
+
+class _EqualCoins(_ScriptedCoins):
+    """Coins that all fall on the same number, whoever draws them, and in whatever order."""
+
+    many_coins = math.inf
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def bernoulli(self, threshold, size):
+        return np.full(size, self.number % 2 == 1)
+
+    def integers(self, high, size):
+        return np.full(size, self.number % high)
+
+    def choice(self, bounds, size):
+        return self.integers(len(bounds), size)
+
+    def choices(self, bounds, laws):
+        return self.integers(bounds.shape[1] + 1, len(laws))
+
+    def subsets(self, sizes, n_items, n_columns=None):
+        return np.arange(n_columns or n_items) < np.reshape(sizes, (-1, 1))
 
 
 def _runs(
@@ -328,6 +351,8 @@ def _distribution(
 
 
 _SMALL = 4  # categories: few enough to enumerate, and not a power of every field order
+_MOST_FALLS = 400  # of coins that are enumerated in a large domain
+_EPSILONS = (0.1, 1.0, 6.0)
 
 
 def _enumerable(oracle: BaseOracle) -> Channel:
@@ -343,15 +368,24 @@ def check_exact_epsilon(oracle: BaseOracle) -> None:
 
 def check_exact_epsilon_of(mechanism: Any, codes: Iterable[Any], epsilon: float) -> None:
     """Assert the same of any mechanism, over any codes, such as whole records."""
-    laws = [exact_report_distribution(mechanism, code) for code in codes]
+    _assert_private([exact_report_distribution(mechanism, code) for code in codes], epsilon)
+
+
+def _assert_private(
+    laws: list[dict[tuple, Fraction]], epsilon: float, is_whole: bool = True
+) -> None:
+    """Assert the same of the laws of reports; those of all codes must not waste budget either."""
     _assert_laws(laws)
     worst = max(
         max(law[report] for law in laws) / min(law[report] for law in laws) for report in laws[0]
     )
     bound = exp_lower_bound(epsilon)
-    share = float(worst / bound) - 1
-    assert worst <= bound, f"epsilon is exceeded: a ratio is {share:.2g} more than exp(epsilon)"
-    if bound < 2**24:  # beyond, the resolution of 2**-64 shows
+    share = float(worst / bound - 1)
+    remedy = "; round thresholds as `direct_threshold` does" if share < 1e-9 else ""
+    assert worst <= bound, (
+        f"epsilon is exceeded: a ratio is exp(epsilon) times 1 + {share:.3g}{remedy}"
+    )
+    if is_whole and bound < 2**24:  # beyond, the resolution of 2**-64 shows
         assert worst >= bound * (1 - Fraction(1, 10**12)), "privacy budget is wasted"
 
 
@@ -409,26 +443,120 @@ def check_exact_support_probabilities(oracle: BaseOracle) -> None:
     # Where q assumes an ideal hash (`has_exact_support` is False) only p is exact. Where
     # reports support no categories, the estimate must be unbiased instead, up to rounding
     # errors.
-    channel: Any = _enumerable(oracle)
-    if not isinstance(channel, Channel):
-        _assert_unbiased(channel)
-        return
-    shape = channel.privatize(np.array([0]), _ScriptedCoins([])).shape
-    for code in range(_SMALL):
-        support = [Fraction(0)] * _SMALL
-        for report, chance in exact_report_distribution(channel, code).items():
-            reports = channel.check_reports(np.array(report).reshape(shape))
-            for category, count in enumerate(channel.count_support(reports)):
-                support[category] += int(count) * chance
-        expected = [channel.p if category == code else channel.q for category in range(_SMALL)]
-        codes = range(_SMALL) if channel.has_exact_support else [code]
-        for category in codes:
-            found, name = support[category], "p" if category == code else "q"
-            assert found == expected[category], (
+    channel = _enumerable(oracle)
+    laws = [exact_report_distribution(channel, code) for code in range(_SMALL)]
+    _assert_support(channel, laws, np.arange(_SMALL))
+
+
+def _assert_support(channel: Any, laws: list[dict[tuple, Fraction]], codes: np.ndarray) -> None:
+    """Assert that p and q, joint support and covariances are those of the laws of reports."""
+    shape = channel.privatize(codes[:1], _ScriptedCoins([])).shape
+    reports = sorted(set().union(*laws))
+    each = [channel.check_reports(np.array(report).reshape(shape)) for report in reports]
+    is_pure = isinstance(channel, Channel)
+    joint: Any = channel.joint_support if is_pure else None
+    if is_pure:
+        p, q = channel.p, channel.q
+        counts = np.array([channel.count_support(one)[codes] for one in each])
+        values = (counts - float(q)) / float(p - q)
+    else:
+        tallies = [channel.decode(channel.tally(one)[None]) for one in each]
+        estimates = [channel.estimate_decoded(one, np.array([1]))[0] for one in tallies]
+        values = np.array(estimates)[:, 0, codes]
+    unit = np.eye(channel.n_categories)[codes]
+    for code, law, is_own in zip(codes, laws, unit[:, codes] == 1, strict=True):
+        for at in np.flatnonzero(is_own | channel.has_exact_support) if is_pure else ():
+            some = np.flatnonzero(counts[:, at])
+            found = sum(int(counts[k, at]) * law.get(reports[k], Fraction(0)) for k in some)
+            name, told = ("p", p) if is_own[at] else ("q", q)
+            assert found == told, (
                 "the estimator's p and q are not the mechanism's: reports on the value "
-                f"{code} support {category} with probability {float(found):.6g}, and {name} is "
-                f"{float(expected[category]):.6g}"
+                f"{code} support {codes[at]} with probability {float(found):.6g}, and {name} is "
+                f"{float(told):.6g}"
             )
+        if not channel.has_exact_support:
+            continue
+        chances = np.array([float(law.get(report, 0)) for report in reports])
+        mean = chances @ values
+        assert np.allclose(mean, is_own, rtol=0, atol=1e-6), "the estimate is biased"
+        for i, j in combinations(range(len(codes)), 2) if joint else ():
+            both = chances @ (counts[:, i] * counts[:, j])
+            name = "own" if is_own[i] or is_own[j] else "other"
+            told = getattr(joint, name)
+            assert abs(both - told) < 1e-9, (
+                f"`joint_support` is not the mechanism's: reports on the value {code} support both "
+                f"{codes[i]} and {codes[j]} with probability {both:.6g}, and {name}= is {told:.6g}"
+            )
+        if not channel.has_exact_covariance and type(channel).covariance is Channel.covariance:
+            continue  # it is drawn from the channel's own reports
+        found = (values.T * chances) @ values - np.outer(mean, mean)
+        told = channel.covariance(1.0 * (np.arange(channel.n_categories) == code)).matrix(unit)
+        limit = (1e-6 if channel.has_exact_covariance else 0.2) * np.abs(found).max()
+        assert np.allclose(told, found, rtol=0, atol=limit), (
+            f"`covariance` is not that of the estimates from users who have the value {code}; "
+            "by default it follows from `joint_support`, or else from `law_of_reports`"
+        )
+
+
+def check_domains_epsilons_and_batches(oracle: BaseOracle) -> None:
+    """Assert the same in a larger domain and at other epsilons, and that users are independent."""
+    # Coins that fall in few ways are enumerated for the first, a middle and the last category.
+    # What the oracle refuses is left out.
+    large, few = getattr(oracle, "_checked_sizes", (130, 3))  # 130 does not fit into seven bits
+    others = [(few, epsilon) for epsilon in _EPSILONS if epsilon != oracle.epsilon]
+    for d, epsilon in [(large, oracle.epsilon), *others]:
+        other = clone(oracle).set_params(epsilon=epsilon)
+        if _error_of(other.channel, d):
+            continue
+        codes, channel = np.unique([0, d // 2, d - 1]), other.channel(d).for_enumeration()
+        try:
+            coins = _ScriptedCoins([])
+            channel.privatize(codes[:1], coins)
+            if math.prod(coins.n_outcomes) <= _MOST_FALLS:
+                laws = [exact_report_distribution(channel, int(code)) for code in codes]
+                _assert_private(laws, epsilon, is_whole=len(codes) == d)
+                _assert_support(channel, laws, codes)
+            _assert_batches(other.channel(d), codes)
+            _assert_drawn_support(other.channel(d), codes, epsilon)
+        except AssertionError as error:
+            raise AssertionError(f"with {d} categories at epsilon={epsilon:g}: {error}") from error
+
+
+def _assert_batches(channel: Any, codes: np.ndarray) -> None:
+    """Assert that users report in a batch what they report alone, by equal coins."""
+    batch = np.resize(codes, 1200)
+    for number in (0, 1, 10, 11):
+        reports = channel.privatize(batch, _EqualCoins(number))
+        alone = [channel.privatize(codes[[i]], _EqualCoins(number))[0] for i in range(len(codes))]
+        differs = reports != np.resize(alone, reports.shape)
+        assert not differs.any(), (
+            f"the report of user {np.argwhere(differs)[0, 0]} of a batch is not the one that they "
+            "make alone by the same coins: no report may depend on the user's place, or on others"
+        )
+
+
+def _assert_drawn_support(channel: Any, codes: np.ndarray, epsilon: float) -> None:
+    """Assert p and q of reports drawn in one batch, and that p and q imply at most epsilon."""
+    # An honest channel fails once in a million calls, by Bernstein's inequality.
+    if not isinstance(channel, Channel) or channel.own_support != channel.p:
+        return  # there are no p and q, or a report also counts against categories
+    n, limit, is_own = 2000, 17.0, np.eye(len(codes), dtype=bool)
+    reports = channel.privatize(np.repeat(codes, n), SeededCoins(np.random.default_rng(0)))
+    supports = channel.supports(channel.check_reports(reports), codes)
+    found = supports.reshape(len(codes), n, -1).mean(axis=1)
+    p, q = float(channel.p), float(channel.q)
+    told = np.where(is_own, p, q)
+    far = abs(found - told) > np.sqrt(2 * limit * told * (1 - told) / n) + limit / n
+    for i, j in np.argwhere(far & (is_own | channel.has_exact_support)):
+        raise AssertionError(
+            f"of {n} reports on the value {codes[i]} drawn in one batch, a share of "
+            f"{found[i, j]:.3g} support {codes[j]}, instead of {told[i, j]:.3g}"
+        )
+    bound = exp_lower_bound(epsilon) * (1 + Fraction(1, 10**9))
+    if bound < 2**24:
+        own = 0.0 if channel.joint_support is None else channel.joint_support.own
+        is_kept = p - own <= bound * (q - own) and 1 - q <= bound * (1 - p)
+        assert is_kept, "epsilon is exceeded: p, q and `joint_support` imply a larger one"
 
 
 def check_supports(oracle: BaseOracle) -> None:
@@ -462,17 +590,6 @@ def check_simulation(oracle: BaseOracle) -> None:
     assert np.all((abs(ratio - 1) < 0.12) | (variance < 1e-12)), (
         "simulated estimates have another variance than the noise tells"
     )
-
-
-def _assert_unbiased(channel: Any) -> None:
-    for code in range(_SMALL):
-        expected = np.zeros(_SMALL)
-        for report, chance in exact_report_distribution(channel, code).items():
-            tally = channel.tally(channel.check_reports(np.array(report)))
-            values, _ = channel.estimate_decoded(channel.decode(tally[None]), np.array([1]))
-            expected += float(chance) * values[0]
-        is_own = np.arange(_SMALL) == code
-        assert np.allclose(expected, is_own, rtol=0, atol=1e-6), "the estimate is biased"
 
 
 # -- the life of a collection: oracles of one column, and of several --------------------------
@@ -743,9 +860,13 @@ def check_threads(oracle: Any) -> None:
 
 
 # -- post-processors --------------------------------------------------------------------------
+def _truth(rng: np.random.Generator, d: int = 20) -> np.ndarray:
+    return rng.dirichlet(np.full(d, 0.3))
+
+
 def _estimates(seed: int = 0, n_estimates: int = 6, d: int = 20) -> FrequencyEstimate:
     rng = np.random.default_rng(seed)
-    truth = rng.dirichlet(np.full(d, 0.3))
+    truth = _truth(rng, d)
     noise = NoiseModel(0.5, 0.25, 2000)
     counts = rng.binomial(2000, 0.25 + 0.25 * truth, size=(n_estimates, d))
     return FrequencyEstimate(noise.debias(counts), np.arange(d), noise)
@@ -768,7 +889,20 @@ def check_containers(postprocessor: BasePostProcessor) -> None:
         ("frequencies_", fitted.frequencies_),
     ):
         is_same = np.array_equal(held, result.values)
-        assert is_same, f"{name} is not what transform returns for the same estimate"
+        assert is_same, (
+            f"{name} is not what transform returns for the same estimate: `_process` draws random "
+            "numbers without a seed, or depends on attributes that an earlier call has set"
+        )
+    is_changed = not np.array_equal(result.values, before)
+    assert not (result.is_raw and is_changed), (
+        "the values have changed, but the result says that it is raw: return "
+        f'estimate.with_values(values, by="{type(postprocessor).__name__}")'
+    )
+    if result.standard_errors is not None:
+        errors = (result.values - _truth(np.random.default_rng(0))) / result.standard_errors
+        size = np.sqrt(np.mean(errors**2))
+        what = f"errors are {size:.3g} times as large as `standard_errors` tell"
+        assert size < 3, f"{what}: leave these out unless you have measured them"
     assert np.array_equal(estimate.values, before), "the estimate that was passed has changed"
     shape = fitted.fit(estimate[0]).frequencies_.shape
     assert shape == (20,), f"frequencies_ of one estimate has shape {shape}, expected (20,)"
@@ -823,15 +957,15 @@ def check_rows_are_independent(postprocessor: BasePostProcessor) -> None:
 
 def check_permutation_equivariance(postprocessor: BasePostProcessor) -> None:
     """Assert that the order of the categories does not matter."""
-    estimate = _estimates(1)
-    order = np.random.default_rng(2).permutation(estimate.shape[1])
-    permuted = estimate.with_values(estimate.values[:, order])
-    np.testing.assert_allclose(
-        _processed(postprocessor, permuted),
-        _processed(postprocessor, estimate)[:, order],
-        atol=1e-12,
-        err_msg="the result depends on the order of the categories",
-    )
+    for estimate in (_estimates(1), _estimates(1, 1, d=130)):
+        order = np.random.default_rng(2).permutation(estimate.shape[1])
+        permuted = estimate.with_values(estimate.values[:, order])
+        np.testing.assert_allclose(
+            _processed(postprocessor, permuted),
+            _processed(postprocessor, estimate)[:, order],
+            atol=1e-12,
+            err_msg=f"the result depends on the order of the {len(order)} categories",
+        )
 
 
 def check_order_is_preserved(postprocessor: BasePostProcessor) -> None:

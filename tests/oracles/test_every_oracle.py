@@ -7,6 +7,7 @@ a third party uses the defaults.
 import io
 from contextlib import nullcontext
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,15 @@ from sklearn_ldp.learning import PrivatizedColumns
 from sklearn_ldp.metrics import held_out_score
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import best_oracle, compare_oracles, profile_oracle
-from sklearn_ldp.oracles.channels import ReportField, direct_threshold
+from sklearn_ldp.oracles._direct import DirectChannel
+from sklearn_ldp.oracles._unary import UnaryChannel
+from sklearn_ldp.oracles.channels import (
+    TWO_64,
+    JointSupport,
+    ReportField,
+    direct_threshold,
+    symmetric_threshold,
+)
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import groups, random_sets
 from sklearn_ldp.robustness import (
@@ -49,10 +58,11 @@ from sklearn_ldp.robustness import (
 from sklearn_ldp.utils._checks import (
     check_exact_support_probabilities,
     check_files,
+    check_one_release,
     check_simulation,
     check_supports,
 )
-from sklearn_ldp.utils.estimator_checks import check_oracle
+from sklearn_ldp.utils.estimator_checks import check_oracle, oracle_checks
 
 D = 8
 CATEGORIES = [f"c{i}" for i in range(D)]
@@ -95,6 +105,22 @@ class Halved(QuestionChannel):
         return 2 * super().simulate(counts // 2, n_repeats, rng)
 
 
+class InColumns(DirectChannel):
+    """Reports of one field in an array of two dimensions."""
+
+    def privatize(self, codes, coins):
+        return super().privatize(codes, coins)[:, None]
+
+    def check_reports(self, reports):
+        return super().check_reports(np.asarray(reports)[:, 0])[:, None]
+
+    def count_support(self, reports):
+        return super().count_support(reports[:, 0])
+
+    def supports(self, reports, codes):
+        return super().supports(reports[:, 0], codes)
+
+
 class Unequal(QuestionChannel):
     def __init__(self, n_categories, threshold):
         super().__init__(n_categories, threshold)
@@ -109,6 +135,7 @@ class Unequal(QuestionChannel):
         (Negated, "`supports` is not what `count_support` adds up"),
         (Rolled, "the mean of simulated estimates"),
         (Halved, "have another variance"),
+        (InColumns, "by a file: .* integer per line, got .*; reports of one field have shape"),
         (Unequal, "reports on the value 0 support 1 with probability .* and q is"),
     ],
 )
@@ -122,6 +149,110 @@ def test_what_the_checks_of_an_oracle_find(channel, fault):
     checks = [check_exact_support_probabilities, check_supports, check_simulation, check_files]
     with nullcontext() if fault is None else pytest.raises(AssertionError, match=fault):
         for check in checks:
+            check(Mistaken(epsilon=1.0))
+
+
+class FirstIsTrue(QuestionChannel):
+    """The first of several users betrays their value."""
+
+    def privatize(self, codes, coins):
+        reports = super().privatize(codes, coins)
+        reports[:1] = [[codes[0], 1]] if len(codes) > 1 else reports[:1]
+        return reports
+
+
+class ByValue(QuestionChannel):
+    """Users of one value draw their coins together, which is no mistake."""
+
+    def privatize(self, codes, coins):
+        reports = np.empty((len(codes), 2), dtype=np.int64)
+        for code in np.unique(codes):
+            reports[codes == code] = super().privatize(codes[codes == code], coins)
+        return reports
+
+
+class OneCoin(QuestionChannel):
+    """All users of a batch tell the truth, or none."""
+
+    def privatize(self, codes, coins):
+        asked = coins.integers(self.n_categories, len(codes))
+        is_true = coins.bernoulli(self.threshold, 1)
+        return np.column_stack([asked, (asked == codes) == is_true]).astype(np.int64)
+
+
+class LateAreTrue(QuestionChannel):
+    def privatize(self, codes, coins):
+        reports, late = super().privatize(codes, coins), codes >= 10
+        reports[late] = np.column_stack([codes, codes < self.n_categories])[late]
+        return reports
+
+
+class WrongWhereMany(QuestionChannel):
+    def __init__(self, n_categories, threshold):
+        super().__init__(n_categories, threshold)
+        self.p += Fraction(1, 1000) if n_categories > 20 else 0
+
+
+class TooOftenJoint(QuestionChannel):
+    joint_support = property(lambda self: JointSupport(float(self.p * self.q), float(self.q) ** 2))
+
+
+class OtherCovariance(QuestionChannel):
+    def covariance(self, frequencies):
+        return QuestionChannel(self.n_categories, self.threshold // 2).covariance(frequencies)
+
+
+class WrongBits(UnaryChannel):
+    """Bits are right more often than `p` tells."""
+
+    def privatize(self, codes, coins):
+        return super().privatize(codes, coins) | (np.arange(self.n_categories) == codes[:, None])
+
+
+def asked(epsilon, d, channel=QuestionChannel):
+    return channel(d, direct_threshold(epsilon, 2))
+
+
+def bits(epsilon, d, channel=UnaryChannel):
+    keep = symmetric_threshold(epsilon)
+    return channel(d, keep, TWO_64 - keep)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "fault"),
+    [
+        (asked, None),  # negative controls
+        (bits, None),
+        (partial(asked, channel=ByValue), None),
+        (partial(asked, channel=FirstIsTrue), "the report of user 0 of a batch is not the one"),
+        (partial(asked, channel=OneCoin), "on the value 0 drawn in one batch, a share of"),
+        (partial(asked, channel=LateAreTrue), "with 130 categories .* a report betrays its value"),
+        (partial(asked, channel=WrongWhereMany), "with 130 categories .*, and p is"),
+        (partial(asked, channel=TooOftenJoint), "`joint_support` is not .* 0 and .*, and own="),
+        (partial(asked, channel=OtherCovariance), "`covariance` is not that of the estimates"),
+        (lambda epsilon, d: asked(epsilon * (1 + (d > 50)), d), "with 130 .* 1 \\+ 1.72"),
+        (lambda epsilon, d: asked(max(epsilon, 0.2), d), "at epsilon=0.1: epsilon is exceeded"),
+        (lambda epsilon, d: asked(epsilon * (1 + (epsilon > 4.5)), d), "at epsilon=6: epsilon is"),
+        (lambda epsilon, d: asked(epsilon + 1e-12, d), "times 1 \\+ 1e-12; round thresholds"),
+        # Coins that fall in too many ways are not enumerated in a large domain.
+        (lambda epsilon, d: bits(epsilon * (1 + (d > 50)), d), "`joint_support` imply a larger"),
+        (partial(bits, channel=WrongBits), "a report betrays its value"),
+        (
+            lambda epsilon, d: bits(epsilon, d, WrongBits if d > 50 else UnaryChannel),
+            "of 2000 reports on the value 0 .* a share of 1 support 0, instead of 0.622",
+        ),
+    ],
+)
+def test_what_the_checks_of_privacy_find(mechanism, fault):
+    """Leaks in batches, in larger domains and at other epsilons; a wrong law of pairs."""
+
+    class Mistaken(RandomQuestion):
+        def _make_mechanism(self, domain):
+            return mechanism(self.epsilon, domain.size)
+
+    checks = oracle_checks()
+    with nullcontext() if fault is None else pytest.raises(AssertionError, match=fault):
+        for check in checks[: checks.index(check_one_release)]:
             check(Mistaken(epsilon=1.0))
 
 

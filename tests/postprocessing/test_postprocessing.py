@@ -1,5 +1,6 @@
 """Post-processors: properties over the list of all of them, and each against its definition."""
 
+from contextlib import nullcontext
 from math import erfc, expm1, fsum, sqrt
 
 import numpy as np
@@ -62,6 +63,7 @@ from sklearn_ldp.postprocessing import (
     smooth_average,
 )
 from sklearn_ldp.queries import groups
+from sklearn_ldp.utils.estimator_checks import check_postprocessor
 
 ALL = [
     *POSTPROCESSORS,
@@ -694,3 +696,41 @@ def test_mle_apx_where_a_frequency_of_one_has_no_noise():
     result = mle_apx([0.75, 0.5, -0.125], 1.0, -1.0)
     assert result.sum() == pytest.approx(1)
     assert result.min() >= 0
+
+
+def stays_raw(estimate):
+    return FrequencyEstimate(estimate.values.clip(0, 1), estimate.categories, estimate.noise)
+
+
+def invents_errors(estimate):
+    errors = np.full(estimate.shape, 1e-6)
+    return estimate.with_values(estimate.values, by="Mine", standard_errors=errors)
+
+
+def sorts_many(estimate):
+    many = estimate.shape[1] > 30
+    return estimate.with_values(np.sort(estimate.values) if many else estimate.values, by="Mine")
+
+
+def draws(estimate):
+    noise = np.random.default_rng().normal(size=estimate.shape)
+    return estimate.with_values(estimate.values + noise, by="Mine")
+
+
+@pytest.mark.parametrize(
+    ("process", "fault"),
+    [
+        (lambda estimate: estimate.with_values(estimate.values.clip(0, 1), by="Mine"), None),
+        (stays_raw, "the result says that it is raw: return estimate.with_values"),
+        (invents_errors, r"errors are \d.*e\+04 times as large as `standard_errors` tell"),
+        (sorts_many, "depends on the order of the 130 categories"),
+        (draws, "draws random numbers without a seed, or depends on attributes"),
+    ],
+)
+def test_what_the_checks_of_a_postprocessor_find(process, fault):
+    class Mine(BasePostProcessor):
+        def _process(self, estimate):
+            return process(estimate)
+
+    with nullcontext() if fault is None else pytest.raises(AssertionError, match=fault):
+        check_postprocessor(Mine())

@@ -477,7 +477,17 @@ class FrequencyEstimate(Kept):
         -------
         FrequencyEstimate
             A new estimate; this one is not changed.
+
+        Raises
+        ------
+        ValueError
+            If `by` is empty, or the values do not fit the categories.
         """
+        if by == "":
+            raise ValueError(
+                "FrequencyEstimate.with_values needs by= with the name of the post-processor that "
+                "made the values, or None if they are still raw. Got ''."
+            )
         names = self.postprocessors if by is None else (*self.postprocessors, by)
         if by is not None:
             raw = self.values if self.is_raw else self.raw_values

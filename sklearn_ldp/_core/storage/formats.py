@@ -401,7 +401,9 @@ def _row(row, is_row, widths):
     ):
         lengths = " or ".join(map(str, reversed(widths))) or "some"
         what = f"a list of {lengths} integers" if is_row else "an integer"
-        raise ValueError(f"expected {what} per line, got {row!r:.80}")
+        is_wide = not is_row and isinstance(row, list)
+        hint = "; reports of one field have shape (n,)" if is_wide else ""
+        raise ValueError(f"expected {what} per line, got {row!r:.80}{hint}")
     return row
 
 
