@@ -9,7 +9,6 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_ldp import (
     GRR,
-    OLH,
     OUE,
     Base,
     BaseCut,
@@ -45,26 +44,14 @@ def a_study(**changes):
     return simulate_errors(**(arguments | changes))
 
 
+def a_small_study(**changes):
+    return a_study(**({"oracles": [GRR()], "queries": None, "n_repeats": 2} | changes))
+
+
 def same(a, b):
     return np.array_equal(a.errors, b.errors) and all(
         a.columns[name].tolist() == b.columns[name].tolist() for name in a.columns
     )
-
-
-def test_design_example():
-    with parallel_config(backend="threading"):  # processes take seconds to start
-        study = simulate_errors(
-            oracles=[OLH(), OUE()],
-            postprocessors=[Base(), NormSub()],
-            frequencies=TRUTH,
-            n_samples=1_000_000,
-            epsilons=[0.2, 1, 4],
-            queries={"full": full_domain(), "10%": random_sets(0.1)},
-            n_repeats=30,
-            n_jobs=2,
-        )
-    assert len(study) == 2 * 2 * 3 * 2
-    assert study.errors.shape == (24, 30)
 
 
 @pytest.mark.parametrize("oracle", [GRR(), OUE()], ids=repr)
@@ -142,25 +129,31 @@ def test_grids_and_all():
     assert "Power" in simulate_errors(GRR(), "all", TRUTH, 100, n_repeats=2)["postprocessor"]
 
 
-def test_a_search_picks_in_each_run():
+def test_a_search_picks_in_each_run_and_reports_are_looked_at():
+    """A search by held-out reports takes noisy copies, and SmoothMLE the simulated tallies."""
     candidates = [Base(), NormSub()]
-    study = a_study(
+    study = a_small_study(
         postprocessors={
             "Base": candidates[0],
             "NormSub": candidates[1],
-            "pick": SyntheticSearch(candidates, n_repeats=5, random_state=0),
+            "pick": SyntheticSearch(candidates, n_repeats=2, random_state=0),
+            "held out": HeldOutSearch(candidates, n_splits=1),
+            "curve": SmoothMLE(),
         },
         epsilons=[1],
-    ).select(queries="full", metric="mse", oracle="GRR")
-    base, norm_sub, pick = study.errors
-    assert np.all((pick == base) | (pick == norm_sub))
+        n_repeats=5,
+    ).select(metric="mse")
+    base, norm_sub, *picks, curve = study.errors
+    for pick in picks:
+        assert np.all((pick == base) | (pick == norm_sub))
+    assert np.all(curve > 0)
 
 
 def test_callable_metrics():
     def worst(truth, answers):
         return np.max(np.abs(truth - answers))
 
-    study = a_study(metrics=["mae", worst])
+    study = a_small_study(metrics=["mae", worst])
     mae, largest = study.select(metric="mae"), study.select(metric="worst")
     assert np.all(mae.errors <= largest.errors)
 
@@ -199,44 +192,41 @@ def test_statistics_and_repr():
 
 # -- resumption -----------------------------------------------------------------------------------
 def test_a_checkpoint_is_continued(tmp_path, monkeypatch):
-    path = tmp_path / "study.jsonl"
+    """By other budgets, and by a new method, which sees the old estimates."""
+    path, other = tmp_path / "study.jsonl", tmp_path / "methods.jsonl"
     whole = a_study()
     a_study(epsilons=[0.5], checkpoint=path)
     n_lines = len(path.read_text().splitlines())
     assert same(a_study(checkpoint=path), whole)
     grown = path.read_text().splitlines()
     assert len(grown) - 1 == 2 * (n_lines - 1) == len(whole)
+    a_study(postprocessors=[Base()], checkpoint=other)
+    assert same(a_study(checkpoint=other), whole)
     # What is in the file is not computed again.
     monkeypatch.setattr(GRR, "fit", None)
     monkeypatch.setattr("sklearn_ldp.model_selection._simulation._work", None)
     assert same(a_study(checkpoint=path), whole)
 
 
-def test_a_new_method_sees_the_old_estimates(tmp_path):
-    path = tmp_path / "study.jsonl"
-    a_study(postprocessors=[Base()], checkpoint=path)
-    assert same(a_study(checkpoint=path), a_study())
-
-
 def test_another_seed_or_population_is_computed_anew(tmp_path):
     path = tmp_path / "study.jsonl"
-    a_study(checkpoint=path)
+    a_small_study(checkpoint=path)
     for changes in ({"random_state": 1}, {"frequencies": TRUTH[::-1]}, {"n_repeats": 9}):
-        assert same(a_study(checkpoint=path, **changes), a_study(**changes))
+        assert same(a_small_study(checkpoint=path, **changes), a_small_study(**changes))
 
 
 def test_a_torn_line_is_cut_off(tmp_path):
     path = tmp_path / "study.jsonl"
-    whole = a_study(checkpoint=path)
+    whole = a_small_study(checkpoint=path)
     intact = path.read_bytes()
     for torn in (b"", b"{", b'{"key": "12', b'{"key": "12", "errors": [1.0]}'):
         path.write_bytes(intact + torn)
-        assert same(a_study(checkpoint=path), whole)
+        assert same(a_small_study(checkpoint=path), whole)
         assert path.read_bytes() == intact
     # A file that is cut off anywhere, even in its header, is resumed.
     for at in (0, 5, 45, len(intact) // 2, len(intact) - 1):
         path.write_bytes(intact[:at])
-        assert same(a_study(checkpoint=path), whole)
+        assert same(a_small_study(checkpoint=path), whole)
 
 
 def test_another_file_is_refused_and_kept(tmp_path):
@@ -244,31 +234,21 @@ def test_another_file_is_refused_and_kept(tmp_path):
     for content in ("my notes", "my notes\nmore\n", json.dumps({"key": 1}) + "\n"):
         path.write_text(content)
         with pytest.raises(ValueError, match="is not a checkpoint of simulate_errors"):
-            a_study(checkpoint=path)
+            a_small_study(checkpoint=path)
         assert path.read_text() == content
 
 
 def test_a_damaged_line_is_named(tmp_path):
     path = tmp_path / "study.jsonl"
-    a_study(checkpoint=path)
+    a_small_study(checkpoint=path)
     lines = path.read_text().splitlines()
     lines[2] = lines[2].replace("errors", "other")
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(ValueError, match="damaged in line 3"):
-        a_study(checkpoint=path)
+        a_small_study(checkpoint=path)
 
 
 # -- refusals, before any work --------------------------------------------------------------------
-def test_what_looks_at_reports_is_studied_too():
-    """A search by held-out reports takes noisy copies, and SmoothMLE the simulated tallies."""
-    posts = {"search": HeldOutSearch([Base(), NormSub()], n_splits=1), "curve": SmoothMLE()}
-    counts = np.repeat([100, 900], 8)
-    study = simulate_errors(GRR(), posts, counts, n_repeats=3)
-    assert np.all(study.select(postprocessor="curve").errors > 0)
-    singles = simulate_errors(GRR(), [Base(), NormSub()], counts, n_repeats=3).errors
-    assert np.all(np.isin(study.select(postprocessor="search").errors, singles))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
