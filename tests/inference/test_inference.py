@@ -25,7 +25,7 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp._core.statements import EstimateCovariances
+from sklearn_ldp._core.statements import EstimateCovariances, departures, from_independence
 from sklearn_ldp._core.statements._discoveries import _tails_of_sum, adjusted_p_values
 from sklearn_ldp._core.statements._intervals import (
     gaussian_maximum,
@@ -576,6 +576,11 @@ def test_independence_against_the_delta_method():
     delta = jacobian @ estimate.values[0]
     inverse = np.linalg.pinv(jacobian @ covariance @ jacobian.T, rcond=1e-9, hermitian=True)
     assert test.statistic[0] == pytest.approx(delta @ inverse @ delta, rel=1e-5)
+    far = departures(estimate, 0.95, "population")
+    variances = np.diag(jacobian @ covariance @ jacobian.T)
+    np.testing.assert_allclose(far.std.ravel() ** 2, variances, rtol=1e-9)
+    np.testing.assert_allclose(far.differences, from_independence(table))
+    np.testing.assert_allclose(far.differences, table - total * np.outer(a, b), atol=1e-12)
     order = rng.permutation(6)
     mixed = FrequencyEstimate(
         estimate.values[:, order],

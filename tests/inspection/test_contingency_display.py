@@ -1,11 +1,6 @@
 """The heat map of a table of two columns, and the noise that it shows."""
 
 import itertools
-import sys
-
-import matplotlib as mpl
-
-mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,7 +15,7 @@ from sklearn_ldp import (
     MarginalOracle,
     NormSub,
 )
-from sklearn_ldp._core.statements import departures, from_independence
+from sklearn_ldp._core.statements import departures
 from sklearn_ldp.inference import independence
 from sklearn_ldp.inspection import ContingencyDisplay
 
@@ -170,24 +165,6 @@ def test_large_tables_have_no_numbers_and_turned_names():
 
 
 # -- the noise ------------------------------------------------------------------------------------
-def test_departures_against_the_delta_method():
-    counts = np.random.default_rng(0).multinomial(30_000, INDEPENDENT)
-    estimate = OLH(3.0, categories=PAIRS, random_state=0).simulate(counts)
-    table = estimate.values[0].reshape(3, 2)
-    total = table.sum()
-    a, b = table.sum(axis=1) / total, table.sum(axis=0) / total
-    product = np.outer(a, b).ravel()
-    jacobian = np.kron(np.eye(3) - np.outer(a, np.ones(3)), np.eye(2) - np.outer(b, np.ones(2)))
-    covariance = estimate.noise.covariance(np.eye(6), product)
-    covariance += (np.diag(product) - np.outer(product, product)) / 30_000
-    far = departures(estimate, 0.95, "population")
-    np.testing.assert_allclose(
-        far.std.ravel() ** 2, np.diag(jacobian @ covariance @ jacobian.T), rtol=1e-9
-    )
-    np.testing.assert_allclose(far.differences, from_independence(table))
-    np.testing.assert_allclose(far.differences, table - total * np.outer(a, b), atol=1e-12)
-
-
 @pytest.mark.slow
 def test_independent_columns_are_within_the_noise_at_the_level():
     """All cells in 150 collections: 90 % of them, within 4.5 standard errors (7e-6).
@@ -244,9 +221,3 @@ def test_an_estimate_knows_the_raw_one(tables):
     np.testing.assert_array_equal(again.values, raw.values)
     unknown = FrequencyEstimate([[0.5, 0.5]], ["a", "b"], postprocessors=("Norm",))
     assert unknown.as_raw() is unknown
-
-
-def test_without_matplotlib_the_remedy_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"sklearn_ldp\[plot\]"):
-        ContingencyDisplay(np.full((2, 2), 0.25), (["a", "b"], ["c", "d"])).plot()

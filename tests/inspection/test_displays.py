@@ -3,10 +3,6 @@
 import sys
 from dataclasses import replace
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -30,6 +26,7 @@ from sklearn_ldp import (
     SyntheticSearch,
 )
 from sklearn_ldp.inspection import (
+    ContingencyDisplay,
     DifferenceDisplay,
     ErrorCurveDisplay,
     FrequencyDisplay,
@@ -154,8 +151,8 @@ def test_set_sizes_and_users_on_the_x_axis():
 
 
 def test_any_tidy_table_will_do(study):
-    pd = pytest.importorskip("pandas")
-    for table in (study.to_frame(), study.to_dict(), pd.DataFrame(study.to_dict())):
+    pytest.importorskip("pandas")
+    for table in (study.to_frame(), study.to_dict()):
         display = ErrorCurveDisplay.from_results(table, spread=None)
         expected = study.select(postprocessor="Base", epsilon=1).error[0]
         assert display.curves["Base"].error[1] == expected
@@ -169,15 +166,12 @@ def test_one_repeat_has_no_bars_but_a_curve():
     np.testing.assert_array_equal(display.curves["Base"].error, study.error)
 
 
-def test_curves_by_several_columns():
-    study = simulate_errors([OLH(), OUE()], [Base(), NormSub()], COUNTS, epsilons=[1, 2])
-    display = ErrorCurveDisplay.from_results(study, by=["oracle", "postprocessor"])
+def test_curves_by_several_columns(study):
+    several = simulate_errors([OLH(), OUE()], [Base(), NormSub()], COUNTS, epsilons=[1, 2])
+    display = ErrorCurveDisplay.from_results(several, by=["oracle", "postprocessor"])
     assert list(display.curves) == ["OLH, Base", "OLH, NormSub", "OUE, Base", "OUE, NormSub"]
     with pytest.raises(ValueError, match=r"oracle tells them apart.*select\(oracle=\.\.\)"):
-        ErrorCurveDisplay.from_results(study)
-
-
-def test_a_table_that_does_not_fit(study):
+        ErrorCurveDisplay.from_results(several)
     with pytest.raises(KeyError, match="column 'k'"):
         ErrorCurveDisplay.from_results(study, x="k")
     with pytest.raises(KeyError, match="simulate_errors"):
@@ -185,23 +179,20 @@ def test_a_table_that_does_not_fit(study):
 
 
 def test_panels_and_a_second_drawing(study):
+    """Curves are kept, look the same and take keywords."""
     _, axes = plt.subplots(1, 2)
-    display = ErrorCurveDisplay.from_results(study, ax=axes[1])
+    display = ErrorCurveDisplay.from_results(study, ax=axes[1], ms=11, capsize=0)
     assert display.ax_ is axes[1]
     assert not axes[0].lines
-    assert display.plot(axes[0], x_scale="log", error_scale="linear") is display
-    assert (axes[0].get_xscale(), axes[0].get_yscale()) == ("log", "linear")
-    assert looks(axes[0]) == looks(axes[1])
-
-
-def test_curves_are_kept_and_take_keywords(study):
-    display = ErrorCurveDisplay.from_results(study, ms=11, capsize=0)
     assert list(display.errorbars_) == list(display.curves)
     for name, container in display.errorbars_.items():
         assert container in display.ax_.containers
         assert container.get_label() == name
         assert container.lines[0].get_markersize() == 11
         assert container.lines[1] == ()  # no caps
+    assert display.plot(axes[0], x_scale="log", error_scale="linear") is display
+    assert (axes[0].get_xscale(), axes[0].get_yscale()) == ("log", "linear")
+    assert looks(axes[0]) == looks(axes[1])
 
 
 # -- ErrorCurveDisplay of scikit-learn's searches -------------------------------------------------
@@ -323,13 +314,9 @@ def test_candidates_that_set_other_parameters():
         f"NormSub, {oue}": [3.0],
         "Norm, oracle__n_jobs = 1": [4.0],
     }
-
-
-def test_one_curve_and_an_oracle_alone():
-    search = searched({"epsilon": [1, 2]}, pipe=PIPE[0])
-    display = ErrorCurveDisplay.from_grid_search(search)
-    assert list(display.curves) == ["error"]
-    assert display.x_name == "epsilon"
+    # One curve, of an oracle alone.
+    alone = ErrorCurveDisplay.from_grid_search(searched({"epsilon": [1, 2]}, pipe=PIPE[0]))
+    assert (list(alone.curves), alone.x_name) == (["error"], "epsilon")
 
 
 def test_errors_below_0_are_drawn():
@@ -396,18 +383,15 @@ def test_dots_are_what_the_study_holds(dots):
         np.testing.assert_allclose(half, part.standard_error)
     places = np.array([line.get_ydata()[0] for line in drawn.values()])
     assert np.all(np.diff(places) > 0.05)
+    # Each oracle has a marker of its own, and one of a colour that comes again is hollow.
+    assert len({line.get_marker() for line in drawn.values()}) == 8
+    looks = {(to_hex(line.get_color()), line.get_fillstyle()) for line in drawn.values()}
+    assert len(looks) == 8
+    assert {line.get_linestyle() for line in drawn.values()} == {"None"}
     assert display.chosen_ is None
     assert (display.ax_.get_xscale(), display.ax_.get_xlabel()) == ("log", "MSE")
     assert display.figure_ is display.ax_.figure
     display.figure_.canvas.draw()
-
-
-def test_dots_stand_apart(dots):
-    """Each oracle has a marker of its own, and one of a colour that comes again is hollow."""
-    lines = points(ErrorCurveDisplay.from_results(dots, **ROWS)).values()
-    assert len({line.get_marker() for line in lines}) == 8
-    assert len({(to_hex(line.get_color()), line.get_fillstyle()) for line in lines}) == 8
-    assert {line.get_linestyle() for line in lines} == {"None"}
 
 
 def test_other_rows_and_dots():
@@ -479,12 +463,13 @@ def test_epsilons_within_a_decade_get_labels():
 def searches():
     oracle = OLH(categories=4, random_state=0)
     estimate = oracle.fit_transform(np.arange(4), sample_weight=COUNTS)
-    synthetic = SyntheticSearch(n_repeats=3, random_state=0).fit(estimate)
-    return {
-        "synthetic": synthetic,
-        "held out": HeldOutSearch().fit(estimate),
-        "coupled": HeldOutSearch(method="bootstrap").fit(estimate),
+    candidates = [Base(), Norm(), NormSub(), EmpiricalBayes()]
+    searches = {
+        "synthetic": SyntheticSearch(candidates, n_repeats=3, random_state=0),
+        "held out": HeldOutSearch(candidates),
+        "coupled": HeldOutSearch(candidates, method="bootstrap"),
     }
+    return {name: search.fit(estimate) for name, search in searches.items()}
 
 
 @pytest.mark.parametrize("name", ["synthetic", "held out", "coupled"])
@@ -579,18 +564,15 @@ def test_overlaid_estimates_stand_apart():
 
 
 def test_other_categories_do_not_fit_on_the_axes():
+    """Unless the axes are cleared, and so are new."""
     display = FrequencyDisplay.from_estimate(ESTIMATE)
     other = FrequencyEstimate([[0.5, 0.5]], ["a", "z"])
     with pytest.raises(ValueError, match="'b' is there and not in this estimate"):
         FrequencyDisplay.from_estimate(other, ax=display.ax_)
     assert len(display.ax_.get_legend().get_texts()) == 1
-
-
-def test_cleared_axes_are_new():
-    display = FrequencyDisplay.from_estimate(ESTIMATE)
     display.ax_.clear()
-    other = FrequencyDisplay.from_estimate(FrequencyEstimate([[1.0]], ["z"]), ax=display.ax_)
-    assert [t.get_text() for t in other.ax_.get_xticklabels()] == ["z"]
+    FrequencyDisplay.from_estimate(other, ax=display.ax_)
+    assert [t.get_text() for t in display.ax_.get_xticklabels()] == ["a", "z"]
 
 
 def test_against_ranks():
@@ -601,15 +583,14 @@ def test_against_ranks():
     assert display.ax_.get_xlabel() == "rank"
     FrequencyDisplay.from_estimate(ESTIMATE, ax=display.ax_, name="again")
     np.testing.assert_array_equal(drawn(display.ax_, "again")[0], x)
-    with pytest.raises(ValueError, match='"category" or "rank"'):
-        FrequencyDisplay.from_estimate(ESTIMATE, by="size")
 
 
 # -- matplotlib -----------------------------------------------------------------------------------
 def test_without_matplotlib_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    curve, search = ErrorCurveDisplay({}), SearchDisplay(["a"], [1.0])
-    for display in (curve, search, FrequencyDisplay(["a"], [1.0])):
+    table = ContingencyDisplay(np.full((2, 2), 0.25), (["a", "b"], ["c", "d"]))
+    search, bars = SearchDisplay(["a"], [1.0]), FrequencyDisplay(["a"], [1.0])
+    for display in (ErrorCurveDisplay({}), search, bars, table):
         with pytest.raises(ImportError, match=r"sklearn_ldp\[plot\]"):
             display.plot()
 

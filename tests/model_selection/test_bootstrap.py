@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from estimators import slow_but
 from sklearn.base import clone
-from test_model_selection import COUNTS, TRUTH, Told, ToldOther, an_estimate
+from test_model_selection import COUNTS, TRUTH, an_estimate
 
 from sklearn_ldp import (
     GRR,
@@ -30,7 +30,7 @@ from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.model_selection import default_candidates
 from sklearn_ldp.model_selection._noisy_cases import correlated
 from sklearn_ldp.postprocessing import norm, norm_sub
-from sklearn_ldp.queries import groups, random_sets
+from sklearn_ldp.queries import groups
 from sklearn_ldp.surveys._consistent import linear_tables
 
 MODEL = NoiseModel(p=0.5, q=1 / (np.e + 1), n_samples=20_000)
@@ -252,35 +252,3 @@ def test_the_seed_decides():
     inner = SyntheticSearch(candidates, n_repeats=2, random_state=0)
     outer = HeldOutSearch([Base(), inner], n_splits=1, method="bootstrap").fit(estimate)
     assert outer.best_index_ == 1
-
-
-# -- the evidence ---------------------------------------------------------------------------------
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "queries", [None, groups(np.arange(20) // 5), random_sets(0.2)], ids=["each", "groups", "sets"]
-)
-@pytest.mark.parametrize("n_rows", [1, 3])
-def test_the_difference_varies_as_much_as_is_said(queries, n_rows, seed):
-    """400 estimates: the standard deviation of the ratio is 3.5 %, so one in 10^4 fails.
-
-    Negative control: with the noise of the draws, which cancels, it would be 2.8 times too large.
-    """
-    one, other = np.full(20, 0.05), np.repeat([0.06, 0.04], 10)
-    rng = np.random.default_rng([seed, 6])
-    differences, said = [], []
-    for _ in range(400):
-        oracle = GRR(1.0, categories=20, random_state=rng)
-        rows = oracle.simulate(np.full(20, 100), n_rows)
-        search = HeldOutSearch(
-            [Told(one), ToldOther(other)],
-            queries=queries,
-            n_splits=1,
-            random_state=rng,
-            method="bootstrap",
-        )
-        results = search.fit(rows).results_
-        differences.append(np.subtract(*-results["mean_test_score"]))
-        said.append(results["difference_std"][1])
-    ratio = np.mean(said) / np.std(differences)
-    assert ratio == pytest.approx(1, abs=0.14)
-    assert ratio * np.sqrt(1 + 1 / 0.15) > 1.14
