@@ -1,6 +1,7 @@
 """Volunteers and weights: the noise of a weighted mean, raking, and what is refused."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -264,6 +265,13 @@ def test_what_cannot_be_weighted(by_age):
         combine([by_age, by_age], weights=[0.5, 0.5])
     with pytest.raises(ValueError, match="for each estimate, 2 in all"):
         combine([by_age[0], by_age[1]], weights=[1.0])
+    with pytest.raises(ValueError, match=r"(?s)in part.*estimate_by_group\(.*poststratify\("):
+        GRR(categories=2).fit([0, 1], sample_weight=[1.5, 1])
+    model, halves = NoiseModel(0.5, 0.25, [100, 300]), {"x": 0.5, "y": 0.5}
+    rows = FrequencyEstimate([[0.5, 0.5]] * 2, ["a", "b"], model, row_names=["x", "y"])
+    assert poststratify(rows, halves).design_effect == pytest.approx(4 / 3)
+    with pytest.raises(ValueError, match="number of users of each"):  # which a level does not tell
+        poststratify(replace(rows, noise=Noise.of_level(0.1)), halves)
 
 
 @pytest.mark.parametrize(
@@ -287,11 +295,6 @@ def test_margins_that_contradict_each_other_are_named():
         rake(rows, {"one": {"a": 0.5, "b": 0.5}, "two": {"x": 0.7, "y": 0.3}})
 
 
-def test_a_user_cannot_count_in_part():
-    with pytest.raises(ValueError, match=r"(?s)in part.*estimate_by_group\(.*poststratify\("):
-        GRR(categories=2).fit([0, 1], sample_weight=[1.5, 1])
-
-
 def test_a_small_group_with_a_large_share_is_worth_its_price(seed):
     """The error of the weighted mean is that of its noise: a z-test of the squares (1e-4).
 
@@ -308,14 +311,3 @@ def test_a_small_group_with_a_large_share_is_worth_its_price(seed):
     assert 1e-4 < p_value < 1 - 1e-4
     unweighted = np.tensordot(USERS / USERS.sum(), draws, 1) - truth
     assert stats.chi2.sf(np.sum((unweighted[:, 0] / sigma[0]) ** 2), 200) < 1e-9
-
-
-def test_level_alone_is_no_noise_to_weight():
-    rows = FrequencyEstimate(
-        [[0.5, 0.5]] * 2, ["a", "b"], Noise.of_level(0.1), row_names=["x", "y"]
-    )
-    with pytest.raises(ValueError, match="number of users of each"):
-        poststratify(rows, {"x": 0.5, "y": 0.5})
-    model = NoiseModel(0.5, 0.25, [100, 300])
-    rows = FrequencyEstimate([[0.5, 0.5]] * 2, ["a", "b"], model, row_names=["x", "y"])
-    assert poststratify(rows, {"x": 0.5, "y": 0.5}).design_effect == pytest.approx(4 / 3)
