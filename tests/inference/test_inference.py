@@ -428,8 +428,7 @@ def test_wald_statistic_by_the_generalised_inverse():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("one", "other", "epsilon"),
-    [(OUE, GRR, 6.0), (HadamardResponse, OLH, 4.0)],
+    ("one", "other", "epsilon"), [(OUE, GRR, 6.0), (HadamardResponse, OLH, 4.0)]
 )
 def test_the_size_of_the_test_of_change(one, other, epsilon, seed):
     """At 5 %, 300 collections reject 28 or more with probability 6e-4, 34 with 1e-6."""

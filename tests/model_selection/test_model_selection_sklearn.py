@@ -5,7 +5,6 @@ simulations only. On reports all of it is post-processing, and costs no privacy.
 """
 
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -118,32 +117,6 @@ def test_folds_in_parallel_change_nothing():
         )
     assert np.isfinite(one).all()
     np.testing.assert_array_equal(one, two)
-
-
-@pytest.mark.slow
-def test_scores_on_reports_are_those_on_values_on_average(seed):
-    """The score is also unbiased in cross-validation: a z test of 60 collections, at 1e-8.
-
-    Both scorers see the same folds, one of them the reports and the other the values behind them.
-    Negative control: the squared distance to the held-out estimate, including its variance.
-    """
-    few = VALUES[:400]
-    rng = np.random.default_rng(seed)
-    client = OUE(1.0, categories=D, random_state=rng)
-    train, test = np.split(rng.permutation(400), [200])
-    truth = np.bincount(few[test], minlength=D) / 200
-    differences, biased = [], []
-    for _ in range(60):
-        reports = client.privatize(few)
-        pipe = pipeline(OUE(1.0, input="reports")).fit(reports[train])
-        score = make_held_out_scorer(queries=HALVES)(pipe, reports[test])
-        error = frequency_mse(truth, pipe[-1].estimate_, queries=HALVES)
-        held_out = pipe[0].transform(reports[test]).values[0]
-        differences.append(score + error)
-        biased.append(error - frequency_mse(held_out, pipe[-1].estimate_, queries=HALVES))
-    for sample, is_unbiased in ((differences, True), (biased, False)):
-        z = np.mean(sample) / (np.std(sample, ddof=1) / np.sqrt(60))
-        assert (abs(z) < 6.5) == is_unbiased
 
 
 # -- displays ---------------------------------------------------------------------------------
@@ -410,28 +383,6 @@ def test_values_that_cannot_judge_are_refused():
         Base().fit(several.estimate_).score(None, ["a", "b"])
     labels = [7, 8]  # of plain arrays y is ignored, as it is by other transformers
     assert NormSub().fit([[0.5, 0.5]]).score([[0.5, 0.5]], labels) == 0.0
-
-
-def test_weights_reach_every_step_of_a_pipeline():
-    """With metadata routing, with a scorer and without: the same as the users one by one."""
-    rows, weights = np.arange(400) % 4, np.arange(400) % 3 + 1
-    with config_context(enable_metadata_routing=True):
-        oracle = GRR(1.0, categories=4, random_state=0).set_fit_request(sample_weight=True)
-        pipe = make_pipeline(oracle, NormSub())
-        pipe.set_score_request(sample_weight=True)  # scikit-learn 1.6 asks the Pipeline, too
-        by_weight = make_frequency_scorer().set_score_request(sample_weight=True)
-        for scoring in (None, by_weight):
-            search = GridSearchCV(pipe, {"grr__epsilon": [1.0, 2.0]}, scoring=scoring, cv=2)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", PrivacyWarning)
-                search.fit(rows, rows, sample_weight=weights)
-            scores = search.cv_results_["mean_test_score"]
-            assert np.isfinite(scores).all()
-            one_by_one = clone(pipe).fit(rows[200:], sample_weight=weights[200:])
-            judged = one_by_one[-1].score(None, rows[:200], weights[:200])
-            assert search.cv_results_["split0_test_score"][0] == pytest.approx(judged)
-        for step, method in ((oracle, "transform"), (NormSub(), "score"), (oracle, "score")):
-            assert callable(getattr(step, f"set_{method}_request"))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")

@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from sklearn_ldp import (
-    OLH,
-    OUE,
-    Base,
-    HeldOutSearch,
-    NormSub,
-    PowerNS,
-    SyntheticSearch,
-)
+from sklearn_ldp import OLH, OUE, Base, HeldOutSearch, NormSub, PowerNS, SyntheticSearch
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.queries import groups
 

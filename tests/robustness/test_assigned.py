@@ -9,15 +9,12 @@ import pytest
 from estimators import slow_but
 from scipy import stats
 from sklearn.base import clone
+from test_poisoning import HASHING, TARGETS, over
 
 from benchmarks.security._attacks import chosen_functions, chosen_values
 from sklearn_ldp import BLH, GRR, OLH, OUE
 from sklearn_ldp.collection import Protocol
-from sklearn_ldp.robustness import (
-    assigned_parts,
-    check_assigned,
-    poisoning_gain,
-)
+from sklearn_ldp.robustness import assigned_parts, check_assigned, poisoning_gain
 from sklearn_ldp.robustness._assigned import _uniform
 from sklearn_ldp.utils._checks import check_epsilon_of_assigned_parts
 
@@ -25,11 +22,6 @@ from sklearn_ldp.utils._checks import check_epsilon_of_assigned_parts
 pytestmark = pytest.mark.filterwarnings("ignore:.* expects reports that support")
 
 KEY = bytes(range(32))
-HASHING = [OLH(), BLH(), OLH(epsilon=2.0, hash_range=9), OLH(hash_family="mixing")]
-
-
-def over(oracle, d, seed=None):
-    return clone(oracle).set_params(categories=d, random_state=seed)
 
 
 def tokens_of(n, start=0):
@@ -37,14 +29,17 @@ def tokens_of(n, start=0):
 
 
 # -- privacy ------------------------------------------------------------------------------------
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", slow_but([0.1], [0.1, 1.0, 4.0]))
 @pytest.mark.parametrize(
     "oracle",
     [OLH(hash_range=4), BLH(), OLH(hash_range=9), OLH(hash_family="mixing", hash_range=3)],
     ids=repr,
 )
 def test_every_assigned_part_keeps_epsilon(oracle, epsilon):
-    """By enumeration, so also against a collector who assigns parts in bad faith."""
+    """By enumeration, so also against a collector who assigns parts in bad faith.
+
+    The common checks do so at the default epsilon.
+    """
     check_epsilon_of_assigned_parts(clone(oracle).set_params(epsilon=epsilon))
 
 
@@ -134,7 +129,7 @@ def test_draws_are_exactly_uniform_below_any_number():
     assert stats.kstest(biased / high, "uniform").pvalue < 1e-6
 
 
-@pytest.mark.parametrize("oracle", HASHING, ids=repr)
+@pytest.mark.parametrize("oracle", slow_but(HASHING[2:], HASHING), ids=repr)
 def test_parts_follow_the_honest_law(oracle):
     """Chi-square at 1e-6 for what is counted; seeds of mixing are all different."""
     oracle = over(oracle, 40)
@@ -238,7 +233,6 @@ def test_bad_input_is_refused_with_a_remedy():
 
 # -- the attack ---------------------------------------------------------------------------------
 N, SHARE, D = 60_000, 0.05, 40
-TARGETS = np.array([21, 33, 38])
 
 
 def gain_of(oracle, fake, seed):
