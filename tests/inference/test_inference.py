@@ -73,19 +73,22 @@ def law_of_count(n, n_own, p, q, of):
     return np.arange(n + 1), np.convolve(own, others)
 
 
-def exact_coverage(kind, epsilon, d, n, n_own, of, ends=None):
+def scores_of(of):
+    """Score intervals of 95 %, from the estimates of a category and their noise."""
+
+    def ends(x, noise):
+        spread = EstimateCovariances(noise, of, np.clip(x, 0, 1))
+        return score_intervals(x, spread, two_sided(0.95))
+
+    return ends
+
+
+def exact_coverage(kind, epsilon, d, n, n_own, of, ends):
     channel = kind(epsilon).channel(d)
-    p, q, noise = float(channel.p), float(channel.q), channel.noise(n)
+    p, q = float(channel.p), float(channel.q)
     counts, probabilities = law_of_count(n, n_own, p, q, of)
-    x = (counts / n - q) / (p - q)
-    if ends is None:
-        low, high = score_intervals(
-            x, EstimateCovariances(noise, of, np.clip(x, 0, 1)), two_sided(0.95)
-        )
-    else:
-        low, high = ends(x, noise)
-    truth = n_own / n
-    return probabilities[(low <= truth) & (truth <= high)].sum()
+    low, high = ends((counts / n - q) / (p - q), channel.noise(n))
+    return probabilities[(low <= n_own / n) & (n_own / n <= high)].sum()
 
 
 CELLS = list(itertools.product(PURE, [0.2, 1, 4, 6], [2, 30, 1000], [200, 2000]))
@@ -95,7 +98,7 @@ CELLS = list(itertools.product(PURE, [0.2, 1, 4, 6], [2, 30, 1000], [200, 2000])
 def test_one_category_is_covered_at_the_level_in_every_cell(of):
     coverage = np.array(
         [
-            exact_coverage(kind, epsilon, d, n, int(n * share), of)
+            exact_coverage(kind, epsilon, d, n, int(n * share), of, scores_of(of))
             for kind, epsilon, d, n in CELLS
             for share in (0, 0.005, 0.1, 0.5, 1)
         ]
@@ -121,28 +124,28 @@ def test_wald_intervals_are_not():
 
 def test_users_are_not_a_population():
     """Negative control: with a large budget the drawing of the users is most of the error."""
-    channel = GRR(4.0).channel(10)
-    noise, p, q = channel.noise(2000), float(channel.p), float(channel.q)
-    counts, probabilities = law_of_count(2000, 1000, p, q, "population")
-    x = (counts / 2000 - q) / (p - q)
-    covered = {}
-    for of in ("users", "population"):
-        low, high = score_intervals(
-            x, EstimateCovariances(noise, of, np.clip(x, 0, 1)), two_sided(0.95)
-        )
-        covered[of] = probabilities[(low <= 0.5) & (high >= 0.5)].sum()
-    assert covered["users"] < 0.8
-    assert covered["population"] >= 0.95
+    cell = GRR, 4.0, 10, 2000, 1000, "population"
+    assert exact_coverage(*cell, scores_of("users")) < 0.8
+    assert exact_coverage(*cell, scores_of("population")) >= 0.95
+
+
+def misses_of_tails(x, spread, tail, truth, chances):
+    """How often each tail misses, over what is stated: of tail intervals, and of score intervals.
+
+    The latter, with the normal quantile, are the negative control.
+    """
+    found = tail_intervals(x, spread, tail), score_intervals(x, spread, -stats.norm.ppf(tail))
+    return [
+        [chances[miss].sum() / tail for miss in (low > truth + 1e-12, high < truth - 1e-12)]
+        for low, high in found
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("of", ["users", "population"])
 def test_each_tail_misses_at_most_as_often_as_stated(of):
-    """The exact chances, of tails as small as simultaneous intervals need them.
-
-    The negative control are score intervals with the normal quantile.
-    """
-    worst, worst_normal = np.zeros(2), np.zeros(2)
+    """The exact chances, of tails as small as simultaneous intervals need them."""
+    worst = np.zeros((2, 2))
     for kind, epsilon, d, n in itertools.product(PURE, [1, 6], [2, 1000], [200, 1000]):
         channel = kind(epsilon).channel(d)
         p, q, noise = float(channel.p), float(channel.q), channel.noise(n)
@@ -151,23 +154,14 @@ def test_each_tail_misses_at_most_as_often_as_stated(of):
             x = (counts / n - q) / (p - q)
             spread = EstimateCovariances(noise, of, np.clip(x, 0, 1))
             for tail in (0.05, 2.5e-3, 2.5e-5, 1e-6):
-                for ends, found in (
-                    (tail_intervals(x, spread, tail), worst),
-                    (score_intervals(x, spread, -stats.norm.ppf(tail)), worst_normal),
-                ):
-                    misses = ends[0] > n_own / n + 1e-12, ends[1] < n_own / n - 1e-12
-                    shares = [chances[miss].sum() / tail for miss in misses]
-                    np.maximum(found, shares, out=found)
-    assert np.all(worst <= 1)
-    assert np.all(worst_normal > 3)
+                worst = np.maximum(worst, misses_of_tails(x, spread, tail, n_own / n, chances))
+    assert np.all(worst[0] <= 1)
+    assert np.all(worst[1] > 3)
 
 
 def test_each_tail_of_signed_counts_misses_at_most_as_often_as_stated():
-    """The exact chances of reports for a category less those against it, alone in its block.
-
-    The negative control are score intervals with the normal quantile.
-    """
-    worst, worst_normal = np.zeros(2), np.zeros(2)
+    """The exact chances of reports for a category less those against it, alone in its block."""
+    worst = np.zeros((2, 2))
     for epsilon, tail in itertools.product([2, 5, 9], [0.025, 1e-3, 1e-5]):
         channel = HadamardResponse(epsilon, n_blocks=128).channel(121)
         inside, against = float(channel.inside), float(channel.against)
@@ -177,14 +171,9 @@ def test_each_tail_of_signed_counts_misses_at_most_as_often_as_stated():
             chances = np.ones(1)
             for up in np.repeat([inside, against], [n_own, 60 - n_own]):
                 chances = np.convolve(chances, [against, 1 - up - against, up])
-            for ends, found in (
-                (tail_intervals(x, spread, tail), worst),
-                (score_intervals(x, spread, -stats.norm.ppf(tail)), worst_normal),
-            ):
-                misses = ends[0] > n_own / 60 + 1e-12, ends[1] < n_own / 60 - 1e-12
-                np.maximum(found, [chances[miss].sum() / tail for miss in misses], out=found)
-    assert np.all(worst <= 1)
-    assert np.all(worst_normal > 3)
+            worst = np.maximum(worst, misses_of_tails(x, spread, tail, n_own / 60, chances))
+    assert np.all(worst[0] <= 1)
+    assert np.all(worst[1] > 3)
 
 
 @pytest.mark.parametrize("oracle", FORMS, ids=repr)
@@ -287,13 +276,19 @@ def test_without_covariances_differences_are_missed(seed):
 
 
 def test_a_band_of_correlated_answers_is_narrower():
-    """The Gaussian maximum uses the correlation of prefix sums, which Sidak's bound does not."""
+    """The Gaussian maximum uses the correlation of prefix sums, which Sidak's bound does not.
+
+    Of independent statistics it is that bound, and of equal ones the quantile of a single one.
+    """
     prefixes = np.tril(np.ones((50, 50)))[:-1]
     noise = OUE(1.0).channel(50).noise(10_000)
     covariance = EstimateCovariances(noise, "users", np.full(50, 0.02)).covariance(
         sparse.csr_array(prefixes)
     )
     assert two_sided(0.95) < gaussian_maximum(covariance).quantile(0.95) < sidak(49, 0.95) - 0.3
+    for n in (2, 10, 50):
+        assert gaussian_maximum(np.eye(n)).quantile(0.95) == pytest.approx(sidak(n, 0.95), abs=0.06)
+    assert gaussian_maximum(np.ones((5, 5))).quantile(0.95) == pytest.approx(1.96, abs=0.05)
 
 
 def test_two_halves_under_grr_are_one_statement():
@@ -302,12 +297,6 @@ def test_two_halves_under_grr_are_one_statement():
     alone = estimate.confidence_interval(0.95, halves)
     at_once = estimate.confidence_interval(0.95, halves, simultaneous=True)
     np.testing.assert_allclose(at_once.low, alone.low, atol=0.002)
-
-
-def test_gaussian_maximum_against_independent_statistics():
-    for n in (2, 10, 50):
-        assert gaussian_maximum(np.eye(n)).quantile(0.95) == pytest.approx(sidak(n, 0.95), abs=0.06)
-    assert gaussian_maximum(np.ones((5, 5))).quantile(0.95) == pytest.approx(1.96, abs=0.05)
 
 
 @pytest.mark.parametrize("d", [pytest.param(60, marks=pytest.mark.slow), 300])
@@ -436,9 +425,8 @@ def test_the_size_of_the_test_of_change(one, other, epsilon, seed):
     a, b = (kind(epsilon, categories=8, random_state=rng) for kind in (one, other))
     rejected = {"population": 0, "users": 0}
     for _ in range(300):
-        change = a.simulate(rng.multinomial(20_000, ZIPF)) - b.simulate(
-            rng.multinomial(20_000, ZIPF)
-        )
+        one_week, other_week = rng.multinomial(20_000, ZIPF, size=2)
+        change = a.simulate(one_week) - b.simulate(other_week)
         for of in rejected:
             rejected[of] += int(change.test(of=of).p_value[0] < 0.05)
     assert rejected["population"] <= 34
@@ -516,12 +504,8 @@ def test_two_reports_by_chance_are_no_change(seed):
     z = np.maximum(np.abs(change.values) - errors.half_count, 0) / np.sqrt(errors.variances())
     control = adjusted_p_values(2 * stats.norm.sf(z), "fwer")
     assert (control.min(axis=1) <= 0.05).sum() > 48
-    first = EstimateDifference(
-        *(
-            part.with_values(part.values[:1], noise=part.noise)
-            for part in (change.one, change.other)
-        )
-    )
+    firsts = (p.with_values(p.values[:1], noise=p.noise) for p in (change.one, change.other))
+    first = EstimateDifference(*firsts)
     low, high = first.confidence_interval(0.95, simultaneous=True, of="users")
     p_values = first.to_frame(of="users")["p_value"].to_numpy()
     assert np.array_equal((low[0] > 0) | (high[0] < 0), p_values < 0.05)
@@ -838,14 +822,12 @@ def test_a_list_must_have_a_length():
         unknown.confidence_interval(0.95, top_k(3), coverage="selected")
 
 
+STEEP = ZIPF_1232[:60] ** 1.5
 LISTS = {
     "few reports": (np.random.default_rng(3).multinomial(1000, ZIPF_1232), 1.0),
     "few reports, large budget": (np.random.default_rng(3).multinomial(1000, ZIPF_1232), 6.0),
     "equal": (np.full(612, 16), 1.0),
-    "large budget": (
-        (2000 * ZIPF_1232[:60] ** 1.5 / np.sum(ZIPF_1232[:60] ** 1.5)).astype(int),
-        4.0,
-    ),
+    "large budget": ((2000 * STEEP / STEEP.sum()).astype(int), 4.0),
 }
 
 

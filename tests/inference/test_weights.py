@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from estimators import POSTPROCESSORS
-from scipy import stats
 from sklearn.base import clone
 
 from sklearn_ldp import (
@@ -293,21 +292,3 @@ def test_margins_that_contradict_each_other_are_named():
     rows = collected(GRR(3.0), USERS[:2], names=[("a", "x"), ("b", "y")], answers=ANSWERS[:2])
     with pytest.raises(ValueError, match="cannot reach the margin 'one'.*do not allow all margins"):
         rake(rows, {"one": {"a": 0.5, "b": 0.5}, "two": {"x": 0.7, "y": 0.3}})
-
-
-def test_a_small_group_with_a_large_share_is_worth_its_price(seed):
-    """The error of the weighted mean is that of its noise: a z-test of the squares (1e-4).
-
-    Negative control: the unweighted mean, whose bias is many standard errors.
-    """
-    oracle = OLH(1.0, categories=3, random_state=np.random.RandomState(seed))
-    counts = np.rint(USERS[:, None] * ANSWERS).astype(int)
-    draws = np.array([oracle.simulate(row, n_repeats=200).values for row in counts])
-    truth = WEIGHTS @ (counts / USERS[:, None])
-    errors = np.tensordot(WEIGHTS, draws, 1) - truth
-    of_groups = zip(WEIGHTS, USERS, ANSWERS, strict=True)
-    sigma = sum(w**2 * oracle.channel().noise(n).variance(f) for w, n, f in of_groups) ** 0.5
-    p_value = stats.chi2.sf(np.sum((errors[:, 0] / sigma[0]) ** 2), 200)
-    assert 1e-4 < p_value < 1 - 1e-4
-    unweighted = np.tensordot(USERS / USERS.sum(), draws, 1) - truth
-    assert stats.chi2.sf(np.sum((unweighted[:, 0] / sigma[0]) ** 2), 200) < 1e-9

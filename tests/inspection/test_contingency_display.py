@@ -118,6 +118,13 @@ def test_the_raw_estimate_decides_beside_a_model(tables):
         display.within_noise, np.abs(far.differences) <= far.critical * far.std
     )
     assert display.p_value == model.independence("smokes", "visits").p_value[0]
+    raw = tables["sex", "smokes"]
+    assert raw.as_raw() is raw
+    again = NormSub().fit_transform(raw).as_raw()
+    assert again.is_raw
+    np.testing.assert_array_equal(again.values, raw.values)
+    unknown = FrequencyEstimate([[0.5, 0.5]], ["a", "b"], postprocessors=("Norm",))
+    assert unknown.as_raw() is unknown
 
 
 def test_an_estimate_over_pairs_in_any_order():
@@ -211,13 +218,3 @@ def test_what_is_no_table(tables):
     large = list(itertools.product(range(51), range(50)))
     with pytest.raises(ValueError, match="up to 2,500 cells, got 2,550"):
         draw(GRR(2.0, categories=large).simulate([1] * 2550))
-
-
-def test_an_estimate_knows_the_raw_one(tables):
-    raw = tables["sex", "smokes"]
-    assert raw.as_raw() is raw
-    again = NormSub().fit_transform(raw).as_raw()
-    assert again.is_raw
-    np.testing.assert_array_equal(again.values, raw.values)
-    unknown = FrequencyEstimate([[0.5, 0.5]], ["a", "b"], postprocessors=("Norm",))
-    assert unknown.as_raw() is unknown

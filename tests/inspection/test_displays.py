@@ -148,6 +148,10 @@ def test_set_sizes_and_users_on_the_x_axis():
     (x, y, _), *_ = lines(ErrorCurveDisplay.from_results(study, x="n_samples")).values()
     np.testing.assert_array_equal(x, [500, 1000])
     np.testing.assert_array_equal(y, study.error[::-1])
+    once = simulate_errors(OLH(), [Base()], COUNTS, epsilons=[1, 2], n_repeats=1)
+    display = ErrorCurveDisplay.from_results(once)  # without bars, but a curve
+    display.figure_.canvas.draw()
+    np.testing.assert_array_equal(display.curves["Base"].error, once.error)
 
 
 def test_any_tidy_table_will_do(study):
@@ -157,13 +161,6 @@ def test_any_tidy_table_will_do(study):
         expected = study.select(postprocessor="Base", epsilon=1).error[0]
         assert display.curves["Base"].error[1] == expected
         assert display.curves["Base"].spread is None
-
-
-def test_one_repeat_has_no_bars_but_a_curve():
-    study = simulate_errors(OLH(), [Base()], COUNTS, epsilons=[1, 2], n_repeats=1)
-    display = ErrorCurveDisplay.from_results(study)
-    display.figure_.canvas.draw()
-    np.testing.assert_array_equal(display.curves["Base"].error, study.error)
 
 
 def test_curves_by_several_columns(study):
@@ -497,14 +494,12 @@ def test_candidates_of_a_search(searches, name):
     display.figure_.canvas.draw()
 
 
-def test_a_search_at_the_end_of_a_pipeline():
+def test_where_a_fitted_search_is_looked_for():
+    """At the end of a pipeline, too."""
     search = SyntheticSearch([Base(), NormSub()], n_repeats=2, random_state=0)
     pipe = make_pipeline(OLH(categories=list("abcd"), random_state=0), search)
     display = SearchDisplay.from_estimator(pipe.fit(list("aaaabbbccd") * 20))
     assert set(display.candidates) == {"Base", "NormSub"}
-
-
-def test_what_is_no_fitted_search():
     with pytest.raises(NotFittedError):
         SearchDisplay.from_estimator(SyntheticSearch())
     with pytest.raises(TypeError, match="HeldOutSearch.*NormSub"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from estimators import slow_but
 from sklearn.base import clone
-from test_model_selection import COUNTS, TRUTH, an_estimate
+from test_model_selection import COUNTS, TRUTH, an_estimate, z
 
 from sklearn_ldp import (
     GRR,
@@ -34,10 +34,6 @@ from sklearn_ldp.queries import groups
 from sklearn_ldp.surveys._consistent import linear_tables
 
 MODEL = NoiseModel(p=0.5, q=1 / (np.e + 1), n_samples=20_000)
-
-
-def z(gaps):
-    return abs(np.mean(gaps)) / (np.std(gaps, ddof=1) / np.sqrt(len(gaps)))
 
 
 # -- the comparison -------------------------------------------------------------------------------

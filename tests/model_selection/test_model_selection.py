@@ -54,6 +54,10 @@ def an_estimate(oracle=None, seed=0, counts=COUNTS):
     return oracle.fit_transform(np.arange(128), sample_weight=counts)
 
 
+def z(gaps):
+    return abs(np.mean(gaps)) / (np.std(gaps, ddof=1) / np.sqrt(len(gaps)))
+
+
 SEARCHES = [
     SyntheticSearch(n_repeats=8, random_state=0),
     HeldOutSearch(),
@@ -244,10 +248,6 @@ def test_held_out_error_is_unbiased_for_the_risk(seed):
         noise *= 1 - 1 / len(truth)  # shifted to the known sum; OUE's categories are independent
         gaps.append(held_out - noise - true_error)
         noises.append(noise)
-
-    def z(gaps):
-        return abs(np.mean(gaps)) / (np.std(gaps, ddof=1) / np.sqrt(len(gaps)))
-
     assert z(gaps) < 4.9
     assert z(np.add(gaps, noises)) > 4.9
 

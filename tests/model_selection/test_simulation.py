@@ -93,10 +93,13 @@ def test_postprocessors_see_the_same_estimates():
 
 
 @pytest.mark.parametrize("backend", [pytest.param("loky", marks=pytest.mark.slow), "threading"])
-def test_workers_do_not_change_a_bit(backend):
+def test_workers_do_not_change_a_bit(backend, capsys):
+    """Nor does showing progress, which is silent if nobody asks for it."""
     alone = a_study()
+    assert capsys.readouterr().err == ""
     with parallel_config(backend=backend):
-        assert same(a_study(n_jobs=2), alone)
+        assert same(a_study(n_jobs=2, progress=True), alone)
+    assert "] OUE, epsilon 2, n 2,000" in capsys.readouterr().err
     assert not same(a_study(random_state=1), alone)
 
 
@@ -107,7 +110,7 @@ def test_a_cell_does_not_depend_on_the_others():
     np.testing.assert_array_equal(part.errors, twin.errors)
 
 
-def test_populations_and_names():
+def test_populations_names_and_grids():
     counts = {"a": [5, 3, 2], "b": [10, 0, 0]}
     study = simulate_errors(
         {"mine": GRR(2.0)},
@@ -120,9 +123,6 @@ def test_populations_and_names():
     assert study["epsilon"].tolist() == [2.0] * 4
     assert study["oracle"].tolist() == ["mine"] * 4
     assert study["postprocessor"].tolist() == ["none", "both"] * 2
-
-
-def test_grids_and_all():
     grids = {"BaseCut": {"alpha": [0.05, 2]}, "NormSub": {}}
     study = simulate_errors(GRR(), grids, TRUTH, 100, n_repeats=2)
     assert study["postprocessor"].tolist() == ["BaseCut(alpha=0.05)", "BaseCut(alpha=2)", "NormSub"]
@@ -229,23 +229,22 @@ def test_a_torn_line_is_cut_off(tmp_path):
         assert same(a_small_study(checkpoint=path), whole)
 
 
-def test_another_file_is_refused_and_kept(tmp_path):
+def test_other_and_damaged_files_are_refused_and_kept(tmp_path):
     path = tmp_path / "notes.txt"
-    for content in ("my notes", "my notes\nmore\n", json.dumps({"key": 1}) + "\n"):
-        path.write_text(content)
-        with pytest.raises(ValueError, match="is not a checkpoint of simulate_errors"):
-            a_small_study(checkpoint=path)
-        assert path.read_text() == content
-
-
-def test_a_damaged_line_is_named(tmp_path):
-    path = tmp_path / "study.jsonl"
     a_small_study(checkpoint=path)
     lines = path.read_text().splitlines()
     lines[2] = lines[2].replace("errors", "other")
-    path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(ValueError, match="damaged in line 3"):
-        a_small_study(checkpoint=path)
+    other = "is not a checkpoint of simulate_errors"
+    for content, message in (
+        ("my notes", other),
+        ("my notes\nmore\n", other),
+        (json.dumps({"key": 1}) + "\n", other),
+        ("\n".join(lines) + "\n", "damaged in line 3"),
+    ):
+        path.write_text(content)
+        with pytest.raises(ValueError, match=message):
+            a_small_study(checkpoint=path)
+        assert path.read_text() == content
 
 
 # -- refusals, before any work --------------------------------------------------------------------
@@ -283,10 +282,3 @@ def test_refusals(changes, message, tmp_path, monkeypatch):
         a_study(checkpoint=tmp_path / "study.jsonl", **changes)
     assert not started
     assert not (tmp_path / "study.jsonl").exists()
-
-
-def test_progress(capsys):
-    a_study(progress=True)
-    assert "[1/1] OUE, epsilon 2, n 2,000" in capsys.readouterr().err
-    a_study()
-    assert capsys.readouterr().err == ""
