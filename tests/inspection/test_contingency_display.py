@@ -31,13 +31,8 @@ def tables():
     smokes, sex = rng.integers(0, 2, (2, 40_000))
     several = 3 * rng.binomial(1, 0.3 + 0.4 * smokes)
     visits = np.where(rng.random(40_000) < 0.4, 1, several)
-    users = np.column_stack(
-        [
-            np.array(["F", "M"], dtype=object)[sex],
-            np.array(["no", "$yes$"], dtype=object)[smokes],
-            visits.astype(object),
-        ]
-    )
+    names = [np.array(DOMAINS[name], dtype=object) for name in ("sex", "smokes")]
+    users = np.column_stack([names[0][sex], names[1][smokes], visits.astype(object)])
     return MarginalOracle(3.0, domains=DOMAINS, random_state=0).fit_transform(users)
 
 

@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
+from test_inspection import ESTIMATE, TRUTH, drawn, marks, ticks
 
 from sklearn_ldp import (
     GRR,
@@ -20,7 +21,6 @@ from sklearn_ldp import (
     EmpiricalBayes,
     FrequencyEstimate,
     HeldOutSearch,
-    NoiseModel,
     Norm,
     NormSub,
     SyntheticSearch,
@@ -38,8 +38,6 @@ from sklearn_ldp.model_selection import default_candidates, simulate_errors
 from sklearn_ldp.queries import groups, random_sets, ranges
 
 COUNTS = np.array([600, 300, 80, 20])
-ESTIMATE = FrequencyEstimate([[0.2, 0.5, -0.1, 0.4]], list("abcd"), NoiseModel(0.5, 0.25, 1000))
-TRUTH = np.array([0.4, 0.3, 0.2, 0.1])
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +84,7 @@ def looks(ax):
 
 # -- ErrorCurveDisplay ----------------------------------------------------------------------------
 def test_curves_are_what_the_study_holds(study):
+    pytest.importorskip("pandas")
     display = ErrorCurveDisplay.from_results(study, x="epsilon")
     drawn = lines(display)
     assert list(drawn) == list(dict.fromkeys(study["postprocessor"]))
@@ -99,6 +98,10 @@ def test_curves_are_what_the_study_holds(study):
     assert display.ax_.get_yscale() == "log"
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("epsilon", "MSE")
     assert display.figure_ is display.ax_.figure
+    for table in (study.to_frame(), study.to_dict()):  # any tidy table will do
+        again = ErrorCurveDisplay.from_results(table, spread=None)
+        np.testing.assert_array_equal(again.curves["Base"].error, display.curves["Base"].error)
+        assert again.curves["Base"].spread is None
 
 
 def test_legend_is_outside_and_complete(study):
@@ -152,15 +155,6 @@ def test_set_sizes_and_users_on_the_x_axis():
     display = ErrorCurveDisplay.from_results(once)  # without bars, but a curve
     display.figure_.canvas.draw()
     np.testing.assert_array_equal(display.curves["Base"].error, once.error)
-
-
-def test_any_tidy_table_will_do(study):
-    pytest.importorskip("pandas")
-    for table in (study.to_frame(), study.to_dict()):
-        display = ErrorCurveDisplay.from_results(table, spread=None)
-        expected = study.select(postprocessor="Base", epsilon=1).error[0]
-        assert display.curves["Base"].error[1] == expected
-        assert display.curves["Base"].spread is None
 
 
 def test_curves_by_several_columns(study):
@@ -456,22 +450,21 @@ def test_epsilons_within_a_decade_get_labels():
 
 
 # -- SearchDisplay --------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def searches():
+CANDIDATES = [Base(), Norm(), NormSub(), EmpiricalBayes()]
+
+
+@pytest.mark.parametrize(
+    ("search", "words"),
+    [
+        (SyntheticSearch(CANDIDATES, n_repeats=3, random_state=0), "synthetic data"),
+        (HeldOutSearch(CANDIDATES), "held-out"),
+        (HeldOutSearch(CANDIDATES, method="bootstrap"), "noisy copies"),
+    ],
+    ids=["synthetic", "held out", "coupled"],
+)
+def test_candidates_of_a_search(search, words):
     oracle = OLH(categories=4, random_state=0)
-    estimate = oracle.fit_transform(np.arange(4), sample_weight=COUNTS)
-    candidates = [Base(), Norm(), NormSub(), EmpiricalBayes()]
-    searches = {
-        "synthetic": SyntheticSearch(candidates, n_repeats=3, random_state=0),
-        "held out": HeldOutSearch(candidates),
-        "coupled": HeldOutSearch(candidates, method="bootstrap"),
-    }
-    return {name: search.fit(estimate) for name, search in searches.items()}
-
-
-@pytest.mark.parametrize("name", ["synthetic", "held out", "coupled"])
-def test_candidates_of_a_search(searches, name):
-    search = searches[name]
+    search.fit(oracle.fit_transform(np.arange(4), sample_weight=COUNTS))
     display = SearchDisplay.from_estimator(search)
     names = [label.get_text() for label in display.ax_.get_yticklabels()]
     order = np.argsort(-search.results_["mean_test_score"], kind="stable")
@@ -489,8 +482,7 @@ def test_candidates_of_a_search(searches, name):
     best = search.results_["candidate"][search.best_index_]
     assert names[int(chosen.get_ydata()[0])] == best
     assert display.ax_.yaxis_inverted()
-    words = {"synthetic": "synthetic data", "held out": "held-out", "coupled": "noisy copies"}
-    assert words[name] in display.ax_.get_xlabel()
+    assert words in display.ax_.get_xlabel()
     display.figure_.canvas.draw()
 
 
@@ -517,25 +509,14 @@ def test_scale_of_the_errors():
 
 
 # -- several estimates on the same axes -----------------------------------------------------------
-def estimates(ax):
-    """The markers of each estimate on the axes, by its name."""
-    return {container.get_label(): container.lines[0] for container in ax.containers}
-
-
-def drawn(ax, label):
-    lines = {line.get_label(): line for line in ax.lines}
-    line = {**lines, **estimates(ax)}[label]
-    return np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
-
-
 def test_a_second_estimate_keeps_the_order_of_the_first():
     first = FrequencyDisplay.from_estimate(ESTIMATE, k=3, truth=TRUTH)
     turned = FrequencyEstimate([[0.4, 0.1, 0.3, 0.2]], list("dcba"))
     second = FrequencyDisplay.from_estimate(turned, ax=first.ax_, truth=TRUTH[::-1], name="turned")
     assert second.ax_ is first.ax_
     assert second.categories.tolist() == list("abc")
-    assert [t.get_text() for t in first.ax_.get_xticklabels()] == list("abc")
-    np.testing.assert_array_equal(drawn(first.ax_, "turned")[1], [0.2, 0.3, 0.1])
+    assert ticks(first) == list("abc")
+    np.testing.assert_array_equal(drawn(first, "turned")[1], [0.2, 0.3, 0.1])
     assert [line.get_label() for line in first.ax_.lines].count("truth") == 1
     names = [t.get_text() for t in first.ax_.get_legend().get_texts()]
     assert names == ["truth", "raw estimate", "turned"]
@@ -547,12 +528,12 @@ def test_overlaid_estimates_stand_apart():
     display = FrequencyDisplay.from_estimate(ESTIMATE, name="0")
     for name in "1234":
         FrequencyDisplay.from_estimate(ESTIMATE, ax=display.ax_, name=name)
-    places = [drawn(display.ax_, name)[0] for name in "01234"]
+    places = [drawn(display, name)[0] for name in "01234"]
     shifts = np.array([place - places[0] for place in places])
     assert np.ptp(shifts, axis=1).max() < 1e-12
     assert len(set(shifts[:, 0].round(6))) == 5
     assert np.abs(shifts).max() < 0.5
-    curves = [line for name, line in estimates(display.ax_).items() if name in "01234"]
+    curves = [line for name, line in marks(display).items() if name in "01234"]
     assert len(curves) == 5
     assert len({line.get_marker() for line in curves}) == 5
     assert len({to_hex(line.get_color()) for line in curves}) == 5
@@ -567,17 +548,17 @@ def test_other_categories_do_not_fit_on_the_axes():
     assert len(display.ax_.get_legend().get_texts()) == 1
     display.ax_.clear()
     FrequencyDisplay.from_estimate(other, ax=display.ax_)
-    assert [t.get_text() for t in display.ax_.get_xticklabels()] == ["a", "z"]
+    assert ticks(display) == ["a", "z"]
 
 
 def test_against_ranks():
     display = FrequencyDisplay.from_estimate(ESTIMATE, k=None, truth=TRUTH, by="rank")
-    x, y = drawn(display.ax_, "raw estimate")
+    x, y = drawn(display, "raw estimate")
     np.testing.assert_array_equal(x, [1, 2, 3, 4])
     np.testing.assert_array_equal(y, ESTIMATE.values[0])
     assert display.ax_.get_xlabel() == "rank"
     FrequencyDisplay.from_estimate(ESTIMATE, ax=display.ax_, name="again")
-    np.testing.assert_array_equal(drawn(display.ax_, "again")[0], x)
+    np.testing.assert_array_equal(drawn(display, "again")[0], x)
 
 
 # -- matplotlib -----------------------------------------------------------------------------------
@@ -618,9 +599,9 @@ def test_totals_of_groups_before_and_after():
         ("one prior", learnt.common[0]),
         ("groups", learnt.totals[0]),
     ):
-        np.testing.assert_allclose(drawn(display.ax_, name)[0], values, atol=1e-12)
+        np.testing.assert_allclose(drawn(display, name)[0], values, atol=1e-12)
     np.testing.assert_allclose(
-        drawn(display.ax_, "truth")[0], truth.reshape(3, 30).sum(axis=1), atol=1e-12
+        drawn(display, "truth")[0], truth.reshape(3, 30).sum(axis=1), atol=1e-12
     )
     assert display.categories.tolist() == ["north", "south", "west"]
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["north", "south", "west"]

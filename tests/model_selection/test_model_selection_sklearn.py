@@ -17,7 +17,6 @@ from sklearn.model_selection import (
     GridSearchCV,
     LearningCurveDisplay,
     RandomizedSearchCV,
-    ShuffleSplit,
     ValidationCurveDisplay,
     cross_val_score,
     cross_validate,
@@ -69,20 +68,6 @@ def reports_pipeline(oracle, seed=0):
 
 
 # -- on raw values: simulation ----------------------------------------------------------------
-def test_grid_search_over_epsilon_and_methods():
-    grid = {"oracle__epsilon": [0.5, 4.0], "post": POSTPROCESSORS}
-    cv = ShuffleSplit(2, test_size=0.5, random_state=0)
-    search = GridSearchCV(
-        pipeline(OLH(random_state=0)), grid, cv=cv, scoring=make_frequency_scorer()
-    )
-    search.fit(VALUES)
-    assert search.best_params_["oracle__epsilon"] == 4.0
-    raw = [p["post"] == POSTPROCESSORS[0] for p in search.cv_results_["params"]]
-    scores = search.cv_results_["mean_test_score"]
-    assert search.best_score_ > scores[raw].max()
-    assert search.best_estimator_[-1].frequencies_.shape == (D,)
-
-
 # -- on reports: free -------------------------------------------------------------------------
 def test_the_choice_on_reports_is_a_good_one(seed):
     """The choice is not the raw estimate, and has at most half of its error.

@@ -70,47 +70,29 @@ def test_standard_errors_of_the_best(n, index):
     assert rule(results) == index
 
 
+PAIRS = [{"a__epsilon": 1, "b__epsilon": 2}] * 4
+MIXED = [{"epsilon": 1}, {"alpha": 2}, {"epsilon": 1}, {}]
+ONE_OF = "Name epsilon= of least_epsilon, one of "
+LEAST = "no candidate with a finite error of at most 0.5: the least error is 1, at epsilon=4."
+
+
 @pytest.mark.parametrize(
-    ("rule", "results", "message"),
+    ("arguments", "changes", "message"),
     [
-        (
-            least_epsilon(max_error=0.5),
-            RESULTS,
-            "no candidate with a finite error of at most 0.5: the least error is 1, at epsilon=4.",
-        ),
-        (
-            least_epsilon(),
-            table([1, 2], [1, 1], name="post"),
-            r"Name epsilon= of least_epsilon, one of \['post'\], got None",
-        ),
-        (
-            least_epsilon(),
-            {**RESULTS, "params": [{"a__epsilon": 1, "b__epsilon": 2}] * 4},
-            r"Name epsilon= of least_epsilon, one of \['a__epsilon', 'b__epsilon'\], got None",
-        ),
-        (
-            least_epsilon(),
-            {**RESULTS, "params": [{"epsilon": 1}, {"alpha": 2}, {"epsilon": 1}, {}]},
-            r"needs a number 'epsilon' everywhere, got \[1, None, 1, None\]",
-        ),
-        (
-            least_epsilon(epsilon="oracle__epsilon"),
-            RESULTS,
-            r"one of \['epsilon'\], got 'oracle__epsilon'",
-        ),
-        (least_epsilon(), RESULTS, "needs 2 folds, or a max_error, got 1"),
-        (least_epsilon(), table([1, 2], [np.nan, np.nan]), 'error_score="raise"'),
-        (least_epsilon(score="error"), RESULTS, r"one of \['score'\], got 'error'"),
-        (
-            least_epsilon(),
-            {**RESULTS, "mean_test_epsilon": np.ones(4)},
-            r"one of \['epsilon', 'score'\], got None",
-        ),
+        ({"max_error": 0.5}, {}, LEAST),
+        ({}, {"params": [{"post": 1}] * 4}, rf"{ONE_OF}\['post'\], got None"),
+        ({}, {"params": PAIRS}, rf"{ONE_OF}\['a__epsilon', 'b__epsilon'\], got None"),
+        ({}, {"params": MIXED}, r"needs a number 'epsilon' everywhere, got \[1, None, 1, None\]"),
+        ({"epsilon": "oracle__epsilon"}, {}, r"one of \['epsilon'\], got 'oracle__epsilon'"),
+        ({}, {}, "needs 2 folds, or a max_error, got 1"),
+        ({}, table([1, 2], [np.nan, np.nan]), 'error_score="raise"'),
+        ({"score": "error"}, {}, r"one of \['score'\], got 'error'"),
+        ({}, {"mean_test_epsilon": np.ones(4)}, r"one of \['epsilon', 'score'\], got None"),
     ],
 )
-def test_what_the_results_do_not_tell(rule, results, message):
+def test_what_the_results_do_not_tell(arguments, changes, message):
     with pytest.raises(ValueError, match=message):
-        rule(results)
+        least_epsilon(**arguments)({**RESULTS, **changes})
 
 
 def test_several_parameters_and_scorers_can_be_named():

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn.base import clone
+from test_model_selection import SEARCHES
 
-from sklearn_ldp import OLH, OUE, Base, HeldOutSearch, NormSub, PowerNS, SyntheticSearch
+from sklearn_ldp import OLH, OUE, Base, NormSub, PowerNS
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.queries import groups
 
@@ -14,19 +16,12 @@ COUNTS = np.arange(64) * 10
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "search",
-    [
-        SyntheticSearch([Base(), NormSub(), PowerNS()], n_repeats=10, random_state=0),
-        HeldOutSearch([Base(), NormSub(), PowerNS()]),
-        HeldOutSearch([Base(), NormSub(), PowerNS()], method="bootstrap"),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
 def test_searches(client, search):
     oracle = OLH(categories=64, random_state=0)
     estimate = oracle.fit_transform(np.arange(64), sample_weight=COUNTS)
-    search.set_params(queries=groups(np.arange(64) // 8))
+    candidates, queries = [Base(), NormSub(), PowerNS()], groups(np.arange(64) // 8)
+    search = clone(search).set_params(candidates=candidates, queries=queries)
     at_home = -search.fit(estimate).results_["mean_test_score"]
     with parallel_config(backend="dask"):
         away = -search.fit(estimate).results_["mean_test_score"]

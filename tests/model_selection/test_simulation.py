@@ -172,12 +172,8 @@ def test_frames():
 
 
 def test_statistics_and_repr():
-    columns = {
-        "oracle": np.array(["GRR"] * 30, dtype=object),
-        "epsilon": np.ones(30),
-        "postprocessor": np.array(["Base"] * 30, dtype=object),
-        "metric": np.array(["mse"] * 30, dtype=object),
-    }
+    same_rows = {"oracle": "GRR", "epsilon": 1.0, "postprocessor": "Base", "metric": "mse"}
+    columns = {name: np.array([value] * 30, dtype=object) for name, value in same_rows.items()}
     study = ErrorStudy(columns, np.tile([1.0, 3.0], (30, 1)))
     assert study.error.tolist() == [2.0] * 30
     assert study["standard_deviation"][0] == pytest.approx(2**0.5)

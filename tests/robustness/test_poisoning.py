@@ -96,16 +96,13 @@ def best_attack(oracle, r):
 N, SHARE = 60_000, 0.1
 
 
-def attacked(oracle, r, seed):
-    """Return what targets gain if a tenth of all users sends the best report, and its spread."""
-    report, targets = best_attack(oracle, r)
-    genuine = round(N * (1 - SHARE))
-    reports, codes = honest_reports(oracle, genuine, seed)
-    fake = np.repeat(report[None], N - genuine, axis=0).astype(reports.dtype)
-    server = clone(oracle).aggregate(np.concatenate([reports, fake]))
-    truth = np.bincount(codes, minlength=oracle.categories)[targets].sum() / genuine
-    noise = server.noise_
-    spread = r * math.sqrt(np.max(noise.variance(np.full(oracle.categories, 1 / len(targets)))))
+def gain_of(oracle, fake, targets, seed):
+    """Return the gain from fake ones among N reports, the truth, and a bound of the deviation."""
+    reports, codes = honest_reports(oracle, N - len(fake), seed)
+    server = clone(oracle).aggregate(np.concatenate([reports, fake.astype(reports.dtype)]))
+    d, r = oracle.categories, len(targets)
+    truth = np.bincount(codes, minlength=d)[targets].sum() / len(codes)
+    spread = r * math.sqrt(np.max(server.noise_.variance(np.full(d, 1 / r))))
     return server.frequencies_[targets].sum() - truth, truth, spread
 
 
@@ -113,7 +110,9 @@ def attacked(oracle, r, seed):
 def test_attacks_gain_what_the_formula_says(oracle, seed):
     """Within 5 bounds of the standard deviation: fails by chance less than once in 10**6 runs."""
     oracle, r = over(oracle, 9), 2
-    gain, truth, spread = attacked(oracle, r, seed)
+    report, targets = best_attack(oracle, r)
+    fake = np.repeat(report[None], round(N * SHARE), axis=0)
+    gain, truth, spread = gain_of(oracle, fake, targets, seed)
     expected = poisoning_gain(oracle, SHARE, r, target_frequency=truth)
     assert gain == pytest.approx(expected, abs=5 * spread)
     # Negative control: as if fake reports weighed no more than lies about the value.
