@@ -220,9 +220,8 @@ def test_rows_and_surveys():
     half = survey.fit(table).estimate_["b"]
     whole = GRR(2.0, categories=3, random_state=0).fit([0, 1, 2] * 300).estimate_
     mean = combine([half, whole])
-    assert mean.noise.std == pytest.approx(
-        (float(half.noise.std) ** -2 + float(whole.noise.std) ** -2) ** -0.5
-    )
+    precision = float(half.noise.std) ** -2 + float(whole.noise.std) ** -2
+    assert mean.noise.std == pytest.approx(precision**-0.5)
     low, high = mean.confidence_interval(0.95)
     assert np.all(low < high)
 

@@ -248,9 +248,8 @@ def test_answers_are_covered(kind, of, seed):
         truth = QUERIES @ (counts / n if of == "users" else ZIPF)
         estimate = oracle.simulate(counts)
         for simultaneous, result in ((False, covered), (True, at_once)):
-            low, high = estimate.confidence_interval(
-                0.95, QUERIES, simultaneous=simultaneous, of=of
-            )
+            options = {"simultaneous": simultaneous, "of": of}
+            low, high = estimate.confidence_interval(0.95, QUERIES, **options)
             result.append((low[0] <= truth) & (truth <= high[0]))
     least = stats.binom.ppf(1e-6, 200, 0.95) / 200
     assert np.mean(covered, axis=0).min() >= least
@@ -282,9 +281,8 @@ def test_a_band_of_correlated_answers_is_narrower():
     """
     prefixes = np.tril(np.ones((50, 50)))[:-1]
     noise = OUE(1.0).channel(50).noise(10_000)
-    covariance = EstimateCovariances(noise, "users", np.full(50, 0.02)).covariance(
-        sparse.csr_array(prefixes)
-    )
+    spread = EstimateCovariances(noise, "users", np.full(50, 0.02))
+    covariance = spread.covariance(sparse.csr_array(prefixes))
     assert two_sided(0.95) < gaussian_maximum(covariance).quantile(0.95) < sidak(49, 0.95) - 0.3
     for n in (2, 10, 50):
         assert gaussian_maximum(np.eye(n)).quantile(0.95) == pytest.approx(sidak(n, 0.95), abs=0.06)
@@ -584,9 +582,8 @@ def test_tails_are_exact():
 def test_holm_and_benjamini_hochberg_by_hand():
     p = np.array([[0.01, 0.04, 0.03, 0.5]])
     np.testing.assert_allclose(adjusted_p_values(p, "fwer"), [[0.04, 0.09, 0.09, 0.5]])
-    np.testing.assert_allclose(
-        adjusted_p_values(p, "fdr"), [[0.04, 0.04 * 4 / 3, 0.04 * 4 / 3, 0.5]]
-    )
+    by_hand = [[0.04, 0.04 * 4 / 3, 0.04 * 4 / 3, 0.5]]
+    np.testing.assert_allclose(adjusted_p_values(p, "fdr"), by_hand)
     assert np.all(adjusted_p_values(p, "fdr_any") >= adjusted_p_values(p, "fdr"))
 
 
@@ -782,10 +779,9 @@ def test_after_post_processing_a_statement_must_be_asked_for():
     with pytest.raises(ValueError, match='coverage must be "each" or "selected", got \'mean\''):
         raw.confidence_interval(0.95, coverage="mean")
     ends = better.confidence_interval(0.95, top_k(3), coverage="selected")
-    again = pickle.loads(pickle.dumps(better))
-    np.testing.assert_array_equal(
-        again.confidence_interval(0.95, top_k(3), coverage="selected"), ends
-    )
+    twin = pickle.loads(pickle.dumps(better))
+    again = twin.confidence_interval(0.95, top_k(3), coverage="selected")
+    np.testing.assert_array_equal(again, ends)
 
 
 # -- what leads a list ------------------------------------------------------------------------

@@ -45,11 +45,8 @@ def test_cells_are_what_the_table_holds(tables):
     display = ContingencyDisplay.from_estimate(tables, "smokes", "visits")
     table = tables["smokes", "visits"].values.reshape(2, 4)
     np.testing.assert_array_equal(display.frequencies, table)
-    np.testing.assert_allclose(
-        display.image_.get_array(),
-        table - np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum(),
-        atol=1e-12,
-    )
+    expected = table - np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    np.testing.assert_allclose(display.image_.get_array(), expected, atol=1e-12)
     assert labels(display.ax_.yaxis) == ["no", "$yes$"]
     assert labels(display.ax_.xaxis) == ["0", "1", "2", "3"]
     assert (display.ax_.get_ylabel(), display.ax_.get_xlabel()) == ("smokes", "visits")
@@ -68,9 +65,8 @@ def test_cells_within_the_noise_are_hatched(tables):
     np.testing.assert_array_equal(display.within_noise, expected)
     assert 0 < expected.sum() < 8
     drawn = [path.get_extents().min + 0.5 for path in display.hatches_.get_paths()]
-    assert {(i, j) for j, i in np.array(drawn).astype(int)} == set(
-        map(tuple, np.argwhere(expected))
-    )
+    cells = {(i, j) for j, i in np.array(drawn).astype(int)}
+    assert cells == set(map(tuple, np.argwhere(expected)))
     assert display.noise_level == pytest.approx(far.critical * np.median(far.std))
     alone = ContingencyDisplay.from_estimate(tables, "sex", "smokes")
     assert alone.within_noise.all()
@@ -109,9 +105,8 @@ def test_the_raw_estimate_decides_beside_a_model(tables):
     display = ContingencyDisplay.from_estimate(model, "smokes", "visits")
     np.testing.assert_array_equal(display.frequencies.ravel(), model.row(("smokes", "visits")))
     far = departures(model["smokes", "visits"].as_raw(), 0.95, "population")
-    np.testing.assert_array_equal(
-        display.within_noise, np.abs(far.differences) <= far.critical * far.std
-    )
+    within = np.abs(far.differences) <= far.critical * far.std
+    np.testing.assert_array_equal(display.within_noise, within)
     assert display.p_value == model.independence("smokes", "visits").p_value[0]
     raw = tables["sex", "smokes"]
     assert raw.as_raw() is raw
@@ -153,9 +148,8 @@ def test_without_noise_nothing_is_hatched():
 def test_large_tables_have_no_numbers_and_turned_names():
     domains = {"a": [f"category {i}" for i in range(15)], "b": [f"value {i}" for i in range(16)]}
     users = np.array([["category 3", "value 2"], ["category 4", "value 9"]], dtype=object)
-    tables = MarginalOracle(1.0, domains=domains, random_state=0).fit_transform(
-        users, sample_weight=[50_000, 50_000]
-    )
+    oracle = MarginalOracle(1.0, domains=domains, random_state=0)
+    tables = oracle.fit_transform(users, sample_weight=[50_000, 50_000])
     _, ax = plt.subplots()
     display = ContingencyDisplay.from_estimate(tables, "a", "b", ax=ax, cmap="PuOr")
     assert display.ax_ is ax

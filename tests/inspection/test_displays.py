@@ -272,9 +272,8 @@ def test_a_halving_search_has_a_curve_for_each_number_of_users():
     assert "Base, iteration 0 (n_samples = 100)" in display.curves
     assert sum(len(curve.x) for curve in display.curves.values()) == len(results["iter"])
     ((name, x),) = display.chosen.items()
-    assert name.endswith(
-        f"iteration {results['iter'].max()} (n_samples = {search.n_resources_[-1]})"
-    )
+    last = f"iteration {results['iter'].max()} (n_samples = {search.n_resources_[-1]})"
+    assert name.endswith(last)
     assert ring(display) == (x, -search.best_score_)
 
 
@@ -282,10 +281,8 @@ def test_oracles_of_several_budgets_are_on_the_axis():
     """By the budget of each; their names are without it, and without the domain of all."""
     oracles = [kind(e, categories=4, random_state=0) for e in (0.5, 2.0) for kind in (GRR, OUE)]
     display = ErrorCurveDisplay.from_grid_search(searched({"oracle": oracles}))
-    assert {name: curve.x.tolist() for name, curve in display.curves.items()} == {
-        "GRR(random_state=0)": [0.5, 2.0],
-        "OUE(random_state=0)": [0.5, 2.0],
-    }
+    assert list(display.curves) == ["GRR(random_state=0)", "OUE(random_state=0)"]
+    assert [curve.x.tolist() for curve in display.curves.values()] == [[0.5, 2.0]] * 2
 
 
 def test_candidates_that_set_other_parameters():
@@ -411,11 +408,10 @@ def test_chosen_dots_are_ringed(dots):
     chosen = {"oracle 3": "Norm", "oracle 0": "Base"}
     display = ErrorCurveDisplay.from_results(dots, chosen=chosen, **ROWS)
     drawn = points(display)
-    expected = [
-        [coordinates[display.rows.index(row)] for coordinates in drawn[name].get_data()]
-        for name, row in chosen.items()
-    ]
-    np.testing.assert_array_equal(np.transpose(display.chosen_.get_data()), expected)
+    places = np.transpose(display.chosen_.get_data())
+    for (name, row), place in zip(chosen.items(), places, strict=True):
+        expected = np.transpose(drawn[name].get_data())[display.rows.index(row)]
+        np.testing.assert_array_equal(place, expected)
     names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert sorted(names) == sorted([*drawn, "chosen"])
     for wrong in ({"oracle 0": "PowerNS"}, {"OLH": "Norm"}):
@@ -600,9 +596,8 @@ def test_totals_of_groups_before_and_after():
         ("groups", learnt.totals[0]),
     ):
         np.testing.assert_allclose(drawn(display, name)[0], values, atol=1e-12)
-    np.testing.assert_allclose(
-        drawn(display, "truth")[0], truth.reshape(3, 30).sum(axis=1), atol=1e-12
-    )
+    totals = truth.reshape(3, 30).sum(axis=1)
+    np.testing.assert_allclose(drawn(display, "truth")[0], totals, atol=1e-12)
     assert display.categories.tolist() == ["north", "south", "west"]
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["north", "south", "west"]
     low, high = raw.confidence_interval(0.95, GROUPS, simultaneous=True)
@@ -619,10 +614,8 @@ def test_the_largest_of_many_groups_are_drawn_and_said_to_be():
     assert display.categories.tolist() == ["north", "south"]
     assert display.ax_.get_xlabel() == "2 of 3 groups, largest estimates first"
     assert (display.truth_, display.is_raw) == (None, False)
-    assert (
-        "intervals of raw estimates that hold for all 3 groups"
-        in display.ax_.get_ylabel().replace("\n", " ")
-    )
+    label = display.ax_.get_ylabel().replace("\n", " ")
+    assert "intervals of raw estimates that hold for all 3 groups" in label
     assert display.errorbar_.lines[0].get_color() == "k"
     with pytest.raises(ValueError, match=r"truth must have shape \(90,\)"):
         FrequencyDisplay.from_estimator(bayes, queries=GROUPS, truth=[0.5, 0.5])

@@ -166,13 +166,12 @@ def test_more_noise_of_any_kind():
     assert fewer == OLH().channel(128).noise(50.0)
     drawn = exact.of_sample(1000)
     for one, twice in ((exact, fewer), (drawn, drawn.scaled(2.0))):
-        np.testing.assert_allclose(twice.covariance(asked, TRUTH), 2 * one.covariance(asked, TRUTH))
-        np.testing.assert_allclose(
-            twice.answer_variance(ones, TRUTH), 2 * one.answer_variance(ones, TRUTH)
-        )
-        np.testing.assert_allclose(
-            twice.covariance_product(TRUTH, TRUTH), 2 * one.covariance_product(TRUTH, TRUTH)
-        )
+        for ask in (
+            lambda noise: noise.covariance(asked, TRUTH),
+            lambda noise: noise.answer_variance(ones, TRUTH),
+            lambda noise: noise.covariance_product(TRUTH, TRUTH),
+        ):
+            np.testing.assert_allclose(ask(twice), 2 * ask(one))
         assert twice.slope == pytest.approx(one.slope)
     assert drawn.scaled(2.0).support_law is None
 

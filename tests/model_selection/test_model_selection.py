@@ -69,12 +69,10 @@ def test_results_are_complete_and_consistent(search):
     estimate = an_estimate()
     search = clone(search).fit(estimate)
     results = search.results_
-    n_candidates = len(default_candidates())
+    names = [repr(candidate).removesuffix("()") for candidate in default_candidates()]
     assert all(isinstance(column, np.ndarray) for column in results.values())
-    assert {len(column) for column in results.values()} == {n_candidates}
-    assert results["candidate"].tolist() == [
-        repr(c).removesuffix("()") for c in default_candidates()
-    ]
+    assert {len(column) for column in results.values()} == {len(names)}
+    assert results["candidate"].tolist() == names
     best = search.best_index_
     guarded = -results["mean_test_score"] + 2 * results.get("difference_std", 0)
     assert best == np.argmin(guarded)
@@ -98,9 +96,8 @@ def test_results_do_not_depend_on_workers(search, backend):
     alone = clone(search).fit(estimate)
     with parallel_config(backend=backend):
         other = clone(search).set_params(n_jobs=2).fit(estimate)
-    np.testing.assert_array_equal(
-        other.results_["mean_test_score"], alone.results_["mean_test_score"]
-    )
+    scores = [search.results_["mean_test_score"] for search in (other, alone)]
+    np.testing.assert_array_equal(*scores)
     np.testing.assert_array_equal(other.frequencies_, alone.frequencies_)
 
 
@@ -285,9 +282,8 @@ def test_post_pos_is_judged_by_its_answers():
     errors = -search.fit(estimate).results_["mean_test_score"]
     assert errors[0] < errors[1]
     answers = PostPos().fit_transform(estimate)
-    assert query_errors(TRUTH, answers, queries=labels)[0] < frequency_mse(
-        TRUTH, estimate, queries=labels
-    )
+    raw = frequency_mse(TRUTH, estimate, queries=labels)
+    assert query_errors(TRUTH, answers, queries=labels)[0] < raw
 
 
 # -- the evidence that HeldOutSearch asks for ------------------------------------------------------
@@ -514,11 +510,8 @@ def test_smooth_curves_are_judged_on_simulated_collections():
     oracle = MatrixOracle(1.0, categories=16, strategy="square-wave", random_state=0)
     estimate = oracle.fit_transform(np.arange(16), sample_weight=ages)
     search = SyntheticSearch(queries=prefixes(), n_repeats=4, random_state=0).fit(estimate)
-    assert search.results_["candidate"].tolist()[-3:] == [
-        "MonotoneCDF",
-        "EmpiricalBayes(queries=prefixes())",
-        "SmoothMLE",
-    ]
+    curves = ["MonotoneCDF", "EmpiricalBayes(queries=prefixes())", "SmoothMLE"]
+    assert search.results_["candidate"].tolist()[-3:] == curves
     assert isinstance(search.best_estimator_, SmoothMLE)
     # Without the tally of the estimate itself it is no candidate.
     values = SyntheticSearch(queries=prefixes(), n_repeats=2, oracle=oracle, n_samples=10_000)

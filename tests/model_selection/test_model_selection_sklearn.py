@@ -189,13 +189,11 @@ def test_routed_weights_of_reports():
     scorer = make_held_out_scorer().set_score_request(sample_weight=True)
     kept = np.arange(len(reports)) < 6000
     folds = [(np.arange(0, 8000, 2), np.arange(1, 8000, 2))]
-    weighted = cross_val_score(
-        pipe, reports, cv=folds, scoring=scorer, params={"sample_weight": kept.astype(int)}
-    )
+    params = {"sample_weight": kept.astype(int)}
+    weighted = cross_val_score(pipe, reports, cv=folds, scoring=scorer, params=params)
     fewer = [(np.arange(0, 6000, 2), np.arange(1, 6000, 2))]
-    np.testing.assert_allclose(
-        weighted, cross_val_score(pipe, reports, cv=fewer, scoring=make_held_out_scorer())
-    )
+    plain = cross_val_score(pipe, reports, cv=fewer, scoring=make_held_out_scorer())
+    np.testing.assert_allclose(weighted, plain)
 
 
 @pytest.mark.usefixtures("routing")
@@ -407,9 +405,7 @@ def test_scores_refuse_what_they_cannot_judge():
     with pytest.warns(UserWarning, match="each row of X counts as one"):
         weighted.score([0, 1])
     assert weighted.score([0, 1], sample_weight=[50, 70]) > -1
-    found = [
-        FrequencyEstimate([[0.5, 0.25]], words, NoiseModel(0.5, 0.25, 100))
-        for words in (["ab", "b"], ["ab", "ba"])
-    ]
+    noise = NoiseModel(0.5, 0.25, 100)
+    found = (FrequencyEstimate([[0.5, 0.25]], words, noise) for words in (["ab", "b"], ["ab", "c"]))
     with pytest.raises(ValueError, match="each finds its own"):
         held_out_score(*found)

@@ -112,12 +112,8 @@ def test_a_cell_does_not_depend_on_the_others():
 
 def test_populations_names_and_grids():
     counts = {"a": [5, 3, 2], "b": [10, 0, 0]}
-    study = simulate_errors(
-        {"mine": GRR(2.0)},
-        {"none": Base(), "both": make_pipeline(BaseCut(), NormSub())},
-        counts,
-        n_repeats=2,
-    )
+    posts = {"none": Base(), "both": make_pipeline(BaseCut(), NormSub())}
+    study = simulate_errors({"mine": GRR(2.0)}, posts, counts, n_repeats=2)
     assert study["population"].tolist() == ["a", "a", "b", "b"]
     assert study["n_samples"].tolist() == [10] * 4
     assert study["epsilon"].tolist() == [2.0] * 4
@@ -271,9 +267,8 @@ def test_other_and_damaged_files_are_refused_and_kept(tmp_path):
 )
 def test_refusals(changes, message, tmp_path, monkeypatch):
     started = []
-    monkeypatch.setattr(
-        "sklearn_ldp.model_selection._simulation.run", lambda *call: started.append(call)
-    )
+    run = "sklearn_ldp.model_selection._simulation.run"
+    monkeypatch.setattr(run, lambda *call: started.append(call))
     with pytest.raises((ValueError, TypeError), match=message):
         a_study(checkpoint=tmp_path / "study.jsonl", **changes)
     assert not started

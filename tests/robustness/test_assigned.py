@@ -104,10 +104,8 @@ def test_the_derivation_never_changes():
         digest = hmac.new(round_key, b"\x00" + text, hashlib.sha512).digest()
         vector = int.from_bytes(digest[:8], "big") % 256
         assert part == -(-vector // 3)
-    np.testing.assert_array_equal(
-        assigned_parts(OLH(hash_family="mixing", categories=9), ["alice", 7], KEY),
-        [4951176113284147612, 4780068896076607025],
-    )
+    parts = assigned_parts(OLH(hash_family="mixing", categories=9), ["alice", 7], KEY)
+    np.testing.assert_array_equal(parts, [4951176113284147612, 4780068896076607025])
 
 
 def test_draws_are_exactly_uniform_below_any_number():
@@ -119,10 +117,8 @@ def test_draws_are_exactly_uniform_below_any_number():
     assert 0 <= draws.min() <= draws.max() < high
     # Error rate 1e-6: Kolmogorov-Smirnov; without rejection, low numbers come twice.
     assert stats.kstest((draws + 0.5) / high, "uniform").pvalue > 1e-6
-    biased = np.random.default_rng(0).integers(2**64, size=30_000, dtype=np.uint64) % np.uint64(
-        high
-    )
-    assert stats.kstest(biased / high, "uniform").pvalue < 1e-6
+    words = np.random.default_rng(0).integers(2**64, size=30_000, dtype=np.uint64)
+    assert stats.kstest(words % np.uint64(high) / high, "uniform").pvalue < 1e-6
 
 
 @pytest.mark.parametrize("oracle", slow_but(HASHING[2:], HASHING), ids=repr)

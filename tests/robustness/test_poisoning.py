@@ -251,9 +251,8 @@ def test_fake_users_of_a_survey_claim_one_question(survey, attack, seed):
     mechanism, n, fakes = one.protocol().mechanism, 60_000, 3_000
     reports = one.privatize(rng.integers(0, 3, size=(n - fakes, 6)))
     part = mechanism.public_part
-    parts = np.zeros(fakes) if attack == "maximal" else part.of_reports(one.privatize(
-        np.zeros((fakes, 6), dtype=int)
-    ))  # fmt: skip
+    honest = part.of_reports(one.privatize(np.zeros((fakes, 6), dtype=int)))
+    parts = np.zeros(fakes) if attack == "maximal" else honest
     target = mechanism.mechanisms[0].n_categories - 1
     if attack == "input":
         fake = one.privatize(np.full((fakes, 6), 3))
@@ -278,9 +277,8 @@ def test_gain_grows_with_privacy_and_with_targets():
         if not isinstance(oracle, OLH) or isinstance(oracle.hash_range, str):
             assert np.all(np.diff(gains) < 0)
         assert poisoning_gain(over(oracle, 50), 0.0, 1) == 0
-    assert poisoning_gain(OUE(), 0.01, 5, n_categories=9) > poisoning_gain(
-        OUE(), 0.01, 1, n_categories=9
-    )
+    of_one, of_five = (poisoning_gain(OUE(), 0.01, r, n_categories=9) for r in (1, 5))
+    assert of_five > of_one
     assert poisoning_gain(GRR(), 0.01, 9, n_categories=9) == pytest.approx(0.01)  # sums to 1
 
 
