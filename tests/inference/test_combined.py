@@ -181,10 +181,9 @@ def test_the_noise_of_shared_users_is_a_bound(weights):
 
 def test_result_takes_every_post_processor_and_interval():
     users = np.repeat(np.arange(D), np.rint(2000 * TRUTH).astype(int))
-    parts = [
-        oracle.set_params(categories=D, random_state=i).fit(users).estimate_
-        for i, oracle in enumerate([GRR(2.0), OLH(1.0), HadamardResponse(3.0), SubsetSelection(1)])
-    ]
+    oracles = GRR(2.0), OLH(1.0), HadamardResponse(3.0), SubsetSelection(1)
+    seeded = (oracle.set_params(categories=D, random_state=i) for i, oracle in enumerate(oracles))
+    parts = [oracle.fit(users).estimate_ for oracle in seeded]
     mean = combine(parts)
     assert mean.is_raw
     assert mean.noise.n_samples == 4 * len(users)

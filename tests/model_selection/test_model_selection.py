@@ -101,6 +101,17 @@ def test_results_do_not_depend_on_workers(search, backend):
     np.testing.assert_array_equal(other.frequencies_, alone.frequencies_)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+def test_results_are_the_same_on_a_cluster(search, client):
+    candidates, queries = [Base(), NormSub(), PowerNS()], groups(np.arange(128) // 8)
+    search = clone(search).set_params(candidates=candidates, queries=queries)
+    at_home = search.fit(an_estimate()).results_["mean_test_score"]
+    with parallel_config(backend="dask"):
+        away = search.fit(an_estimate()).results_["mean_test_score"]
+    np.testing.assert_array_equal(at_home, away)
+
+
 @pytest.mark.parametrize("search", SEARCHES[1:], ids=repr)
 @pytest.mark.parametrize(
     "queries",

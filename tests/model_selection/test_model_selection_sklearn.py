@@ -406,6 +406,6 @@ def test_scores_refuse_what_they_cannot_judge():
         weighted.score([0, 1])
     assert weighted.score([0, 1], sample_weight=[50, 70]) > -1
     noise = NoiseModel(0.5, 0.25, 100)
-    found = (FrequencyEstimate([[0.5, 0.25]], words, noise) for words in (["ab", "b"], ["ab", "c"]))
+    one, other = (FrequencyEstimate([[0.5, 0.25]], ["ab", b], noise) for b in ("b", "ba"))
     with pytest.raises(ValueError, match="each finds its own"):
-        held_out_score(*found)
+        held_out_score(one, other)

@@ -103,6 +103,13 @@ def test_workers_do_not_change_a_bit(backend, capsys):
     assert not same(a_study(random_state=1), alone)
 
 
+@pytest.mark.slow
+def test_a_cluster_does_not_change_a_bit(client, tmp_path):
+    with parallel_config(backend="dask"):
+        away = a_study(postprocessors="all", checkpoint=tmp_path / "study.jsonl")
+    assert same(away, a_study(postprocessors="all"))
+
+
 def test_a_cell_does_not_depend_on_the_others():
     whole = a_study()
     part = a_study(oracles=[OUE()], epsilons=[2], postprocessors=NormSub(), queries=None)

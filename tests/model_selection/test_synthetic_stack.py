@@ -79,6 +79,10 @@ def test_the_result_is_the_weighted_mean(capsys):
     np.testing.assert_array_equal(list(stack.weights_.values()), weights)
     assert weights.sum() == pytest.approx(1.0)
     assert np.count_nonzero(weights) > 1
+    heaviest = max(stack.weights_, key=stack.weights_.__getitem__)
+    display = SearchDisplay.from_estimator(stack)
+    assert f"{heaviest} ({stack.weights_[heaviest]:.0%})" in list(display.candidates)
+    assert display.chosen_ is None
     made = [clone(one).fit_transform(estimate).values for one in PAPERS]
     expected = np.tensordot(weights, made, axes=1)
     np.testing.assert_allclose(stack.frequencies_, expected, atol=1e-12)
@@ -118,14 +122,6 @@ def test_each_part_of_a_set_has_weights_of_its_own():
     assert len(set(weights)) == 2
     for name, part in stack.transform(found).items():
         np.testing.assert_array_equal(part.values[0], stack.frequencies_[name])
-
-
-def test_a_stack_is_drawn_with_its_weights():
-    stack = SyntheticStack(PAPERS, n_repeats=2).fit(an_estimate())
-    display = SearchDisplay.from_estimator(stack)
-    heaviest = max(stack.weights_, key=stack.weights_.__getitem__)
-    assert f"{heaviest} ({stack.weights_[heaviest]:.0%})" in list(display.candidates)
-    assert display.chosen_ is None
 
 
 @pytest.mark.slow
