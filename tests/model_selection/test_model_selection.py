@@ -91,7 +91,7 @@ def test_results_are_complete_and_consistent(search):
 @pytest.mark.parametrize("backend", [pytest.param("loky", marks=pytest.mark.slow), "threading"])
 @pytest.mark.parametrize("search", slow_but(SEARCHES[:1], SEARCHES), ids=repr)
 def test_results_do_not_depend_on_workers(search, backend):
-    """Processes take seconds to start; test_dask.py has some."""
+    """Processes take seconds to start; those of a cluster are below."""
     estimate = an_estimate()
     alone = clone(search).fit(estimate)
     with parallel_config(backend=backend):
