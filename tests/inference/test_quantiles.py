@@ -44,12 +44,8 @@ def test_values_and_intervals_are_in_order():
         assert np.all((low <= value) & (value <= high))
         assert np.all(np.diff(value, axis=1) >= 0)
         assert np.all((low >= 0) & (high <= 100))
-    wider, all_at_once = (
-        quantiles(estimate, ASKED, 0.999),
-        quantiles(estimate, ASKED, simultaneous=True),
-    )
-    plain = quantiles(estimate, ASKED)
-    for one in (wider, all_at_once):
+    plain, wider = quantiles(estimate, ASKED), quantiles(estimate, ASKED, 0.999)
+    for one in (wider, quantiles(estimate, ASKED, simultaneous=True)):
         assert np.mean(one.high - one.low) > np.mean(plain.high - plain.low)
     even = quantiles(estimate, ASKED, spread="even")
     assert np.all((plain.low <= even.low) & (even.high <= plain.high))
@@ -61,6 +57,10 @@ def test_values_may_be_post_processed():
     plain = quantiles(raw, ASKED)
     assert np.allclose(done.value, plain.value, atol=5)
     assert np.all(done.low <= plain.low + 5)
+    # A band of all prefixes holds them.
+    low, high = raw[0].confidence_interval(0.95, prefixes(), simultaneous=True)
+    truth = np.cumsum(COUNTS) / N
+    assert np.all((low <= truth + 1e-12) & (truth <= high + 1e-12))
 
 
 def test_mean_and_std():
@@ -78,6 +78,15 @@ def test_probabilities_that_are_none(asked):
         quantiles(exact([COUNTS / N]), asked)
 
 
+def test_spreads_that_are_none_and_noise_that_is_needed():
+    with pytest.raises(ValueError, match="got 'random'"):
+        quantiles(exact([COUNTS / N]), [0.5], spread="random")
+    with pytest.raises(ValueError, match="noise model"):
+        quantiles(FrequencyEstimate([COUNTS / N], AGES), [0.5])
+    with pytest.raises(ValueError, match="covariance"):
+        quantiles(FrequencyEstimate([COUNTS / N], AGES, NoiseModel(0.75, 0.25, 100)), [0.5])
+
+
 @pytest.mark.parametrize("domain", [range(20), Domain.bins(np.arange(1, 20)), ["a", "b"]])
 def test_only_bins_with_ends_have_quantiles(domain):
     d = Domain.of(domain).size
@@ -85,18 +94,6 @@ def test_only_bins_with_ends_have_quantiles(domain):
     for ask in (lambda one: quantiles(one, [0.5]), lambda one: one.mean(), lambda one: one.std()):
         with pytest.raises(ValueError, match="bins between bounds"):
             ask(estimate)
-
-
-def test_spreads_that_are_none():
-    with pytest.raises(ValueError, match="got 'random'"):
-        quantiles(exact([COUNTS / N]), [0.5], spread="random")
-
-
-def test_intervals_need_the_noise():
-    with pytest.raises(ValueError, match="noise model"):
-        quantiles(FrequencyEstimate([COUNTS / N], AGES), [0.5])
-    with pytest.raises(ValueError, match="covariance"):
-        quantiles(FrequencyEstimate([COUNTS / N], AGES, NoiseModel(0.75, 0.25, 100)), [0.5])
 
 
 def missed(seed, simultaneous, noise_of=1, spread="even"):
@@ -125,7 +122,7 @@ def is_rejected(misses):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spread", ["even", pytest.param("any", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("spread", ["even", "any"])
 def test_intervals_cover_as_often_as_they_say(seed, spread):
     """Error rate: 1e-4 for each of four tests, with any seed."""
     for one in missed(seed, False, spread=spread).T:
@@ -184,10 +181,3 @@ def test_curves_are_no_heaps(seed, d):
     estimate = HadamardResponse(2.0, categories=bins, random_state=seed).simulate(counts, 20)
     quantiles(estimate, ASKED, spread="even")
     estimate.confidence_interval(0.95, between([(0.1, 0.3)], spread="even"))
-
-
-def test_prefixes_have_a_band():
-    estimate = HadamardResponse(1.0, categories=AGES, random_state=0).simulate(COUNTS, 1)
-    low, high = estimate.confidence_interval(0.95, prefixes(), simultaneous=True)
-    truth = np.cumsum(COUNTS) / N
-    assert np.all((low <= truth + 1e-12) & (truth <= high + 1e-12))

@@ -3,10 +3,6 @@
 import sys
 from dataclasses import replace
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -15,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
+from test_inspection import ESTIMATE, TRUTH, drawn, marks, ticks
 
 from sklearn_ldp import (
     GRR,
@@ -24,12 +21,12 @@ from sklearn_ldp import (
     EmpiricalBayes,
     FrequencyEstimate,
     HeldOutSearch,
-    NoiseModel,
     Norm,
     NormSub,
     SyntheticSearch,
 )
 from sklearn_ldp.inspection import (
+    ContingencyDisplay,
     DifferenceDisplay,
     ErrorCurveDisplay,
     FrequencyDisplay,
@@ -41,8 +38,6 @@ from sklearn_ldp.model_selection import default_candidates, simulate_errors
 from sklearn_ldp.queries import groups, random_sets, ranges
 
 COUNTS = np.array([600, 300, 80, 20])
-ESTIMATE = FrequencyEstimate([[0.2, 0.5, -0.1, 0.4]], list("abcd"), NoiseModel(0.5, 0.25, 1000))
-TRUTH = np.array([0.4, 0.3, 0.2, 0.1])
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +87,7 @@ def looks(ax):
 
 # -- ErrorCurveDisplay ----------------------------------------------------------------------------
 def test_curves_are_what_the_study_holds(study):
+    pytest.importorskip("pandas")
     display = ErrorCurveDisplay.from_results(study, x="epsilon")
     drawn = lines(display)
     assert list(drawn) == list(dict.fromkeys(study["postprocessor"]))
@@ -105,6 +101,10 @@ def test_curves_are_what_the_study_holds(study):
     assert display.ax_.get_yscale() == "log"
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("epsilon", "MSE")
     assert display.figure_ is display.ax_.figure
+    for table in (study.to_frame(), study.to_dict()):  # any tidy table will do
+        again = ErrorCurveDisplay.from_results(table, spread=None)
+        np.testing.assert_array_equal(again.curves["Base"].error, display.curves["Base"].error)
+        assert again.curves["Base"].spread is None
 
 
 def test_legend_is_outside_and_complete(study):
@@ -154,33 +154,18 @@ def test_set_sizes_and_users_on_the_x_axis():
     (x, y, _), *_ = lines(ErrorCurveDisplay.from_results(study, x="n_samples")).values()
     np.testing.assert_array_equal(x, [500, 1000])
     np.testing.assert_array_equal(y, study.error[::-1])
-
-
-def test_any_tidy_table_will_do(study):
-    pd = pytest.importorskip("pandas")
-    for table in (study.to_frame(), study.to_dict(), pd.DataFrame(study.to_dict())):
-        display = ErrorCurveDisplay.from_results(table, spread=None)
-        expected = study.select(postprocessor="Base", epsilon=1).error[0]
-        assert display.curves["Base"].error[1] == expected
-        assert display.curves["Base"].spread is None
-
-
-def test_one_repeat_has_no_bars_but_a_curve():
-    study = simulate_errors(OLH(), [Base()], COUNTS, epsilons=[1, 2], n_repeats=1)
-    display = ErrorCurveDisplay.from_results(study)
+    once = simulate_errors(OLH(), [Base()], COUNTS, epsilons=[1, 2], n_repeats=1)
+    display = ErrorCurveDisplay.from_results(once)  # without bars, but a curve
     display.figure_.canvas.draw()
-    np.testing.assert_array_equal(display.curves["Base"].error, study.error)
+    np.testing.assert_array_equal(display.curves["Base"].error, once.error)
 
 
-def test_curves_by_several_columns():
-    study = simulate_errors([OLH(), OUE()], [Base(), NormSub()], COUNTS, epsilons=[1, 2])
-    display = ErrorCurveDisplay.from_results(study, by=["oracle", "postprocessor"])
+def test_curves_by_several_columns(study):
+    several = simulate_errors([OLH(), OUE()], [Base(), NormSub()], COUNTS, epsilons=[1, 2])
+    display = ErrorCurveDisplay.from_results(several, by=["oracle", "postprocessor"])
     assert list(display.curves) == ["OLH, Base", "OLH, NormSub", "OUE, Base", "OUE, NormSub"]
     with pytest.raises(ValueError, match=r"oracle tells them apart.*select\(oracle=\.\.\)"):
-        ErrorCurveDisplay.from_results(study)
-
-
-def test_a_table_that_does_not_fit(study):
+        ErrorCurveDisplay.from_results(several)
     with pytest.raises(KeyError, match="column 'k'"):
         ErrorCurveDisplay.from_results(study, x="k")
     with pytest.raises(KeyError, match="simulate_errors"):
@@ -188,23 +173,20 @@ def test_a_table_that_does_not_fit(study):
 
 
 def test_panels_and_a_second_drawing(study):
+    """Curves are kept, look the same and take keywords."""
     _, axes = plt.subplots(1, 2)
-    display = ErrorCurveDisplay.from_results(study, ax=axes[1])
+    display = ErrorCurveDisplay.from_results(study, ax=axes[1], ms=11, capsize=0)
     assert display.ax_ is axes[1]
     assert not axes[0].lines
-    assert display.plot(axes[0], x_scale="log", error_scale="linear") is display
-    assert (axes[0].get_xscale(), axes[0].get_yscale()) == ("log", "linear")
-    assert looks(axes[0]) == looks(axes[1])
-
-
-def test_curves_are_kept_and_take_keywords(study):
-    display = ErrorCurveDisplay.from_results(study, ms=11, capsize=0)
     assert list(display.errorbars_) == list(display.curves)
     for name, container in display.errorbars_.items():
         assert container in display.ax_.containers
         assert container.get_label() == name
         assert container.lines[0].get_markersize() == 11
         assert container.lines[1] == ()  # no caps
+    assert display.plot(axes[0], x_scale="log", error_scale="linear") is display
+    assert (axes[0].get_xscale(), axes[0].get_yscale()) == ("log", "linear")
+    assert looks(axes[0]) == looks(axes[1])
 
 
 # -- ErrorCurveDisplay of scikit-learn's searches -------------------------------------------------
@@ -293,9 +275,8 @@ def test_a_halving_search_has_a_curve_for_each_number_of_users():
     assert "Base, iteration 0 (n_samples = 100)" in display.curves
     assert sum(len(curve.x) for curve in display.curves.values()) == len(results["iter"])
     ((name, x),) = display.chosen.items()
-    assert name.endswith(
-        f"iteration {results['iter'].max()} (n_samples = {search.n_resources_[-1]})"
-    )
+    last = f"iteration {results['iter'].max()} (n_samples = {search.n_resources_[-1]})"
+    assert name.endswith(last)
     assert ring(display) == (x, -search.best_score_)
 
 
@@ -303,10 +284,8 @@ def test_oracles_of_several_budgets_are_on_the_axis():
     """By the budget of each; their names are without it, and without the domain of all."""
     oracles = [kind(e, categories=4, random_state=0) for e in (0.5, 2.0) for kind in (GRR, OUE)]
     display = ErrorCurveDisplay.from_grid_search(searched({"oracle": oracles}))
-    assert {name: curve.x.tolist() for name, curve in display.curves.items()} == {
-        "GRR(random_state=0)": [0.5, 2.0],
-        "OUE(random_state=0)": [0.5, 2.0],
-    }
+    assert list(display.curves) == ["GRR(random_state=0)", "OUE(random_state=0)"]
+    assert [curve.x.tolist() for curve in display.curves.values()] == [[0.5, 2.0]] * 2
 
 
 def test_candidates_that_set_other_parameters():
@@ -326,13 +305,9 @@ def test_candidates_that_set_other_parameters():
         f"NormSub, {oue}": [3.0],
         "Norm, oracle__n_jobs = 1": [4.0],
     }
-
-
-def test_one_curve_and_an_oracle_alone():
-    search = searched({"epsilon": [1, 2]}, pipe=PIPE[0])
-    display = ErrorCurveDisplay.from_grid_search(search)
-    assert list(display.curves) == ["error"]
-    assert display.x_name == "epsilon"
+    # One curve, of an oracle alone.
+    alone = ErrorCurveDisplay.from_grid_search(searched({"epsilon": [1, 2]}, pipe=PIPE[0]))
+    assert (list(alone.curves), alone.x_name) == (["error"], "epsilon")
 
 
 def test_errors_below_0_are_drawn():
@@ -399,18 +374,15 @@ def test_dots_are_what_the_study_holds(dots):
         np.testing.assert_allclose(half, part.standard_error)
     places = np.array([line.get_ydata()[0] for line in drawn.values()])
     assert np.all(np.diff(places) > 0.05)
+    # Each oracle has a marker of its own, and one of a colour that comes again is hollow.
+    assert len({line.get_marker() for line in drawn.values()}) == 8
+    looks = {(to_hex(line.get_color()), line.get_fillstyle()) for line in drawn.values()}
+    assert len(looks) == 8
+    assert {line.get_linestyle() for line in drawn.values()} == {"None"}
     assert display.chosen_ is None
     assert (display.ax_.get_xscale(), display.ax_.get_xlabel()) == ("log", "MSE")
     assert display.figure_ is display.ax_.figure
     display.figure_.canvas.draw()
-
-
-def test_dots_stand_apart(dots):
-    """Each oracle has a marker of its own, and one of a colour that comes again is hollow."""
-    lines = points(ErrorCurveDisplay.from_results(dots, **ROWS)).values()
-    assert len({line.get_marker() for line in lines}) == 8
-    assert len({(to_hex(line.get_color()), line.get_fillstyle()) for line in lines}) == 8
-    assert {line.get_linestyle() for line in lines} == {"None"}
 
 
 def test_other_rows_and_dots():
@@ -439,11 +411,10 @@ def test_chosen_dots_are_ringed(dots):
     chosen = {"oracle 3": "Norm", "oracle 0": "Base"}
     display = ErrorCurveDisplay.from_results(dots, chosen=chosen, **ROWS)
     drawn = points(display)
-    expected = [
-        [coordinates[display.rows.index(row)] for coordinates in drawn[name].get_data()]
-        for name, row in chosen.items()
-    ]
-    np.testing.assert_array_equal(np.transpose(display.chosen_.get_data()), expected)
+    places = np.transpose(display.chosen_.get_data())
+    for (name, row), place in zip(chosen.items(), places, strict=True):
+        expected = np.transpose(drawn[name].get_data())[display.rows.index(row)]
+        np.testing.assert_array_equal(place, expected)
     names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert sorted(names) == sorted([*drawn, "chosen"])
     for wrong in ({"oracle 0": "PowerNS"}, {"OLH": "Norm"}):
@@ -478,21 +449,21 @@ def test_epsilons_within_a_decade_get_labels():
 
 
 # -- SearchDisplay --------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def searches():
+CANDIDATES = [Base(), Norm(), NormSub(), EmpiricalBayes()]
+
+
+@pytest.mark.parametrize(
+    ("search", "words"),
+    [
+        (SyntheticSearch(CANDIDATES, n_repeats=3, random_state=0), "synthetic data"),
+        (HeldOutSearch(CANDIDATES), "held-out"),
+        (HeldOutSearch(CANDIDATES, method="bootstrap"), "noisy copies"),
+    ],
+    ids=["synthetic", "held out", "coupled"],
+)
+def test_candidates_of_a_search(search, words):
     oracle = OLH(categories=4, random_state=0)
-    estimate = oracle.fit_transform(np.arange(4), sample_weight=COUNTS)
-    synthetic = SyntheticSearch(n_repeats=3, random_state=0).fit(estimate)
-    return {
-        "synthetic": synthetic,
-        "held out": HeldOutSearch().fit(estimate),
-        "coupled": HeldOutSearch(method="bootstrap").fit(estimate),
-    }
-
-
-@pytest.mark.parametrize("name", ["synthetic", "held out", "coupled"])
-def test_candidates_of_a_search(searches, name):
-    search = searches[name]
+    search.fit(oracle.fit_transform(np.arange(4), sample_weight=COUNTS))
     display = SearchDisplay.from_estimator(search)
     names = [label.get_text() for label in display.ax_.get_yticklabels()]
     order = np.argsort(-search.results_["mean_test_score"], kind="stable")
@@ -510,19 +481,16 @@ def test_candidates_of_a_search(searches, name):
     best = search.results_["candidate"][search.best_index_]
     assert names[int(chosen.get_ydata()[0])] == best
     assert display.ax_.yaxis_inverted()
-    words = {"synthetic": "synthetic data", "held out": "held-out", "coupled": "noisy copies"}
-    assert words[name] in display.ax_.get_xlabel()
+    assert words in display.ax_.get_xlabel()
     display.figure_.canvas.draw()
 
 
-def test_a_search_at_the_end_of_a_pipeline():
+def test_where_a_fitted_search_is_looked_for():
+    """At the end of a pipeline, too."""
     search = SyntheticSearch([Base(), NormSub()], n_repeats=2, random_state=0)
     pipe = make_pipeline(OLH(categories=list("abcd"), random_state=0), search)
     display = SearchDisplay.from_estimator(pipe.fit(list("aaaabbbccd") * 20))
     assert set(display.candidates) == {"Base", "NormSub"}
-
-
-def test_what_is_no_fitted_search():
     with pytest.raises(NotFittedError):
         SearchDisplay.from_estimator(SyntheticSearch())
     with pytest.raises(TypeError, match="HeldOutSearch.*NormSub"):
@@ -540,25 +508,14 @@ def test_scale_of_the_errors():
 
 
 # -- several estimates on the same axes -----------------------------------------------------------
-def estimates(ax):
-    """The markers of each estimate on the axes, by its name."""
-    return {container.get_label(): container.lines[0] for container in ax.containers}
-
-
-def drawn(ax, label):
-    lines = {line.get_label(): line for line in ax.lines}
-    line = {**lines, **estimates(ax)}[label]
-    return np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
-
-
 def test_a_second_estimate_keeps_the_order_of_the_first():
     first = FrequencyDisplay.from_estimate(ESTIMATE, k=3, truth=TRUTH)
     turned = FrequencyEstimate([[0.4, 0.1, 0.3, 0.2]], list("dcba"))
     second = FrequencyDisplay.from_estimate(turned, ax=first.ax_, truth=TRUTH[::-1], name="turned")
     assert second.ax_ is first.ax_
     assert second.categories.tolist() == list("abc")
-    assert [t.get_text() for t in first.ax_.get_xticklabels()] == list("abc")
-    np.testing.assert_array_equal(drawn(first.ax_, "turned")[1], [0.2, 0.3, 0.1])
+    assert ticks(first) == list("abc")
+    np.testing.assert_array_equal(drawn(first, "turned")[1], [0.2, 0.3, 0.1])
     assert [line.get_label() for line in first.ax_.lines].count("truth") == 1
     names = [t.get_text() for t in first.ax_.get_legend().get_texts()]
     assert names == ["truth", "raw estimate", "turned"]
@@ -570,49 +527,45 @@ def test_overlaid_estimates_stand_apart():
     display = FrequencyDisplay.from_estimate(ESTIMATE, name="0")
     for name in "1234":
         FrequencyDisplay.from_estimate(ESTIMATE, ax=display.ax_, name=name)
-    places = [drawn(display.ax_, name)[0] for name in "01234"]
+    places = [drawn(display, name)[0] for name in "01234"]
     shifts = np.array([place - places[0] for place in places])
     assert np.ptp(shifts, axis=1).max() < 1e-12
     assert len(set(shifts[:, 0].round(6))) == 5
     assert np.abs(shifts).max() < 0.5
-    curves = [line for name, line in estimates(display.ax_).items() if name in "01234"]
+    curves = [line for name, line in marks(display).items() if name in "01234"]
     assert len(curves) == 5
     assert len({line.get_marker() for line in curves}) == 5
     assert len({to_hex(line.get_color()) for line in curves}) == 5
 
 
 def test_other_categories_do_not_fit_on_the_axes():
+    """Unless the axes are cleared, and so are new."""
     display = FrequencyDisplay.from_estimate(ESTIMATE)
     other = FrequencyEstimate([[0.5, 0.5]], ["a", "z"])
     with pytest.raises(ValueError, match="'b' is there and not in this estimate"):
         FrequencyDisplay.from_estimate(other, ax=display.ax_)
     assert len(display.ax_.get_legend().get_texts()) == 1
-
-
-def test_cleared_axes_are_new():
-    display = FrequencyDisplay.from_estimate(ESTIMATE)
     display.ax_.clear()
-    other = FrequencyDisplay.from_estimate(FrequencyEstimate([[1.0]], ["z"]), ax=display.ax_)
-    assert [t.get_text() for t in other.ax_.get_xticklabels()] == ["z"]
+    FrequencyDisplay.from_estimate(other, ax=display.ax_)
+    assert ticks(display) == ["a", "z"]
 
 
 def test_against_ranks():
     display = FrequencyDisplay.from_estimate(ESTIMATE, k=None, truth=TRUTH, by="rank")
-    x, y = drawn(display.ax_, "raw estimate")
+    x, y = drawn(display, "raw estimate")
     np.testing.assert_array_equal(x, [1, 2, 3, 4])
     np.testing.assert_array_equal(y, ESTIMATE.values[0])
     assert display.ax_.get_xlabel() == "rank"
     FrequencyDisplay.from_estimate(ESTIMATE, ax=display.ax_, name="again")
-    np.testing.assert_array_equal(drawn(display.ax_, "again")[0], x)
-    with pytest.raises(ValueError, match='"category" or "rank"'):
-        FrequencyDisplay.from_estimate(ESTIMATE, by="size")
+    np.testing.assert_array_equal(drawn(display, "again")[0], x)
 
 
 # -- matplotlib -----------------------------------------------------------------------------------
 def test_without_matplotlib_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    curve, search = ErrorCurveDisplay({}), SearchDisplay(["a"], [1.0])
-    for display in (curve, search, FrequencyDisplay(["a"], [1.0])):
+    table = ContingencyDisplay(np.full((2, 2), 0.25), (["a", "b"], ["c", "d"]))
+    search, bars = SearchDisplay(["a"], [1.0]), FrequencyDisplay(["a"], [1.0])
+    for display in (ErrorCurveDisplay({}), search, bars, table):
         with pytest.raises(ImportError, match=r"sklearn_ldp\[plot\]"):
             display.plot()
 
@@ -645,10 +598,9 @@ def test_totals_of_groups_before_and_after():
         ("one prior", learnt.common[0]),
         ("groups", learnt.totals[0]),
     ):
-        np.testing.assert_allclose(drawn(display.ax_, name)[0], values, atol=1e-12)
-    np.testing.assert_allclose(
-        drawn(display.ax_, "truth")[0], truth.reshape(3, 30).sum(axis=1), atol=1e-12
-    )
+        np.testing.assert_allclose(drawn(display, name)[0], values, atol=1e-12)
+    totals = truth.reshape(3, 30).sum(axis=1)
+    np.testing.assert_allclose(drawn(display, "truth")[0], totals, atol=1e-12)
     assert display.categories.tolist() == ["north", "south", "west"]
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["north", "south", "west"]
     low, high = raw.confidence_interval(0.95, GROUPS, simultaneous=True)
@@ -665,10 +617,8 @@ def test_the_largest_of_many_groups_are_drawn_and_said_to_be():
     assert display.categories.tolist() == ["north", "south"]
     assert display.ax_.get_xlabel() == "2 of 3 groups, largest estimates first"
     assert (display.truth_, display.is_raw) == (None, False)
-    assert (
-        "intervals of raw estimates that hold for all 3 groups"
-        in display.ax_.get_ylabel().replace("\n", " ")
-    )
+    label = display.ax_.get_ylabel().replace("\n", " ")
+    assert "intervals of raw estimates that hold for all 3 groups" in label
     assert display.errorbar_.lines[0].get_color() == "k"
     with pytest.raises(ValueError, match=r"truth must have shape \(90,\)"):
         FrequencyDisplay.from_estimator(bayes, queries=GROUPS, truth=[0.5, 0.5])

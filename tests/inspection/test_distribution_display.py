@@ -62,29 +62,20 @@ def test_a_second_one_on_the_same_axes_has_its_own_colour(raw):
     assert second.figure_ is first.figure_
     assert second.lines_[0].get_color() != first.lines_[0].get_color()
     assert second.lines_[1].get_linewidth() == 3
-
-
-def test_without_noise_there_are_no_bands():
-    display = DistributionDisplay.from_estimate(FrequencyEstimate(TRUTH[None], BINS))
-    assert display.bands_ == []
-    assert display.errorbar_ is None
+    silent = DistributionDisplay.from_estimate(FrequencyEstimate(TRUTH[None], BINS))
+    assert (silent.bands_, silent.errorbar_) == ([], None)  # without noise
 
 
 def test_what_it_refuses(raw):
-    for wrong, message in [
-        ({"estimate": FrequencyEstimate(TRUTH[None], range(8))}, "bins between bounds"),
-        ({"estimate": raw[[0, 0]]}, "draws one estimate, got 2 rows"),
-        ({"level": 1.0}, "level must fulfil"),
-        ({"truth": [0.5, 0.5]}, r"truth must have shape \(8,\)"),
-        ({"quantiles": [1.5]}, r"probabilities in \(0, 1\)"),
-        ({"ax": DistributionDisplay.from_estimate(raw).ax_[0]}, "draws on two axes"),
+    for wrong, error, message in [
+        ({"estimate": FrequencyEstimate(TRUTH[None], range(8))}, ValueError, "bins between bounds"),
+        ({"estimate": raw[[0, 0]]}, ValueError, "draws one estimate, got 2 rows"),
+        ({"estimate": {"age": raw}}, TypeError, "draws one estimate, got a set"),
+        ({"estimate": TRUTH}, TypeError, "needs a Freq"),
+        ({"level": 1.0}, ValueError, "level must fulfil"),
+        ({"truth": [0.5, 0.5]}, ValueError, r"truth must have shape \(8,\)"),
+        ({"quantiles": [1.5]}, ValueError, r"probabilities in \(0, 1\)"),
+        ({"ax": DistributionDisplay.from_estimate(raw).ax_[0]}, ValueError, "draws on two axes"),
     ]:
-        arguments = {"estimate": raw, **wrong}
-        with pytest.raises(ValueError, match=message):
-            DistributionDisplay.from_estimate(arguments.pop("estimate"), **arguments)
-    for wrong, message in [
-        ({"age": raw}, "draws one estimate, got a set"),
-        (TRUTH, "needs a Freq"),
-    ]:
-        with pytest.raises(TypeError, match=message):
-            DistributionDisplay.from_estimate(wrong)
+        with pytest.raises(error, match=message):
+            DistributionDisplay.from_estimate(**{"estimate": raw, **wrong})

@@ -2,10 +2,6 @@
 
 from functools import partial
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -49,29 +45,28 @@ def legend(display):
     return {text.get_text() for text in display.ax_.get_legend().get_texts()}
 
 
+def marks(display):
+    """The markers of each estimate on the axes, by its name."""
+    return {container.get_label(): container.lines[0] for container in display.ax_.containers}
+
+
 def drawn(display, label):
-    """What the markers of an estimate, or of the truth, show."""
-    estimates = {container.get_label(): container.lines[0] for container in display.ax_.containers}
+    """Where the markers of an estimate, or of the truth, are: x and y."""
     lines = {line.get_label(): line for line in display.ax_.lines}
-    return np.asarray({**lines, **estimates}[label].get_ydata())
-
-
-def test_a_part_of_the_domain_starts_with_the_largest():
-    display = FrequencyDisplay.from_estimate(ESTIMATE, k=3)
-    assert ticks(display) == ["b", "d", "a"]
-    np.testing.assert_array_equal(drawn(display, "raw estimate"), [0.5, 0.4, 0.2])
-    assert display.categories.tolist() == ["b", "d", "a"]
-    assert display.figure_ is display.ax_.figure
-    display.figure_.canvas.draw()
+    line = {**lines, **marks(display)}[label]
+    return np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
 
 
 def test_truth_orders_the_picture():
     truth = [0.1, 0.4, 0.3, 0.2]
     display = FrequencyDisplay.from_estimate(ESTIMATE, truth=truth, name="mine")
     assert ticks(display) == list("bcda")
-    np.testing.assert_array_equal(drawn(display, "truth"), [0.4, 0.3, 0.2, 0.1])
-    np.testing.assert_array_equal(drawn(display, "mine"), [0.5, -0.1, 0.4, 0.2])
+    np.testing.assert_array_equal(drawn(display, "truth")[1], [0.4, 0.3, 0.2, 0.1])
+    np.testing.assert_array_equal(drawn(display, "mine")[1], [0.5, -0.1, 0.4, 0.2])
     assert legend(display) == {"truth", "mine"}
+    # Without a name, it is the post-processors'.
+    estimate = make_pipeline(Norm(), BasePos()).fit_transform(ESTIMATE)
+    assert legend(FrequencyDisplay.from_estimate(estimate)) == {"Norm + BasePos"}
 
 
 NUMBERS = FrequencyEstimate(ESTIMATE.values, [10, 20, 30, 40], NOISE)
@@ -86,12 +81,7 @@ BINS = FrequencyEstimate(ESTIMATE.values, Domain.bins([5, 10, 15]), NOISE)
         (ESTIMATE, {}, [0, 1, 2, 3], "all 4 categories"),
         (ESTIMATE, {"k": None}, [0, 1, 2, 3], "all 4 categories"),
         (NUMBERS, {"k": 3}, [0, 1, 3], "3 of 4 categories, those with the largest estimates"),
-        (
-            BINS,
-            {"k": 3},
-            [0, 1, 3],
-            "bins, not to scale without bounds=, those with the lar",
-        ),
+        (BINS, {"k": 3}, [0, 1, 3], "bins, not to scale without bounds=, those with the lar"),
         (UNSORTED, {"k": 3}, [1, 3, 0], "3 of 4 categories, largest estimates first"),
         (ESTIMATE, {"k": 3}, [1, 3, 0], "3 of 4 categories, largest estimates first"),
         (NUMBERS, {"truth": TRUTH[::-1], "k": 2}, [3, 2], "2 of 4 categories, largest true freq"),
@@ -108,19 +98,12 @@ def test_order_of_the_categories(estimate, arguments, places, label):
     """Which categories are shown, in which order, and that the axis says so."""
     display = FrequencyDisplay.from_estimate(estimate, **arguments)
     np.testing.assert_array_equal(display.categories, estimate.categories[places])
-    np.testing.assert_array_equal(drawn(display, "raw estimate"), estimate.values[0, places])
+    np.testing.assert_array_equal(drawn(display, "raw estimate")[1], estimate.values[0, places])
     found = display.ax_.get_xlabel()
     assert found == label or (label.endswith(("freq", "estimates", "lar")) and label in found)
     assert display.n_categories == 4
     again = display.plot().ax_
     assert again.get_xlabel() == found
-
-
-def test_order_is_checked():
-    with pytest.raises(ValueError, match='"auto", "domain" or "frequency", got \'size\''):
-        FrequencyDisplay.from_estimate(ESTIMATE, order="size")
-    with pytest.raises(ValueError, match='order="domain" needs by="category"'):
-        FrequencyDisplay.from_estimate(ESTIMATE, by="rank", order="domain")
 
 
 def test_legend_hides_no_interval():
@@ -214,10 +197,7 @@ def test_intervals_of_raw_estimates_only():
     low, high = ESTIMATE.confidence_interval(0.6, simultaneous=True)
     np.testing.assert_allclose(display.interval, [low[0], high[0]])
     display = FrequencyDisplay.from_estimate(ESTIMATE, level=0.6, k=3)
-    (bars,) = (c for c in display.ax_.collections if hasattr(c, "get_segments"))
-    ends = np.array([segment[:, 1] for segment in bars.get_segments()])
-    np.testing.assert_allclose(ends, np.transpose(display.interval))
-
+    np.testing.assert_allclose(segments(display), display.interval)
     beside = FrequencyDisplay.from_estimate(NormSub().fit_transform(ESTIMATE), ax=display.ax_)
     assert beside.interval is None
     silent = FrequencyEstimate(ESTIMATE.values, list("abcd"))
@@ -234,41 +214,28 @@ def test_pictures_tables_and_notebooks_give_one_interval():
             found = table.loc[display.categories, ["low", "high"]]
             np.testing.assert_array_equal(np.transpose(display.interval), found)
         for category, (low, high) in table[["low", "high"]].iterrows():
-            row = (
-                f"<td>{category}</td><td>{estimate[category]: .4g}</td><td>{low:.4g} to {high:.4g}"
-            )
-            assert row in estimate._repr_html_()
+            cells = category, f"{estimate[category]: .4g}", f"{low:.4g} to {high:.4g}"
+            assert "<td>" + "</td><td>".join(cells) in estimate._repr_html_()
     lost = FrequencyEstimate(ESTIMATE.values, list("abcd"), NOISE, postprocessors=("Mine",))
     assert FrequencyDisplay.from_estimate(lost, k=3).interval is None
 
 
-def test_legend_names_the_post_processors():
-    estimate = make_pipeline(Norm(), BasePos()).fit_transform(ESTIMATE)
-    assert legend(FrequencyDisplay.from_estimate(estimate)) == {"Norm + BasePos"}
-
-
-def test_it_draws_where_it_is_told():
+def test_it_draws_where_it_is_told_and_keeps_it():
+    FrequencyDisplay(np.array(["a"]), np.array([1.0]))
+    assert not plt.get_fignums()  # drawing makes figures, and nothing else does
     _, axes = plt.subplots(1, 2)
-    display = ESTIMATE.plot(ax=axes[1])
+    display = ESTIMATE.plot(ax=axes[1], truth=TRUTH)
     assert isinstance(display, FrequencyDisplay)
     assert display.ax_ is axes[1]
     assert not axes[0].lines
-
-
-def test_it_draws_again_elsewhere():
-    display = ESTIMATE.plot()
-    first = display.ax_
-    assert display.plot() is display
-    assert display.ax_ is not first
-
-
-def test_it_keeps_what_it_has_drawn():
-    display = FrequencyDisplay.from_estimate(ESTIMATE, truth=TRUTH)
     assert display.errorbar_ in display.ax_.containers
     assert display.truth_ in display.ax_.lines
     assert display.band_ is None
     second = FrequencyDisplay.from_estimate(ESTIMATE, truth=TRUTH, ax=display.ax_)
     assert second.truth_ is None  # it is there already
+    assert display.plot() is display
+    assert display.ax_ is not axes[1]  # drawn again elsewhere
+    assert display.figure_ is display.ax_.figure
     ranked = FrequencyDisplay.from_estimate(ESTIMATE, by="rank")
     assert ranked.band_ in ranked.ax_.collections
     # What has been removed is not there: the next estimate takes its place.
@@ -305,66 +272,45 @@ def test_rows_of_categories():
     assert lying.ax_.get_xlabel() == upright.ax_.get_ylabel()
     assert lying.ax_.get_ylabel() == upright.ax_.get_xlabel().replace(", ", ",\n")
     # What follows lies down too.
-    second = FrequencyDisplay.from_estimate(NormSub().fit_transform(ESTIMATE), ax=lying.ax_)
+    processed = NormSub().fit_transform(ESTIMATE)
+    second = FrequencyDisplay.from_estimate(processed, ax=lying.ax_)
     assert second.orientation == "horizontal"
-    np.testing.assert_array_equal(
-        second.errorbar_.lines[0].get_xdata(), NormSub().fit_transform(ESTIMATE).values[0]
-    )
+    np.testing.assert_array_equal(second.errorbar_.lines[0].get_xdata(), processed.values[0])
     assert lying.ax_.yaxis_inverted()
     ranked = FrequencyDisplay.from_estimate(ESTIMATE, by="rank", orientation="horizontal")
     assert ranked.ax_.get_ylabel() == "rank"
-    with pytest.raises(ValueError, match='"vertical" or "horizontal", got \'up\''):
-        FrequencyDisplay.from_estimate(ESTIMATE, orientation="up")
 
 
 @pytest.mark.parametrize(
-    "estimator",
+    ("estimator", "source"),
     [
-        oracle(),
-        make_pipeline(oracle(), NormSub()),
-        make_pipeline(oracle(), SyntheticSearch([Norm(), NormSub()], n_repeats=2, random_state=0)),
+        (oracle(), lambda it: it),
+        (make_pipeline(oracle(), NormSub()), lambda it: it[-1]),
+        (
+            make_pipeline(oracle(), SyntheticSearch([Norm(), NormSub()], n_repeats=2)),
+            lambda it: it[-1],
+        ),
+        (Pipeline([("oracle", oracle()), ("post", "passthrough")]), lambda it: it[0]),
+        (make_pipeline(oracle(), make_pipeline(BasePos(), NormSub())), lambda it: it[-1][-1]),
+        (
+            GridSearchCV(
+                make_pipeline(oracle(), NormSub()),
+                {"oue__epsilon": [1.0, 2.0]},
+                cv=2,
+                scoring=make_frequency_scorer(),
+            ),
+            lambda it: it.best_estimator_[-1],
+        ),
     ],
-    ids=["oracle", "pipeline", "search"],
+    ids=["oracle", "pipeline", "search", "no last step", "pipeline in a pipeline", "grid search"],
 )
-def test_from_estimator(estimator):
-    display = FrequencyDisplay.from_estimator(estimator.fit(VALUES), k=2, truth=TRUTH)
-    assert ticks(display) == ["a", "b"]
-    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    np.testing.assert_array_equal(display.frequencies, last.frequencies_[:2])
-
-
-def test_from_post_processor():
-    post = NormSub().fit(ESTIMATE)
-    np.testing.assert_array_equal(
-        FrequencyDisplay.from_estimator(post).frequencies, post.frequencies_
-    )
-
-
-def test_from_a_pipeline_without_its_last_step():
-    pipe = Pipeline([("oracle", oracle()), ("post", "passthrough")]).fit(VALUES)
-    display = FrequencyDisplay.from_estimator(pipe, truth=TRUTH)
-    np.testing.assert_array_equal(display.frequencies, pipe[0].frequencies_)
-
-
-def test_from_a_pipeline_in_a_pipeline():
-    pipe = make_pipeline(oracle(), make_pipeline(BasePos(), NormSub())).fit(VALUES)
-    display = FrequencyDisplay.from_estimator(pipe, truth=TRUTH)
-    np.testing.assert_array_equal(display.frequencies, pipe[-1][-1].frequencies_)
-
-
-def test_from_a_grid_search():
-    """ "Oracle, post-processor, search or Pipeline": scikit-learn's searches are searches too."""
-    pipe = make_pipeline(oracle(), NormSub())
-    grid = {"oue__epsilon": [1.0, 2.0]}
-    search = GridSearchCV(pipe, grid, cv=2, scoring=make_frequency_scorer()).fit(VALUES)
-    display = FrequencyDisplay.from_estimator(search, truth=TRUTH)
-    np.testing.assert_array_equal(display.frequencies, search.best_estimator_[-1].frequencies_)
-
-
-@pytest.mark.parametrize("estimator", [oracle(), NormSub(), make_pipeline(oracle(), NormSub())])
-def test_from_an_estimator_that_is_not_fitted(estimator):
+def test_from_estimator(estimator, source):
+    """Oracles, post-processors, searches (scikit-learn's, too) and pipelines, at their end."""
     with pytest.raises(NotFittedError):
         FrequencyDisplay.from_estimator(clone(estimator))
+    display = FrequencyDisplay.from_estimator(estimator.fit(VALUES), k=2, truth=TRUTH)
+    assert ticks(display) == ["a", "b"]
+    np.testing.assert_array_equal(display.frequencies, source(estimator).frequencies_[:2])
 
 
 @pytest.mark.parametrize("categories", [[("NY", 1), ("NY", 2)], [1, 2], [None, "a"], [0.5, 1.5]])
@@ -386,30 +332,32 @@ def test_categories_are_no_formulas(categories):
         assert escaped or (label.get_text() == category and not label.get_parse_math())
 
 
-def test_one_estimate_at_a_time():
-    two = FrequencyEstimate(np.ones((2, 2)), ["a", "b"])
-    with pytest.raises(ValueError, match=r"one estimate, got 2 rows: select one, estimate\[0\]"):
-        FrequencyDisplay.from_estimate(two)
-    two[1].plot()
-
-
-@pytest.mark.parametrize("truth", [TRUTH[:2], [*TRUTH, 0.5], [TRUTH], 0.5])
-def test_truth_of_another_shape(truth):
-    """A short one would be drawn beside the wrong categories, or silently hide some."""
-    with pytest.raises(ValueError, match="truth"):
-        FrequencyDisplay.from_estimate(ESTIMATE, truth=truth, k=2)
-
-
-@pytest.mark.parametrize("k", [-1, 0, 1.5])
-def test_bad_k(k):
-    with pytest.raises((ValueError, TypeError), match=r"\bk\b"):
-        FrequencyDisplay.from_estimate(ESTIMATE, k=k)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"order": "size"}, '"auto", "domain" or "frequency", got \'size\''),
+        ({"by": "rank", "order": "domain"}, 'order="domain" needs by="category"'),
+        ({"by": "size"}, '"category" or "rank"'),
+        ({"orientation": "up"}, '"vertical" or "horizontal", got \'up\''),
+        # A short one would be drawn beside the wrong categories, or silently hide some.
+        *(({"truth": t, "k": 2}, "truth") for t in (TRUTH[:2], [*TRUTH, 0.5], [TRUTH], 0.5)),
+        *(({"k": k}, r"\bk\b") for k in (-1, 0, 1.5)),
+    ],
+    ids=repr,
+)
+def test_what_is_refused(arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        FrequencyDisplay.from_estimate(ESTIMATE, **arguments)
 
 
 @pytest.mark.parametrize("other", [ESTIMATE.values, NOISE, NormSub(), FrequencyEstimate, None])
 def test_what_is_no_estimate(other):
     with pytest.raises(TypeError, match="needs a FrequencyEstimate, got .*; wrap an array"):
         FrequencyDisplay.from_estimate(other)
+    two = FrequencyEstimate(np.ones((2, 2)), ["a", "b"])
+    with pytest.raises(ValueError, match=r"one estimate, got 2 rows: select one, estimate\[0\]"):
+        FrequencyDisplay.from_estimate(two)
+    two[1].plot()
 
 
 def test_inspection_imports_neither_estimates_nor_matplotlib(fresh_processes):
@@ -424,8 +372,3 @@ def test_inspection_imports_neither_estimates_nor_matplotlib(fresh_processes):
     assert "_estimate'" not in done.stdout
     assert "model_selection" not in done.stdout
     assert "matplotlib" not in done.stdout
-
-
-def test_no_figure_is_made_by_importing_or_constructing():
-    FrequencyDisplay(np.array(["a"]), np.array([1.0]))
-    assert not plt.get_fignums()

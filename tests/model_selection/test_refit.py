@@ -29,24 +29,35 @@ def table(epsilons, errors, *, name="epsilon", metric="score"):
 RESULTS = table([4.0, 0.5, 2.0, 1.0], [1.0, 8.0, 1.2, 3.0])
 
 
+WITHOUT = table([1, 2, 4], [np.nan, 3, 2])
+NEGATIVE = table([1, 2], [-0.4, -1.0])
+
+
 @pytest.mark.parametrize(
-    ("limit", "index"),
+    ("limit", "results", "index"),
     [
-        ({"max_error": 0.9 + 0.1}, 0),
-        ({"max_error": 1.2}, 2),
-        ({"max_error": 2.99}, 2),
-        ({"max_error": 3.0}, 3),
-        ({"max_error": 100}, 1),
-        ({"tolerance": 0}, 0),
-        ({"tolerance": 0.19}, 0),
-        ({"tolerance": 0.21}, 2),
-        ({"tolerance": 2}, 3),
-        ({"tolerance": 7}, 1),
+        ({"max_error": 0.9 + 0.1}, RESULTS, 0),
+        ({"max_error": 1.2}, RESULTS, 2),
+        ({"max_error": 2.99}, RESULTS, 2),
+        ({"max_error": 3.0}, RESULTS, 3),
+        ({"max_error": 100}, RESULTS, 1),
+        ({"tolerance": 0}, RESULTS, 0),
+        ({"tolerance": 0.19}, RESULTS, 0),
+        ({"tolerance": 0.21}, RESULTS, 2),
+        ({"tolerance": 2}, RESULTS, 3),
+        ({"tolerance": 7}, RESULTS, 1),
+        # Ties go to the better score.
+        ({"max_error": 5}, table([2, 1, 1, 1], [0.1, 4, 2, 3]), 2),
+        # Candidates without a score do not count.
+        ({"max_error": 5}, WITHOUT, 1),
+        ({"tolerance": 10}, WITHOUT, 1),
+        # Held-out scores may be above 0; the best candidate is within its own tolerance.
+        ({"tolerance": 0.5}, NEGATIVE, 1),
+        ({"tolerance": 0.7}, NEGATIVE, 0),
     ],
-    ids=repr,
 )
-def test_the_least_epsilon_within_the_limit(limit, index):
-    found = least_epsilon(**limit)(RESULTS)
+def test_the_least_epsilon_within_the_limit(limit, results, index):
+    found = least_epsilon(**limit)(results)
     assert found == index
     assert type(found) is int
 
@@ -59,62 +70,29 @@ def test_standard_errors_of_the_best(n, index):
     assert rule(results) == index
 
 
-def test_ties_go_to_the_better_score():
-    assert least_epsilon(max_error=5)(table([2, 1, 1, 1], [0.1, 4, 2, 3])) == 2
-
-
-def test_candidates_without_a_score_do_not_count():
-    assert least_epsilon(max_error=5)(table([1, 2, 4], [np.nan, 3, 2])) == 1
-    assert least_epsilon(tolerance=10)(table([1, 2, 4], [np.nan, 3, 2])) == 1
-
-
-def test_negative_errors_have_a_tolerance_too():
-    """Held-out scores may be above 0; the best candidate is always within its own tolerance."""
-    assert least_epsilon(tolerance=0.5)(table([1, 2], [-0.4, -1.0])) == 1
-    assert least_epsilon(tolerance=0.7)(table([1, 2], [-0.4, -1.0])) == 0
+PAIRS = [{"a__epsilon": 1, "b__epsilon": 2}] * 4
+MIXED = [{"epsilon": 1}, {"alpha": 2}, {"epsilon": 1}, {}]
+ONE_OF = "Name epsilon= of least_epsilon, one of "
+LEAST = "no candidate with a finite error of at most 0.5: the least error is 1, at epsilon=4."
 
 
 @pytest.mark.parametrize(
-    ("rule", "results", "message"),
+    ("arguments", "changes", "message"),
     [
-        (
-            least_epsilon(max_error=0.5),
-            RESULTS,
-            "no candidate with a finite error of at most 0.5: the least error is 1, at epsilon=4.",
-        ),
-        (
-            least_epsilon(),
-            table([1, 2], [1, 1], name="post"),
-            r"Name epsilon= of least_epsilon, one of \['post'\], got None",
-        ),
-        (
-            least_epsilon(),
-            {**RESULTS, "params": [{"a__epsilon": 1, "b__epsilon": 2}] * 4},
-            r"Name epsilon= of least_epsilon, one of \['a__epsilon', 'b__epsilon'\], got None",
-        ),
-        (
-            least_epsilon(),
-            {**RESULTS, "params": [{"epsilon": 1}, {"alpha": 2}, {"epsilon": 1}, {}]},
-            r"needs a number 'epsilon' everywhere, got \[1, None, 1, None\]",
-        ),
-        (
-            least_epsilon(epsilon="oracle__epsilon"),
-            RESULTS,
-            r"one of \['epsilon'\], got 'oracle__epsilon'",
-        ),
-        (least_epsilon(), RESULTS, "needs 2 folds, or a max_error, got 1"),
-        (least_epsilon(), table([1, 2], [np.nan, np.nan]), 'error_score="raise"'),
-        (least_epsilon(score="error"), RESULTS, r"one of \['score'\], got 'error'"),
-        (
-            least_epsilon(),
-            {**RESULTS, "mean_test_epsilon": np.ones(4)},
-            r"one of \['epsilon', 'score'\], got None",
-        ),
+        ({"max_error": 0.5}, {}, LEAST),
+        ({}, {"params": [{"post": 1}] * 4}, rf"{ONE_OF}\['post'\], got None"),
+        ({}, {"params": PAIRS}, rf"{ONE_OF}\['a__epsilon', 'b__epsilon'\], got None"),
+        ({}, {"params": MIXED}, r"needs a number 'epsilon' everywhere, got \[1, None, 1, None\]"),
+        ({"epsilon": "oracle__epsilon"}, {}, r"one of \['epsilon'\], got 'oracle__epsilon'"),
+        ({}, {}, "needs 2 folds, or a max_error, got 1"),
+        ({}, table([1, 2], [np.nan, np.nan]), 'error_score="raise"'),
+        ({"score": "error"}, {}, r"one of \['score'\], got 'error'"),
+        ({}, {"mean_test_epsilon": np.ones(4)}, r"one of \['epsilon', 'score'\], got None"),
     ],
 )
-def test_what_the_results_do_not_tell(rule, results, message):
+def test_what_the_results_do_not_tell(arguments, changes, message):
     with pytest.raises(ValueError, match=message):
-        rule(results)
+        least_epsilon(**arguments)({**RESULTS, **changes})
 
 
 def test_several_parameters_and_scorers_can_be_named():
@@ -182,19 +160,15 @@ def test_of_equal_epsilons_the_best_post_processor():
 
 
 def test_one_of_several_scorers_is_named():
+    """By a search that can be cloned and pickled."""
     scoring = {"mse": make_frequency_scorer(), "mae": make_frequency_scorer("mae")}
     search = search_with(least_epsilon(tolerance=5, score="mae"), scoring).fit(VALUES)
     errors = -search.cv_results_["mean_test_mae"]
     by_hand = int(np.flatnonzero(errors <= 6 * errors.min())[0])
     assert 0 < by_hand < 3
     assert search.best_index_ == by_hand
-
-
-def test_a_search_can_be_cloned_and_pickled():
-    search = search_with(least_epsilon(tolerance=5))
-    first = search.fit(VALUES).best_index_
-    assert clone(search).fit(VALUES).best_index_ == first
-    assert pickle.loads(pickle.dumps(search)).best_index_ == first
+    assert clone(search).fit(VALUES).best_index_ == by_hand
+    assert pickle.loads(pickle.dumps(search)).best_index_ == by_hand
 
 
 def test_a_halving_search_is_asked_afterwards():
@@ -212,7 +186,5 @@ def test_a_halving_search_is_asked_afterwards():
     last = np.flatnonzero(results["iter"] == results["iter"].max())
     chosen = least_epsilon(max_error=1)(results)
     assert chosen in last
-    assert results["params"][chosen]["epsilon"] == min(
-        results["params"][i]["epsilon"] for i in last
-    )
-    assert results["params"][chosen]["epsilon"] > 0.5
+    epsilons = [one["epsilon"] for one in results["params"]]
+    assert epsilons[chosen] == min(epsilons[i] for i in last) > 0.5

@@ -9,7 +9,6 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_ldp import (
     GRR,
-    OLH,
     OUE,
     Base,
     BaseCut,
@@ -45,26 +44,14 @@ def a_study(**changes):
     return simulate_errors(**(arguments | changes))
 
 
+def a_small_study(**changes):
+    return a_study(**({"oracles": [GRR()], "queries": None, "n_repeats": 2} | changes))
+
+
 def same(a, b):
     return np.array_equal(a.errors, b.errors) and all(
         a.columns[name].tolist() == b.columns[name].tolist() for name in a.columns
     )
-
-
-def test_design_example():
-    with parallel_config(backend="threading"):  # processes take seconds to start
-        study = simulate_errors(
-            oracles=[OLH(), OUE()],
-            postprocessors=[Base(), NormSub()],
-            frequencies=TRUTH,
-            n_samples=1_000_000,
-            epsilons=[0.2, 1, 4],
-            queries={"full": full_domain(), "10%": random_sets(0.1)},
-            n_repeats=30,
-            n_jobs=2,
-        )
-    assert len(study) == 2 * 2 * 3 * 2
-    assert study.errors.shape == (24, 30)
 
 
 @pytest.mark.parametrize("oracle", [GRR(), OUE()], ids=repr)
@@ -106,11 +93,21 @@ def test_postprocessors_see_the_same_estimates():
 
 
 @pytest.mark.parametrize("backend", [pytest.param("loky", marks=pytest.mark.slow), "threading"])
-def test_workers_do_not_change_a_bit(backend):
+def test_workers_do_not_change_a_bit(backend, capsys):
+    """Nor does showing progress, which is silent if nobody asks for it."""
     alone = a_study()
+    assert capsys.readouterr().err == ""
     with parallel_config(backend=backend):
-        assert same(a_study(n_jobs=2), alone)
+        assert same(a_study(n_jobs=2, progress=True), alone)
+    assert "] OUE, epsilon 2, n 2,000" in capsys.readouterr().err
     assert not same(a_study(random_state=1), alone)
+
+
+@pytest.mark.slow
+def test_a_cluster_does_not_change_a_bit(client, tmp_path):
+    with parallel_config(backend="dask"):
+        away = a_study(postprocessors="all", checkpoint=tmp_path / "study.jsonl")
+    assert same(away, a_study(postprocessors="all"))
 
 
 def test_a_cell_does_not_depend_on_the_others():
@@ -120,47 +117,46 @@ def test_a_cell_does_not_depend_on_the_others():
     np.testing.assert_array_equal(part.errors, twin.errors)
 
 
-def test_populations_and_names():
+def test_populations_names_and_grids():
     counts = {"a": [5, 3, 2], "b": [10, 0, 0]}
-    study = simulate_errors(
-        {"mine": GRR(2.0)},
-        {"none": Base(), "both": make_pipeline(BaseCut(), NormSub())},
-        counts,
-        n_repeats=2,
-    )
+    posts = {"none": Base(), "both": make_pipeline(BaseCut(), NormSub())}
+    study = simulate_errors({"mine": GRR(2.0)}, posts, counts, n_repeats=2)
     assert study["population"].tolist() == ["a", "a", "b", "b"]
     assert study["n_samples"].tolist() == [10] * 4
     assert study["epsilon"].tolist() == [2.0] * 4
     assert study["oracle"].tolist() == ["mine"] * 4
     assert study["postprocessor"].tolist() == ["none", "both"] * 2
-
-
-def test_grids_and_all():
     grids = {"BaseCut": {"alpha": [0.05, 2]}, "NormSub": {}}
     study = simulate_errors(GRR(), grids, TRUTH, 100, n_repeats=2)
     assert study["postprocessor"].tolist() == ["BaseCut(alpha=0.05)", "BaseCut(alpha=2)", "NormSub"]
     assert "Power" in simulate_errors(GRR(), "all", TRUTH, 100, n_repeats=2)["postprocessor"]
 
 
-def test_a_search_picks_in_each_run():
+def test_a_search_picks_in_each_run_and_reports_are_looked_at():
+    """A search by held-out reports takes noisy copies, and SmoothMLE the simulated tallies."""
     candidates = [Base(), NormSub()]
-    study = a_study(
+    study = a_small_study(
         postprocessors={
             "Base": candidates[0],
             "NormSub": candidates[1],
-            "pick": SyntheticSearch(candidates, n_repeats=5, random_state=0),
+            "pick": SyntheticSearch(candidates, n_repeats=2, random_state=0),
+            "held out": HeldOutSearch(candidates, n_splits=1),
+            "curve": SmoothMLE(),
         },
         epsilons=[1],
-    ).select(queries="full", metric="mse", oracle="GRR")
-    base, norm_sub, pick = study.errors
-    assert np.all((pick == base) | (pick == norm_sub))
+        n_repeats=5,
+    ).select(metric="mse")
+    base, norm_sub, *picks, curve = study.errors
+    for pick in picks:
+        assert np.all((pick == base) | (pick == norm_sub))
+    assert np.all(curve > 0)
 
 
 def test_callable_metrics():
     def worst(truth, answers):
         return np.max(np.abs(truth - answers))
 
-    study = a_study(metrics=["mae", worst])
+    study = a_small_study(metrics=["mae", worst])
     mae, largest = study.select(metric="mae"), study.select(metric="worst")
     assert np.all(mae.errors <= largest.errors)
 
@@ -179,12 +175,8 @@ def test_frames():
 
 
 def test_statistics_and_repr():
-    columns = {
-        "oracle": np.array(["GRR"] * 30, dtype=object),
-        "epsilon": np.ones(30),
-        "postprocessor": np.array(["Base"] * 30, dtype=object),
-        "metric": np.array(["mse"] * 30, dtype=object),
-    }
+    same_rows = {"oracle": "GRR", "epsilon": 1.0, "postprocessor": "Base", "metric": "mse"}
+    columns = {name: np.array([value] * 30, dtype=object) for name, value in same_rows.items()}
     study = ErrorStudy(columns, np.tile([1.0, 3.0], (30, 1)))
     assert study.error.tolist() == [2.0] * 30
     assert study["standard_deviation"][0] == pytest.approx(2**0.5)
@@ -199,76 +191,62 @@ def test_statistics_and_repr():
 
 # -- resumption -----------------------------------------------------------------------------------
 def test_a_checkpoint_is_continued(tmp_path, monkeypatch):
-    path = tmp_path / "study.jsonl"
+    """By other budgets, and by a new method, which sees the old estimates."""
+    path, other = tmp_path / "study.jsonl", tmp_path / "methods.jsonl"
     whole = a_study()
     a_study(epsilons=[0.5], checkpoint=path)
     n_lines = len(path.read_text().splitlines())
     assert same(a_study(checkpoint=path), whole)
     grown = path.read_text().splitlines()
     assert len(grown) - 1 == 2 * (n_lines - 1) == len(whole)
+    a_study(postprocessors=[Base()], checkpoint=other)
+    assert same(a_study(checkpoint=other), whole)
     # What is in the file is not computed again.
     monkeypatch.setattr(GRR, "fit", None)
     monkeypatch.setattr("sklearn_ldp.model_selection._simulation._work", None)
     assert same(a_study(checkpoint=path), whole)
 
 
-def test_a_new_method_sees_the_old_estimates(tmp_path):
-    path = tmp_path / "study.jsonl"
-    a_study(postprocessors=[Base()], checkpoint=path)
-    assert same(a_study(checkpoint=path), a_study())
-
-
 def test_another_seed_or_population_is_computed_anew(tmp_path):
     path = tmp_path / "study.jsonl"
-    a_study(checkpoint=path)
+    a_small_study(checkpoint=path)
     for changes in ({"random_state": 1}, {"frequencies": TRUTH[::-1]}, {"n_repeats": 9}):
-        assert same(a_study(checkpoint=path, **changes), a_study(**changes))
+        assert same(a_small_study(checkpoint=path, **changes), a_small_study(**changes))
 
 
 def test_a_torn_line_is_cut_off(tmp_path):
     path = tmp_path / "study.jsonl"
-    whole = a_study(checkpoint=path)
+    whole = a_small_study(checkpoint=path)
     intact = path.read_bytes()
     for torn in (b"", b"{", b'{"key": "12', b'{"key": "12", "errors": [1.0]}'):
         path.write_bytes(intact + torn)
-        assert same(a_study(checkpoint=path), whole)
+        assert same(a_small_study(checkpoint=path), whole)
         assert path.read_bytes() == intact
     # A file that is cut off anywhere, even in its header, is resumed.
     for at in (0, 5, 45, len(intact) // 2, len(intact) - 1):
         path.write_bytes(intact[:at])
-        assert same(a_study(checkpoint=path), whole)
+        assert same(a_small_study(checkpoint=path), whole)
 
 
-def test_another_file_is_refused_and_kept(tmp_path):
+def test_other_and_damaged_files_are_refused_and_kept(tmp_path):
     path = tmp_path / "notes.txt"
-    for content in ("my notes", "my notes\nmore\n", json.dumps({"key": 1}) + "\n"):
+    a_small_study(checkpoint=path)
+    lines = path.read_text().splitlines()
+    lines[2] = lines[2].replace("errors", "other")
+    other = "is not a checkpoint of simulate_errors"
+    for content, message in (
+        ("my notes", other),
+        ("my notes\nmore\n", other),
+        (json.dumps({"key": 1}) + "\n", other),
+        ("\n".join(lines) + "\n", "damaged in line 3"),
+    ):
         path.write_text(content)
-        with pytest.raises(ValueError, match="is not a checkpoint of simulate_errors"):
-            a_study(checkpoint=path)
+        with pytest.raises(ValueError, match=message):
+            a_small_study(checkpoint=path)
         assert path.read_text() == content
 
 
-def test_a_damaged_line_is_named(tmp_path):
-    path = tmp_path / "study.jsonl"
-    a_study(checkpoint=path)
-    lines = path.read_text().splitlines()
-    lines[2] = lines[2].replace("errors", "other")
-    path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(ValueError, match="damaged in line 3"):
-        a_study(checkpoint=path)
-
-
 # -- refusals, before any work --------------------------------------------------------------------
-def test_what_looks_at_reports_is_studied_too():
-    """A search by held-out reports takes noisy copies, and SmoothMLE the simulated tallies."""
-    posts = {"search": HeldOutSearch([Base(), NormSub()], n_splits=1), "curve": SmoothMLE()}
-    counts = np.repeat([100, 900], 8)
-    study = simulate_errors(GRR(), posts, counts, n_repeats=3)
-    assert np.all(study.select(postprocessor="curve").errors > 0)
-    singles = simulate_errors(GRR(), [Base(), NormSub()], counts, n_repeats=3).errors
-    assert np.all(np.isin(study.select(postprocessor="search").errors, singles))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -296,17 +274,9 @@ def test_what_looks_at_reports_is_studied_too():
 )
 def test_refusals(changes, message, tmp_path, monkeypatch):
     started = []
-    monkeypatch.setattr(
-        "sklearn_ldp.model_selection._simulation.run", lambda *call: started.append(call)
-    )
+    run = "sklearn_ldp.model_selection._simulation.run"
+    monkeypatch.setattr(run, lambda *call: started.append(call))
     with pytest.raises((ValueError, TypeError), match=message):
         a_study(checkpoint=tmp_path / "study.jsonl", **changes)
     assert not started
     assert not (tmp_path / "study.jsonl").exists()
-
-
-def test_progress(capsys):
-    a_study(progress=True)
-    assert "[1/1] OUE, epsilon 2, n 2,000" in capsys.readouterr().err
-    a_study()
-    assert capsys.readouterr().err == ""

@@ -66,31 +66,37 @@ def test_the_errors_are_those_of_the_search(queries):
             np.testing.assert_array_equal(stack.results_[column], expected)
 
 
-def test_the_result_is_the_weighted_mean():
+def test_the_result_is_the_weighted_mean(capsys):
+    """It has no interval, as none would hold, and does not depend on workers."""
     estimate = an_estimate(2)
-    stack = SyntheticStack(PAPERS, n_repeats=4).fit(estimate)
+    stack = SyntheticStack(PAPERS, n_repeats=4, verbose=1).fit(estimate)
+    assert "NormSub" in capsys.readouterr().err
+    with parallel_config(backend="threading"):
+        other = SyntheticStack(PAPERS, n_repeats=4, n_jobs=2).fit(estimate)
+    np.testing.assert_array_equal(other.results_["weight"], stack.results_["weight"])
     assert list(stack.weights_) == stack.results_["candidate"].tolist()
     weights = stack.results_["weight"]
     np.testing.assert_array_equal(list(stack.weights_.values()), weights)
     assert weights.sum() == pytest.approx(1.0)
     assert np.count_nonzero(weights) > 1
+    heaviest = max(stack.weights_, key=stack.weights_.__getitem__)
+    display = SearchDisplay.from_estimator(stack)
+    assert f"{heaviest} ({stack.weights_[heaviest]:.0%})" in list(display.candidates)
+    assert display.chosen_ is None
     made = [clone(one).fit_transform(estimate).values for one in PAPERS]
     expected = np.tensordot(weights, made, axes=1)
     np.testing.assert_allclose(stack.frequencies_, expected, atol=1e-12)
     np.testing.assert_allclose(stack.transform(estimate).values, expected, atol=1e-12)
+    stacked = stack.transform(estimate)
+    assert stacked.postprocessors == ("SyntheticStack",)
+    assert stacked.standard_errors is None
+    with pytest.raises(ValueError, match="No confidence interval after SyntheticStack"):
+        stacked.confidence_interval()
     twin = pickle.loads(pickle.dumps(stack))
     np.testing.assert_array_equal(twin.transform(estimate).values, stack.frequencies_)
     # Of two equal candidates, which have one name, the weight is the sum.
     double = SyntheticStack([NormSub(), NormSub()], n_repeats=2).fit(estimate)
     assert double.weights_ == {"NormSub": pytest.approx(1.0)}
-
-
-def test_no_interval_is_given_that_would_not_hold():
-    stacked = SyntheticStack(PAPERS, n_repeats=2).fit_transform(an_estimate())
-    assert stacked.postprocessors == ("SyntheticStack",)
-    assert stacked.standard_errors is None
-    with pytest.raises(ValueError, match="No confidence interval after SyntheticStack"):
-        stacked.confidence_interval()
 
 
 def test_stacks_close_a_pipeline_and_take_arrays():
@@ -116,23 +122,6 @@ def test_each_part_of_a_set_has_weights_of_its_own():
     assert len(set(weights)) == 2
     for name, part in stack.transform(found).items():
         np.testing.assert_array_equal(part.values[0], stack.frequencies_[name])
-
-
-def test_workers_and_progress(capsys):
-    alone = SyntheticStack(n_repeats=2, verbose=1).fit(an_estimate())
-    assert "NormSub" in capsys.readouterr().err
-    with parallel_config(backend="threading"):
-        other = SyntheticStack(n_repeats=2, n_jobs=2).fit(an_estimate())
-    np.testing.assert_array_equal(other.results_["weight"], alone.results_["weight"])
-
-
-def test_a_stack_is_drawn_with_its_weights():
-    pytest.importorskip("matplotlib").use("agg")
-    stack = SyntheticStack(PAPERS, n_repeats=2).fit(an_estimate())
-    display = SearchDisplay.from_estimator(stack)
-    heaviest = max(stack.weights_, key=stack.weights_.__getitem__)
-    assert f"{heaviest} ({stack.weights_[heaviest]:.0%})" in list(display.candidates)
-    assert display.chosen_ is None
 
 
 @pytest.mark.slow
