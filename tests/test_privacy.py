@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from estimators import ORACLES
+from estimators import ORACLES, each_way
 from scipy import stats
 from sklearn.base import clone
 
@@ -96,7 +96,7 @@ def test_a_tampered_probability_is_found():
         check_exact_support_probabilities(_Biased())
 
 
-@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=repr)
 @pytest.mark.parametrize("d", [2, 3, 5])
 def test_support_probabilities_are_exact_over_other_domains(oracle, d, monkeypatch):
     monkeypatch.setattr("sklearn_ldp.utils._checks._SMALL", d)
@@ -264,7 +264,7 @@ def test_no_global_generator_is_read_or_moved():
     np.testing.assert_array_equal(state, np.random.get_state()[1])  # noqa: NPY002
 
 
-@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=repr)
 def test_coins_do_not_depend_on_the_values(oracle):
     """A user's report in a seeded run is the same whatever the others' values are."""
     oracle = clone(oracle).set_params(categories=9, random_state=0)
@@ -273,7 +273,7 @@ def test_coins_do_not_depend_on_the_values(oracle):
         np.testing.assert_array_equal(report[-1], reports[0][-1])
 
 
-@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=str)
 @pytest.mark.parametrize("epsilon", [0.5, pytest.param(3.0, marks=pytest.mark.slow)])
 def test_the_entropy_of_reports_is_that_of_their_law(oracle, epsilon):
     """By enumeration, for every value; the law of the other epsilon is the negative control."""

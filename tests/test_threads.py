@@ -84,7 +84,7 @@ def _raced(oracle, values, method, random_state, n_batches):
     return server
 
 
-@pytest.mark.parametrize("random_state", [None, 0])
+@pytest.mark.parametrize("random_state", [None, pytest.param(0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", ["partial_fit", "aggregate", "merge"])
 @pytest.mark.parametrize(("oracle", "values"), [*_cases()])
 def test_no_user_is_lost(oracle, values, method, random_state):

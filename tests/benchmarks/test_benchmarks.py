@@ -284,6 +284,7 @@ class Broken(BasePostProcessor):
 """
 
 
+@pytest.mark.slow
 def test_a_method_of_somebody_else_enters_the_leaderboard(tmp_path, monkeypatch, capsys):
     """Its row names it; two populations and one setting stand for the ten minutes."""
     (tmp_path / "third_party_method.py").write_text(THIRD_PARTY)

@@ -75,6 +75,7 @@ def run_doctest(block, namespace, name):
     assert not runner.failures, "".join(output)
 
 
+@pytest.mark.pages
 def test_the_readme_runs(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict = {}
