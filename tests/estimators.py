@@ -79,11 +79,7 @@ ORACLES = [
 MEAN = LocalMean(bounds=(-100, 100))
 
 # Oracles of several columns; scikit-learn's checks have data with a single one.
-SURVEYS = [
-    ColumnOracle(),
-    ColumnOracle(n_sampled="auto"),
-    MarginalOracle(order=1),
-]
+SURVEYS = [ColumnOracle(), ColumnOracle(n_sampled="auto"), MarginalOracle(order=1)]
 
 # Oracles of several columns: every strategy.
 TABLE_ORACLES = [

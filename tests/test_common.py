@@ -161,9 +161,7 @@ def test_checks_of_table_oracles(oracle, check):
 
 @pytest.mark.parametrize("check", postprocessor_checks(), ids=lambda check: check.__name__)
 @pytest.mark.parametrize(
-    "postprocessor",
-    [*slow_but(FIRST, POSTPROCESSORS), *ROW_JOINERS, *TABLE_PROCESSORS],
-    ids=repr,
+    "postprocessor", [*slow_but(FIRST, POSTPROCESSORS), *ROW_JOINERS, *TABLE_PROCESSORS], ids=repr
 )
 def test_checks_of_postprocessors(postprocessor, check, request):
     known = ORDINAL_FAILURES if is_ordinal(postprocessor) else {}

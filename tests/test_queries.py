@@ -14,15 +14,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.stats import norm
 
-from sklearn_ldp import (
-    GRR,
-    OUE,
-    Base,
-    Domain,
-    EmpiricalBayes,
-    FrequencyEstimate,
-    SyntheticSearch,
-)
+from sklearn_ldp import GRR, OUE, Base, Domain, EmpiricalBayes, FrequencyEstimate, SyntheticSearch
 from sklearn_ldp.metrics import frequency_mse, query_errors
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.queries import (
@@ -294,10 +286,7 @@ def test_random_sets_and_their_seed():
     assert not np.array_equal(dense(first, 12), dense(second, 12))
 
 
-@given(
-    errors=st.lists(st.floats(-1, 1), min_size=1, max_size=7),
-    data=st.data(),
-)
+@given(errors=st.lists(st.floats(-1, 1), min_size=1, max_size=7), data=st.data())
 def test_random_sets_closed_form_is_the_mean_over_all_subsets(errors, data):
     errors = np.array([errors])
     d = errors.shape[1]

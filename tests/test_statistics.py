@@ -191,9 +191,7 @@ def test_variance_formula_is_the_enumerated_one(oracle):
     """Exact: Eq. 5, and the block-dependent variance, against the exact chance of each report."""
     channel = oracle.channel(len(COUNTS))
     np.testing.assert_allclose(
-        np.diag(_covariance(repr(oracle))),
-        channel.noise(COUNTS.sum()).variance(TRUTH),
-        rtol=1e-10,
+        np.diag(_covariance(repr(oracle))), channel.noise(COUNTS.sum()).variance(TRUTH), rtol=1e-10
     )
 
 
@@ -201,10 +199,7 @@ def test_variance_formula_is_the_enumerated_one(oracle):
 BEYOND = [(oracle, 0) for oracle in MORE_ORACLES if isinstance(oracle, SubsetSelection)]
 # Below a million bits, subset selection simulates by its protocol, which has a test above.
 SIMULATIONS = slow_but(
-    [
-        *((oracle, None) for oracle in QUICK if not isinstance(oracle, SubsetSelection)),
-        *BEYOND,
-    ],
+    [*((oracle, None) for oracle in QUICK if not isinstance(oracle, SubsetSelection)), *BEYOND],
     [*((oracle, None) for oracle in MORE_ORACLES), *BEYOND],
 )
 
@@ -371,9 +366,7 @@ def _lines(channel, x):
 
 
 @pytest.mark.parametrize(
-    "oracle",
-    slow_but([OLH()], [OLH(), OLH(1.0, hash_range=3), OLH(2.0, hash_range=8)]),
-    ids=repr,
+    "oracle", slow_but([OLH()], [OLH(), OLH(1.0, hash_range=3), OLH(2.0, hash_range=8)]), ids=repr
 )
 def test_covariance_of_linear_hashing(oracle):
     """OLH's documentation: f / (g (p - q) n) on a line with a category of frequency f, else 0.

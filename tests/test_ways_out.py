@@ -50,18 +50,12 @@ SUMS = {"a": 300, "b": 280}
 # -- what an estimate is made of: an oracle, and the values of its users ---------------------------
 ORACLES = {
     "categories": (OLH(2.0, categories=WORDS), VALUES),
-    "numbers": (
-        RangeOracle(2.0, categories=Domain.bins(8, bounds=(0, 8))),
-        np.arange(N) % 8,
-    ),
+    "numbers": (RangeOracle(2.0, categories=Domain.bins(8, bounds=(0, 8))), np.arange(N) % 8),
     "strings": (
         StringOracle(4.0, max_length=3, n_found=2, alphabet="abcd", expected_n_users=N),
         np.array(["ab", "cd"] * (N // 2)),
     ),
-    "items": (
-        ItemOracle(2.0, categories=WORDS, max_items=2),
-        [["a"], ["a", "b"], []] * (N // 3),
-    ),
+    "items": (ItemOracle(2.0, categories=WORDS, max_items=2), [["a"], ["a", "b"], []] * (N // 3)),
     "values of items": (
         KeyValueOracle(2.0, categories=WORDS, bounds=(0, 1)),
         [{"a": 0.5}, {"a": 1.0, "b": 0.2}] * (N // 2),

@@ -12,12 +12,7 @@ import yaml
 from sklearn_ldp import BaseCut, FrequencyEstimate, MLEApx, NoiseModel
 from sklearn_ldp.datasets import make_zipf, read_histogram
 from sklearn_ldp.model_selection import ErrorStudy
-from sklearn_ldp.postprocessing import (
-    BasePostProcessor,
-    norm_cut,
-    power,
-    power_law_exponent,
-)
+from sklearn_ldp.postprocessing import BasePostProcessor, norm_cut, power, power_law_exponent
 
 main = importlib.import_module("benchmarks.papers.__main__")
 claims = importlib.import_module("benchmarks.papers._claims")

@@ -143,10 +143,7 @@ ok = [
     oracle.channel(8),
 ]
 n_categories: int = len(oracle.categories)
-ok = [
-    Domain(["yes", "no"]).encode(frame["browser"]),
-    Domain(["yes", "no"]).decode([0, 1]),
-]
+ok = [Domain(["yes", "no"]).encode(frame["browser"]), Domain(["yes", "no"]).decode([0, 1])]
 
 # Frequencies and estimates in any container, or by category.
 truth = pd.Series([0.5, 0.3, 0.2], index=["edge", "firefox", "safari"])
@@ -168,12 +165,7 @@ ok = [
 oracle.simulate(frame["browser"].value_counts(), n_repeats=10)
 assert_type(NormSub().fit_transform(rows).shape, tuple[Any, ...])
 assert_type(NormSub().fit(frame).estimate_, FrequencyEstimate)
-ok = [
-    norm_sub(rows),
-    norm_sub(truth),
-    norm_sub(estimate),
-    norm_sub((0.5, 0.5)),
-]
+ok = [norm_sub(rows), norm_sub(truth), norm_sub(estimate), norm_sub((0.5, 0.5))]
 FrequencyEstimate(rows, ["edge", "firefox", "safari"], NoiseModel(0.5, 0.25, [100, 200]))
 assert_type(estimate["edge"], float)
 assert_type(estimate["F", 1], float)
