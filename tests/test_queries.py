@@ -97,17 +97,13 @@ LABELS = ["north", "south", "north", "east", "south"]
     "labels",
     [
         LABELS,
-        tuple(LABELS),
         np.array(LABELS),
-        np.array(LABELS, dtype=object),
         pd.Series(LABELS),
         pd.Series(LABELS, dtype="category"),
         pd.Index(LABELS),
         pl.Series(LABELS),
         pa.array(LABELS),
         [2, 3, 2, 1, 3],
-        np.array([20, 30, 20, 10, 30]),
-        pd.Series([20, 30, 20, 10, 30], dtype="Int64"),
         [0.2, 0.3, 0.2, 0.1, 0.3],
         [True, True, True, False, True],
     ],
@@ -183,9 +179,8 @@ def test_a_default_index_counts_as_none():
     estimate = FrequencyEstimate([[0.5, 0.3, 0.2]], ["cat", "dog", "trout"])
     labels = pd.Series(["mammal", "mammal", "fish"])
     np.testing.assert_allclose(estimate.answer(groups(labels)), [[0.2, 0.8]])
-    np.testing.assert_allclose(
-        query_errors(pd.Series([0.5, 0.3, 0.2]), estimate, metric="mae"), [0], atol=1e-15
-    )
+    errors = query_errors(pd.Series([0.5, 0.3, 0.2]), estimate, metric="mae")
+    np.testing.assert_allclose(errors, [0], atol=1e-15)
 
 
 def test_counts_and_truth_by_category_are_aligned():
@@ -223,17 +218,20 @@ def test_query_matrix(container):
         np.testing.assert_array_equal(dense(queries, 3), weights)
 
 
-@pytest.mark.parametrize("matrix", [[1, 0, 1], np.ones((2, 2, 2)), np.empty((0, 3)), 3.0])
-def test_query_matrix_of_another_shape(matrix):
-    with pytest.raises(ValueError, match=r"matrix of shape \(n_queries, n_categories\), got"):
+SHAPE = r"matrix of shape \(n_queries, n_categories\), got"
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        *((one, SHAPE) for one in ([1, 0, 1], np.ones((2, 2, 2)), np.empty((0, 3)), 3.0)),
+        *(([[1.0, bad]], "finite") for bad in (np.nan, np.inf, -np.inf)),
+        (sparse.csr_array([[1.0, np.nan]]), "finite"),
+    ],
+)
+def test_query_matrix_of_another_shape_or_without_end(matrix, message):
+    with pytest.raises(ValueError, match=message):
         query_matrix(matrix)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("container", [np.array, sparse.csr_array])
-def test_query_matrix_must_be_finite(bad, container):
-    with pytest.raises(ValueError, match="finite"):
-        query_matrix(container([[1.0, bad]]))
 
 
 def test_query_matrix_is_its_own():
@@ -255,13 +253,10 @@ def test_top_k():
     np.testing.assert_array_equal(of_ties, np.eye(4)[:2])  # the first
 
 
-@pytest.mark.parametrize("k", [0, 1.5, "3", None, np.nan])
-def test_top_k_bad_k(k):
-    with pytest.raises(ValueError, match="top_k needs a positive integer, got"):
-        top_k(k)
-
-
-def test_top_k_needs_truth_and_room():
+def test_top_k_needs_a_number_truth_and_room():
+    for k in (0, 1.5, "3", None, np.nan):
+        with pytest.raises(ValueError, match="top_k needs a positive integer, got"):
+            top_k(k)
     with pytest.raises(ValueError, match="true frequencies"):
         top_k(2).matrix(5)
     with pytest.raises(ValueError, match=r"top_k\(6\) needs at least 6 .* the domain has 5"):
@@ -278,12 +273,9 @@ def test_random_sets_have_their_size(size, d, m):
     assert matrix.shape == (13, d)
     np.testing.assert_array_equal(matrix.sum(axis=1), m)
     assert matrix.max() == 1  # without replacement
-
-
-def test_random_sets_and_their_seed():
-    first, second = random_sets(0.5, random_state=0), random_sets(0.5, random_state=1)
+    first, other = (random_sets(0.5, random_state=i) for i in (0, 1))
     np.testing.assert_array_equal(dense(first, 12), dense(random_sets(0.5), 12))
-    assert not np.array_equal(dense(first, 12), dense(second, 12))
+    assert not np.array_equal(dense(first, 12), dense(other, 12))
 
 
 @given(errors=st.lists(st.floats(-1, 1), min_size=1, max_size=7), data=st.data())
@@ -326,13 +318,10 @@ def test_random_sets_bad_size(size):
         random_sets(size)
 
 
-@pytest.mark.parametrize("n_sets", [0, 1.5, "many", None])
-def test_random_sets_bad_number(n_sets):
-    with pytest.raises((ValueError, TypeError), match="n_sets"):
-        random_sets(0.5, n_sets=n_sets)
-
-
-def test_random_sets_that_do_not_fit():
+def test_random_sets_of_a_bad_number_or_that_do_not_fit():
+    for n_sets in (0, 1.5, "many", None):
+        with pytest.raises((ValueError, TypeError), match="n_sets"):
+            random_sets(0.5, n_sets=n_sets)
     with pytest.raises(ValueError, match="size 6 do not fit in a domain of 5"):
         random_sets(6).matrix(5)
     with pytest.raises(ValueError, match="size 6 do not fit in a domain of 5"):

@@ -150,7 +150,7 @@ def test_the_figure_names_everybody(tmp_path):
 def test_ldp_recover_is_norm_sub_of_a_stretched_estimate(oracle):
     """Its even split over the positive categories is a constant, which the projection takes away.
 
-    Negative control: with known targets it is something else.
+    Negative control: with known targets it is something else; they gain what the attack does.
     """
     d, eta, channel = 50, 0.1, oracle.channel(50)
     counts = 1000 * (np.arange(d) + 1)
@@ -159,16 +159,10 @@ def test_ldp_recover_is_norm_sub_of_a_stretched_estimate(oracle):
     recovered = poisoned_estimates.recover(raw, channel, eta)
     np.testing.assert_allclose(recovered, stretched, atol=1e-12)
     fake = poisoned_estimates.fake_part(oracle, d, np.array([3, 4]))
+    gain = poisoning_gain(oracle, 1.0, 2, n_categories=d)
+    assert fake[[3, 4]].sum() == pytest.approx(gain)
     known = poisoned_estimates.recover(raw, channel, eta, fake)
     assert np.abs(known - stretched).max() > 0.001
-
-
-@pytest.mark.parametrize("oracle", [GRR(1.0), OUE(1.0)], ids=repr)
-def test_fake_part_is_what_reports_of_the_attack_gain(oracle):
-    d, targets = 40, np.array([30, 31, 35])
-    fake = poisoned_estimates.fake_part(oracle, d, targets)
-    gain = poisoning_gain(oracle, 1.0, 3, n_categories=d)
-    assert fake[targets].sum() == pytest.approx(gain)
 
 
 def test_power_is_that_of_the_public_tests():

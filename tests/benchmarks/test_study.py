@@ -127,6 +127,12 @@ def test_shared_statements_are_made_once_for_each_paper():
             (claim,) = (c for c in paper.claims if c.text == row["says"])
             assert claim.figures[0] in row["figures"].values()
             assert claim.kind == row.get("kind", "statement")
+    # Those about Power have a reading by the authors' code.
+    twins = [claim for claim in published.CLAIMS if claim.note == methods.BY_CODE]
+    assert len(twins) == 9
+    assert all(claim.figures[0].startswith("2019") for claim in twins)
+    texts = {claim.text for claim in published.CLAIMS if claim.kind == "statement"}
+    assert {claim.text.removeprefix("the same: ") for claim in twins} <= texts
 
 
 def test_a_measurement_of_a_file_is_the_call_that_it_names(result):
@@ -156,14 +162,6 @@ def test_a_measurement_of_a_file_is_the_call_that_it_names(result):
     for wrong, error in (("{ration: [Norm, Base]}", AttributeError), ("{ratio: Norm}", TypeError)):
         with pytest.raises(error):
             read(wrong)
-
-
-def test_a_statement_about_power_has_a_reading_by_the_authors_code():
-    twins = [claim for claim in published.CLAIMS if claim.note == methods.BY_CODE]
-    assert len(twins) == 9
-    assert all(claim.figures[0].startswith("2019") for claim in twins)
-    texts = {claim.text for claim in published.CLAIMS if claim.kind == "statement"}
-    assert {claim.text.removeprefix("the same: ") for claim in twins} <= texts
 
 
 # -- verdicts -------------------------------------------------------------------------------------
@@ -204,18 +202,16 @@ def test_verdict_of_a_claim(values, verdict):
 
 def test_populations_are_judged_by_themselves():
     table = figure.Table(population=np.array(["a", "b", "c"]), value=np.array([10.0, 20.0, 10.0]))
-    claim = claims.Claim(
-        ("x",),
-        "",
-        claims.near(10, relative=0.1),
-        lambda part: [measures.Measured("", v) for v in part["value"] if part["population"] != "c"],
-    )
+
+    def but_c(part):
+        return [measures.Measured("", v) for v in part["value"] if part["population"] != "c"]
+
+    claim = claims.Claim(("x",), "", claims.near(10, relative=0.1), but_c)
     found = claims.judge_each(claim, {"x": table, "z": None})
     assert [(f.data, f.verdict) for f in found] == [("a", "reproduced"), ("b", "not reproduced")]
     plain = figure.Table(value=np.array([10.0]))
-    claim = dataclasses.replace(
-        claim, measure=lambda part: [measures.Measured("", part["value"][0])]
-    )
+    one = [measures.Measured("", 10.0)]
+    claim = dataclasses.replace(claim, measure=lambda part: one)
     assert [f.verdict for f in claims.judge_each(claim, {"x": plain})] == ["reproduced"]
 
 
@@ -226,17 +222,13 @@ def test_a_statement_counts_once_and_checks_and_readings_do_not():
         for name, data, value in (("x", "a", 10.0), ("y", "b", 20.0))
     }
 
-    def found(kind):
-        claim = claims.Claim(
-            ("x", "y"),
-            kind,
-            claims.near(10, relative=0.1),
-            lambda part: [measures.Measured("", value) for value in part["value"]],
-            kind=kind,
-        )
-        return claims.judge_each(claim, tables)
+    def values(part):
+        return [measures.Measured("", value) for value in part["value"]]
 
-    findings = [one for kind in ("statement", "check", "reading") for one in found(kind)]
+    findings = []
+    for kind in ("statement", "check", "reading"):
+        claim = claims.Claim(("x", "y"), kind, claims.near(10, relative=0.1), values, kind=kind)
+        findings += claims.judge_each(claim, tables)
     assert [one.verdict for one in findings[:2]] == ["reproduced", "not reproduced"]
     (pooled, *_) = claims.by_claim(findings)
     assert (pooled.figure, pooled.data) == ("x, y", "a, b")
@@ -653,6 +645,7 @@ BIASES = figure.Table(
     zeros=np.array([0.0, 0.2, 0.4, 0.8] + [0.0] * 4),
     n_runs=np.full(8, 100),
 )
+NORMS = figure.Table(BIASES | {"postprocessor": np.repeat(["Norm", "Base"], 4)})
 CHOICES = figure.Table(
     data=np.array(["a", "b"] * 3, dtype=object),
     queries=np.array(["q"] * 6, dtype=object),
@@ -751,7 +744,7 @@ ONE = _table(mean_sum=[0.5], mean_sum_error=[0.0], std=[7.0])
         ("greatest_bias", BIASES, {"top": "M", "bottom": "A"}, [0.5]),
         ("variance_ratio", BIASES, {"method": "M", "top": (1, 2), "bottom": (3, 4)}, [4.0]),
         ("zeros", BIASES, {"method": "M", "ranks": (3, 4)}, [0.6]),
-        ("norm_variance", BIASES, {}, None),
+        ("norm_variance", NORMS, {}, [4 * (1 - 10 / 20)]),
         ("choice_over_constant", CHOICES, {}, [0.5]),
         # The noise grows by a half, then to the double, where d doubles.
         ("grr_growth", ORACLES, {}, [0.5, 1.0]),
@@ -790,10 +783,6 @@ ONE = _table(mean_sum=[0.5], mean_sum_error=[0.0], std=[7.0])
     ],
 )
 def test_a_helper_on_values_known_by_hand(name, table, arguments, expected):
-    if expected is None:
-        names = {"M": "Norm", "A": "Base"}
-        methods_of = np.array([names[m] for m in table["postprocessor"]], dtype=object)
-        table, expected = figure.Table(table | {"postprocessor": methods_of}), [4 * (1 - 10 / 20)]
     positional, named = (arguments, {}) if isinstance(arguments, list) else ((), arguments)
     assert _values(getattr(measures, name)(table, *positional, **named)) == pytest.approx(expected)
 
