@@ -36,9 +36,8 @@ X = OLH(2.0, categories=list("abc"), random_state=0)
 Y = GRR(2.0, categories=2, random_state=0)
 
 
-def columns(**options):
-    parts = [("x", clone(X), ["x"]), ("y", clone(Y), ["y"])]
-    return ColumnTransformer(parts, **options)
+def columns():
+    return ColumnTransformer([("x", clone(X), ["x"]), ("y", clone(Y), ["y"])])
 
 
 IGNORED = pytest.mark.filterwarnings("ignore:Raw estimates side by side")
@@ -48,8 +47,8 @@ IGNORED = pytest.mark.filterwarnings("ignore:Raw estimates side by side")
 @IGNORED
 def test_column_transformer_takes_oracles():
     """Before: "the output of the 'x' transformer should be 2D", as an estimate had no ndim."""
-    fitted = columns().fit(FRAME)
-    together = columns().fit_transform(FRAME)
+    fitted = columns()
+    together = fitted.fit_transform(FRAME)
     expected = [clone(X).fit(FRAME[["x"]]).frequencies_, clone(Y).fit(FRAME[["y"]]).frequencies_]
     np.testing.assert_array_equal(together, [np.concatenate(expected)])
     assert fitted.get_feature_names_out().tolist() == ["x__a", "x__b", "x__c", "y__0", "y__1"]
@@ -83,9 +82,8 @@ def test_feature_union_gives_an_array_and_tells_once_what_it_costs(monkeypatch):
 def test_numpy_functions_take_estimates_as_arrays():
     """`np.hstack` is looked at, and nothing else changes."""
     estimate = clone(X).fit_transform(FRAME["x"])
-    np.testing.assert_array_equal(
-        np.concatenate([estimate, estimate]), estimate.values.repeat(2, 0)
-    )
+    twice = np.concatenate([estimate, estimate])
+    np.testing.assert_array_equal(twice, estimate.values.repeat(2, 0))
     np.testing.assert_array_equal(np.hstack([estimate, [[1.0]]])[:, :3], estimate.values)
     assert np.sum(estimate) == estimate.values.sum()
     assert np.shape(estimate) == (1, 3)
@@ -95,12 +93,14 @@ def test_numpy_functions_take_estimates_as_arrays():
 
 # -- what is not there yet, and what cannot be ----------------------------------------------------
 @pytest.mark.parametrize("categories", ["auto", list("abc")])
-def test_what_has_still_to_be_read(categories):
+def test_what_has_still_to_be_read_or_made(categories):
     oracle = GRR(categories=categories, random_state=0)
     with pytest.raises(ValueError, match=r"lazy data frame \(LazyFrame\).*X.collect\(\)"):
         oracle.fit(pl.LazyFrame({"x": ["a", "b"]}))
     with pytest.raises(ValueError, match=r"got a generator, which can be read only once"):
         oracle.fit(c for c in "abc")
+    with pytest.raises(TypeError, match=r"oracles such as OLH\(\), got the class itself"):
+        simulate_errors(OLH, [NormSub()], [5, 5])
 
 
 def test_missing_values_get_a_sentence_and_no_essay():
@@ -211,11 +211,6 @@ def test_all_estimators():
 
 
 # -- small ----------------------------------------------------------------------------------------
-def test_a_class_instead_of_an_oracle():
-    with pytest.raises(TypeError, match=r"oracles such as OLH\(\), got the class itself"):
-        simulate_errors(OLH, [NormSub()], [5, 5])
-
-
 def test_joint_estimates_unstack():
     joint = FrequencyEstimate([[0.1, 0.2, 0.3, 0.4]], [("F", 0), ("F", 1), ("M", 0), ("M", 1)])
     table = joint.to_series().unstack()

@@ -77,9 +77,9 @@ def same_in_threads(work, n_threads=4):
 
 def forget():
     """Empty the caches of the post-processors, so that all threads start without them."""
-    modules = [name for name in sys.modules if name.startswith("sklearn_ldp.postprocessing")]
-    caches = [one for name in modules for one in vars(sys.modules[name]).values()]
-    caches = [one for one in caches if hasattr(one, "cache_clear")]
+    modules = [one for name, one in sys.modules.items() if "sklearn_ldp.postprocessing" in name]
+    held = [one for module in modules for one in vars(module).values()]
+    caches = [one for one in held if hasattr(one, "cache_clear")]
     assert len(caches) >= 3
     for cached in caches:
         cached.cache_clear()

@@ -44,10 +44,6 @@ def p_value_of_squares(estimate, truth, scale=1.0):
     return 2 * stats.norm.sf(abs(gap))
 
 
-def by_names(value):
-    return value if isinstance(value, str) else repr(value)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("oracle", [OLH(), GRR()], ids=repr)
@@ -61,7 +57,6 @@ def test_main_job(shared_data, oracle, name, seed):
     oracle = clone(oracle).set_params(categories=data.categories, random_state=seed)
     estimate = oracle.fit_transform(data.categories, sample_weight=data.counts)
     assert (oracle.n_samples_seen_, estimate.shape) == (n_users, (1, d))
-
     assert p_value_of_squares(estimate, data.frequencies) > 1e-6
     assert p_value_of_squares(estimate, data.frequencies, scale=1.3) < 1e-6
 
@@ -101,7 +96,7 @@ BY_BITS = [SUE(), OUE(), SubsetSelection(), SubsetSelection(4.0)]
         *((oracle, EMOJI) for oracle in QUICK_BY_USER),
         *(pytest.param(oracle, EMOJI, marks=pytest.mark.slow) for oracle in BY_BITS),
     ],
-    ids=by_names,
+    ids=lambda value: value if isinstance(value, str) else repr(value),
 )
 def test_every_oracle_collects_real_users(shared_data, oracle, name, seed):
     """Each user's report is added up; errors against Eq. 5 at 1e-6, a control 30 % off."""

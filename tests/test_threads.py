@@ -24,24 +24,20 @@ VALUES = {
     "bounds": ((0, 10), np.linspace(0, 10, 1000)),
     "alphabet": ("abc", ["abc", "a", "cab", "bb"] * 250),
 }
+SETS = {"categories": list("abc"), "max_items": 2}
 OTHERS = [
-    (ItemOracle(max_items=2), list("abc"), [["a", "b"], ["c"]] * 500),
-    (KeyValueOracle(max_items=2, bounds=(0, 1)), list("abc"), [{"a": 0.5, "b": 1}, {"c": 0}] * 500),
+    (ItemOracle(**SETS), [["a", "b"], ["c"]] * 500),
+    (KeyValueOracle(**SETS, bounds=(0, 1)), [{"a": 0.5, "b": 1}, {"c": 0}] * 500),
 ]
 
 
 def _cases():
-    for oracle in [
-        *first_of_each(ORACLES),
-        MEAN,
-        *first_of_each(SURVEYS),
-        StringOracle(max_length=4),
-    ]:
+    oracles = [*first_of_each(ORACLES), MEAN, *first_of_each(SURVEYS), StringOracle(max_length=4)]
+    for oracle in oracles:
         name = next(name for name in reversed(VALUES) if name in oracle.get_params(deep=False))
         domain, values = VALUES[name]
         yield pytest.param(clone(oracle).set_params(**{name: domain}), values, id=repr(oracle))
-    for oracle, domain, values in OTHERS:
-        yield pytest.param(clone(oracle).set_params(categories=domain), values, id=repr(oracle))
+    yield from (pytest.param(*one, id=type(one[0]).__name__) for one in OTHERS)
 
 
 def race(add, batches, n_threads=4):

@@ -183,15 +183,11 @@ def test_a_kind_of_estimate_has_a_way_out(kind, way, tmp_path):
 
 
 # -- collections -----------------------------------------------------------------------------------
-OPTIONS = {
-    "categories": ["--categories", "\n".join(WORDS)],
-    "items": ["--categories", "\n".join(WORDS)],
-    "values of items": ["--categories", "\n".join(WORDS)],
-    "numbers": ["--categories", '{"bins": 8, "bounds": [0, 8]}'],
-    "mean": ["--categories", "\n".join(WORDS)],
-    "columns": ["--domains", json.dumps(COLUMNS)],
-    "tables": ["--domains", json.dumps(COLUMNS)],
-    "design": ["--categories", "no\nyes"],
+FILES = {  # of the words otherwise
+    "numbers": '{"bins": 8, "bounds": [0, 8]}',
+    "columns": json.dumps(COLUMNS),
+    "tables": json.dumps(COLUMNS),
+    "design": "no\nyes",
 }
 
 
@@ -201,10 +197,10 @@ def command_line(kind, folder):
         option = ["--strings", ORACLES[kind][0].alphabet, "--max-length", "3"]
         option += ["--expected-users", str(N), "--n-found", "2"]
     else:
-        name, content = OPTIONS[kind]
+        content = FILES.get(kind, "\n".join(WORDS))
         path = folder / ("domain.json" if content[0] == "{" else "domain.txt")
         path.write_text(content)
-        option = [name, str(path)]
+        option = ["--domains" if kind in ("columns", "tables") else "--categories", str(path)]
     write_reports(folder / "reports.jsonl", reports(kind), oracle_of(kind))
     state, html = str(folder / "state.npz"), str(folder / "report.html")
     for command in (
