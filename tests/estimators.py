@@ -137,24 +137,11 @@ def is_ordinal(post):
     return isinstance(post, Smooth | MonotoneCDF) or getattr(post, "ordered", False)
 
 
+# With a quick synthesizer: the checks fit hundreds of rows, each of which has one of its own.
+_SYNTHETIC = {"oracle": GRR(), "n_samples": 100, "n_repeats": 2, "synthesizer": NormSub()}
 SEARCHES = [
-    # With a quick synthesizer: the checks fit hundreds of rows, each of which has one of its own.
-    SyntheticSearch(
-        [Base(), NormSub()],
-        oracle=GRR(),
-        n_samples=100,
-        n_repeats=2,
-        synthesizer=NormSub(),
-        random_state=0,
-    ),
-    SyntheticStack(
-        [Base(), NormSub()],
-        oracle=GRR(),
-        n_samples=100,
-        n_repeats=2,
-        synthesizer=NormSub(),
-        random_state=0,
-    ),
+    SyntheticSearch([Base(), NormSub()], **_SYNTHETIC, random_state=0),
+    SyntheticStack([Base(), NormSub()], **_SYNTHETIC, random_state=0),
     HeldOutSearch([Base(), NormSub()], n_splits=1, noise=NOISE),
 ]
 

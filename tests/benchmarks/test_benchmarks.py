@@ -273,8 +273,8 @@ def test_a_method_of_somebody_else_enters_the_leaderboard(tmp_path, monkeypatch,
     (tmp_path / "third_party_method.py").write_text(THIRD_PARTY)
     monkeypatch.syspath_prepend(tmp_path)
     page = tmp_path / "notes" / "leaderboard.md"
-    page.parent.mkdir()
-    (tmp_path / "_static").mkdir()
+    for folder in ("notes", "_static"):
+        (tmp_path / folder).mkdir()
     page.write_text(f"before\n{leaderboard.MARKS[0]}old{leaderboard.MARKS[1]}\nafter\n")
     arguments = ["x", "--quick", "--method", "third_party_method:Clip", "--page", str(page)]
     monkeypatch.setattr(sys, "argv", arguments)

@@ -69,11 +69,10 @@ def test_generator_returns_values_or_their_counts(make):
 def test_generator_random_state(make):
     for same in (3, np.random.default_rng(3)):
         assert_array_equal(make(100, 9, random_state=3), make(100, 9, random_state=same))
-    for rng in (np.random.default_rng(3), np.random.RandomState(3)):
-        first, second = make(1000, 9, random_state=rng), make(1000, 9, random_state=rng)
-        assert (first != second).any()
     legacy = [make(100, 9, random_state=np.random.RandomState(3)) for _ in range(2)]
     assert_array_equal(*legacy)
+    for rng in (np.random.default_rng(3), np.random.RandomState(3)):
+        assert (make(1000, 9, random_state=rng) != make(1000, 9, random_state=rng)).any()
     assert (make(1000, 9) != make(1000, 9)).any()
     with pytest.raises(TypeError):
         make(100, 9, random_state="seed")
@@ -481,9 +480,7 @@ def test_read_parquet_takes_no_column_from_the_folder_and_needs_pyarrow(tmp_path
         ("value,count\na,1\nb,2\na,3\n", "line 4: value .* once, got 'a' again after line 2"),
         ('value,count\n"a\nb",1\n"a\nb",1\n', "line 5: .* again after line 3"),
         ("value,count\na,1\nb,-2\n", "line 3: count must be a whole number.*got '-2'"),
-        ("value,count\na,1.5\n", "line 2: count must be a whole number.*got '1.5'"),
         ("value,count\na,12.0\n", "line 2: .*got '12.0'. Write 12, not 12.0"),
-        ("value,count\na,many\n", "line 2: .*got 'many'"),
         ("value,count\na,\n", "line 2: .*got ''"),
         ("value,count\na,nan\n", "line 2: .*got 'nan'"),
         ("value,count\na,1_000\n", "line 2: .*got '1_000'"),

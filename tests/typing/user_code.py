@@ -162,7 +162,6 @@ ok = [
     oracle.simulate({"edge": 500, "firefox": 300, "safari": 200}),
 ]
 oracle.simulate(frame["browser"].value_counts(), n_repeats=10)
-assert_type(NormSub().fit_transform(rows).shape, tuple[Any, ...])
 assert_type(NormSub().fit(frame).estimate_, FrequencyEstimate)
 ok = [norm_sub(rows), norm_sub(truth), norm_sub(estimate), norm_sub((0.5, 0.5))]
 FrequencyEstimate(rows, ["edge", "firefox", "safari"], NoiseModel(0.5, 0.25, [100, 200]))
@@ -199,7 +198,6 @@ ok = [
     query_matrix(sparse.eye_array(3)),
     query_matrix([[1, 0, 1]]),
     groups(frame["region"]),
-    groups({"edge": "old", "safari": "new"}),
     HeldOutSearch(queries=matrix),
     HeldOutSearch(queries=groups(["a", "b"]), noise=0.1),
     SyntheticSearch(queries=None),
@@ -227,9 +225,7 @@ study = simulate_errors(
     {"ours": GRR(), "theirs": OLH()}, [Base(), two_steps], truth, 1000, [0.5, 1], {10: random_sets(0.1)},
     metrics=["mse", mean_squared_error], checkpoint=Path("study.jsonl"),
 )  # fmt: skip
-simulate_errors(
-    OLH(), NormSub(), [500, 300], epsilons=1.0, queries=matrix, checkpoint="study.jsonl"
-)
+simulate_errors(OLH(), NormSub(), [5, 3], epsilons=1.0, queries=matrix, checkpoint="study.jsonl")
 simulate_errors([OLH()], "all", {"a": truth, 2: [0.5, 0.5]}, [100, 200], np.array([1.0]))
 assert_type(study.to_frame(), pd.DataFrame)
 assert_type(study.to_frame("polars"), pl.DataFrame)
@@ -247,9 +243,7 @@ ErrorCurveDisplay.from_results(
     {"oracle": ["OLH"], "postprocessor": ["Base"], "error": [0.1]},
     x="postprocessor", by="oracle", spread=None, chosen={"OLH": "Base"},
 )  # fmt: skip
-grid = GridSearchCV(
-    two_steps, {"simplex": [Base(), BaseCut()]}, scoring=make_frequency_scorer("mae")
-)
+grid = GridSearchCV(two_steps, {"simplex": [BaseCut()]}, scoring=make_frequency_scorer("mae"))
 ErrorCurveDisplay.from_grid_search(grid)
 
 # Files of reports: by name, open, or in memory.
