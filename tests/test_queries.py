@@ -450,7 +450,10 @@ def test_numbers_are_asked_of_bins_with_two_ends(domain, asked):
         FrequencyEstimate([np.full(d, 1 / d)], domain).answer(asked)
 
 
-def test_the_mean_of_bins_takes_their_centres():
+def test_the_mean_of_bins_takes_their_centres_unless_another_spread_is_named():
+    for make in (mean, lambda **options: between([(0, 1)], **options)):
+        with pytest.raises(ValueError, match='needs spread="any" or "even", got \'random\''):
+            make(spread="random")
     centres = [12.5, 37.5, 62.5, 87.5]
     assert OF_AGES.answer(mean())["mean"] == OF_AGES.answer(mean(centres))["mean"]
     asked = mean(spread="even"), mean(centres)
@@ -479,9 +482,7 @@ def test_intervals_of_cut_bins_reach_from_the_bins_inside_to_all_that_are_touche
     lists = ends([ranges([(0, 2)]), mean(), cut])
     assert lists.names is None
     assert lists.low.shape == (1, 5)
-    change = OF_AGES - FrequencyEstimate(
-        [[0.1, 0.2, 0.3, 0.4]], AGES, OUE(1.0).channel(4).noise(1000)
-    )
+    change = OF_AGES - FrequencyEstimate([[0.1, 0.2, 0.3, 0.4]], AGES, OF_AGES.noise)
     of_change = ends(cut, change)
     assert np.all(of_change.low <= ends(between(cut.pairs, spread="even"), change).low)
     assert of_change.low[0, 0] == min(ends(q, change).low[0, 0] for q in (inside, touched)) or (
@@ -496,12 +497,6 @@ def test_edges_that_are_rounded_cut_no_bin():
     one = estimate.confidence_interval(0.9, between([(0.3 - 0.2, 0.1 + 0.1)]))
     other = estimate.confidence_interval(0.9, ranges([(1, 2)]))
     np.testing.assert_allclose(one, other, rtol=1e-9)
-
-
-@pytest.mark.parametrize("make", [lambda s: between([(0, 1)], spread=s), lambda s: mean(spread=s)])
-def test_spreads_that_are_none(make):
-    with pytest.raises(ValueError, match='needs spread="any" or "even", got \'random\''):
-        make("random")
 
 
 def test_prefixes_are_sums_of_the_first_categories():

@@ -195,10 +195,11 @@ def test_variance_formula_is_the_enumerated_one(oracle):
 
 
 # -- simulate ---------------------------------------------------------------------------------
-BEYOND = [(oracle, 0) for oracle in MORE_ORACLES if isinstance(oracle, SubsetSelection)]
+SUBSETS = [oracle for oracle in MORE_ORACLES if isinstance(oracle, SubsetSelection)]
+BEYOND = [(oracle, 0) for oracle in SUBSETS]
 # Below a million bits, subset selection simulates by its protocol, which has a test above.
 SIMULATIONS = slow_but(
-    [*((oracle, None) for oracle in QUICK if not isinstance(oracle, SubsetSelection)), *BEYOND],
+    [*((oracle, None) for oracle in QUICK if oracle not in SUBSETS), *BEYOND],
     [*((oracle, None) for oracle in MORE_ORACLES), *BEYOND],
 )
 
@@ -288,7 +289,6 @@ def test_simulation_of_subsets_over_a_large_domain(is_even, seed):
 
 
 # -- the joint law ----------------------------------------------------------------------------
-SUBSETS = [oracle for oracle in MORE_ORACLES if isinstance(oracle, SubsetSelection)]
 
 
 @pytest.mark.parametrize("path", ["protocol", "simulation", "beyond a million bits"])
