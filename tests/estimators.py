@@ -79,11 +79,7 @@ ORACLES = [
 MEAN = LocalMean(bounds=(-100, 100))
 
 # Oracles of several columns; scikit-learn's checks have data with a single one.
-SURVEYS = [
-    ColumnOracle(),
-    ColumnOracle(n_sampled="auto"),
-    MarginalOracle(order=1),
-]
+SURVEYS = [ColumnOracle(), ColumnOracle(n_sampled="auto"), MarginalOracle(order=1)]
 
 # Oracles of several columns: every strategy.
 TABLE_ORACLES = [
@@ -141,24 +137,11 @@ def is_ordinal(post):
     return isinstance(post, Smooth | MonotoneCDF) or getattr(post, "ordered", False)
 
 
+# With a quick synthesizer: the checks fit hundreds of rows, each of which has one of its own.
+_SYNTHETIC = {"oracle": GRR(), "n_samples": 100, "n_repeats": 2, "synthesizer": NormSub()}
 SEARCHES = [
-    # With a quick synthesizer: the checks fit hundreds of rows, each of which has one of its own.
-    SyntheticSearch(
-        [Base(), NormSub()],
-        oracle=GRR(),
-        n_samples=100,
-        n_repeats=2,
-        synthesizer=NormSub(),
-        random_state=0,
-    ),
-    SyntheticStack(
-        [Base(), NormSub()],
-        oracle=GRR(),
-        n_samples=100,
-        n_repeats=2,
-        synthesizer=NormSub(),
-        random_state=0,
-    ),
+    SyntheticSearch([Base(), NormSub()], **_SYNTHETIC, random_state=0),
+    SyntheticStack([Base(), NormSub()], **_SYNTHETIC, random_state=0),
     HeldOutSearch([Base(), NormSub()], n_splits=1, noise=NOISE),
 ]
 

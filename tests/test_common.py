@@ -27,9 +27,9 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from sklearn_ldp import Calibrate, ExactMLE
+from sklearn_ldp import GRR, OUE, ExactMLE, Power
 from sklearn_ldp.learning import LDPNaiveBayes
-from sklearn_ldp.utils._checks import collector_checks
+from sklearn_ldp.utils._checks import check_simulation, collector_checks
 from sklearn_ldp.utils.discovery import all_estimators
 from sklearn_ldp.utils.estimator_checks import (
     expected_failed_checks,
@@ -45,18 +45,59 @@ ORDINAL_FAILURES = {
 }
 
 
-# Constructed by default, as a user of `check_estimator` does it. Computed channels take long.
+# Constructed by default, as a user of `check_estimator` does it.
 BY_DEFAULT = [cls() for _, cls in all_estimators()]
 TAKE_ARRAYS = [one for one in BY_DEFAULT if get_tags(one).input_tags.two_d_array]
-LONG = ("LabelDPClassifier", "MatrixOracle", "RangeOracle")
+SEEDED = [clone(oracle).set_params(random_state=0) for oracle in [*ORACLES[:3], *SURVEYS]]
+COSTLY = ("LabelDPClassifier", "MatrixOracle", "RangeOracle")  # computed channels take long
+FIRST = first_of_each(POSTPROCESSORS)
+# Those that need no noise are checked by default; of the others one a family is quick.
+FAMILIES = [post for post in FIRST if type(post) in (Power, ExactMLE)]
+# Slow checks of what takes long: others of the same base pass them in the quick ring.
+LONG_CHECKS = {
+    "LabelDPRegressor": "estimator_sparse_array estimator_sparse_matrix regressor_data_not_an_array"
+    " estimators_dtypes dtype_object sample_weight_equivalence_on_sparse_data",
+    "MarginalOracle": "sample_weight_equivalence_on_dense_data estimators_dtypes dtype_object",
+    "SyntheticSearch": "transformer_data_not_an_array transformer_preserve_dtypes dtype_object"
+    " pipeline_consistency n_features_in n_features_in_after_fitting fit_score_takes_y"
+    " positive_only_tag_during_fit estimators_dtypes fit_check_is_fitted",
+}
+
+
+def is_long(estimator, check):
+    name = getattr(check, "func", check).__name__.removeprefix("check_")
+    return name in LONG_CHECKS.get(type(estimator).__name__, "").split()
+
+
+def scikit_learn_checks(quick, slow):
+    """Every check of every estimator, those that are expected to fail strictly marked as such."""
+    cases = []
+    for estimators in (quick, slow):
+        mark = parametrize_with_checks(estimators, expected_failed_checks=expected_failed_checks)
+        names, checks = mark.args
+        for case in checks:
+            values, marks = getattr(case, "values", case), getattr(case, "marks", ())
+            if estimators is slow or is_long(*values):
+                marks = [*marks, pytest.mark.slow]
+            cases.append(pytest.param(*values, marks=marks))
+    return pytest.mark.parametrize(names, cases, ids=mark.kwargs["ids"])
 
 
 @pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
-@parametrize_with_checks(
-    [one for one in TAKE_ARRAYS if type(one).__name__ not in (*LONG, "LDPNaiveBayes")],
-    expected_failed_checks=expected_failed_checks,  # strict, as pytest is told
+@scikit_learn_checks(
+    [one for one in TAKE_ARRAYS if type(one).__name__ not in (*COSTLY, "LDPNaiveBayes")],
+    [*(one for one in TAKE_ARRAYS if type(one).__name__ in COSTLY), *SEEDED],
 )
 def test_scikit_learn_checks_of_all_by_default(estimator, check):
+    """And, in the slow ring, of oracles with a seed."""
+    check(estimator)
+
+
+@scikit_learn_checks(
+    [*FAMILIES, SEARCHES[0]],
+    [*(post for post in POSTPROCESSORS if post not in FAMILIES), ROW_JOINERS[0], *SEARCHES[1:]],
+)
+def test_scikit_learn_checks_of_postprocessors(estimator, check):
     check(estimator)
 
 
@@ -70,59 +111,6 @@ def test_a_learner_without_a_seed_fails_no_other_checks():
         check_estimator(learner)
     names = {entry.name for entry in caught.traceback}  # scikit-learn's message is empty
     assert caught.type is TypeError or names & set(expected_failed_checks(learner))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
-@parametrize_with_checks(
-    [one for one in TAKE_ARRAYS if type(one).__name__ in LONG],
-    expected_failed_checks=expected_failed_checks,
-)
-def test_scikit_learn_checks_of_costly_ones_by_default(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
-@parametrize_with_checks(
-    [clone(oracle).set_params(random_state=0) for oracle in [*ORACLES[:3], *SURVEYS[::2]]],
-    expected_failed_checks=expected_failed_checks,
-)
-def test_scikit_learn_checks_of_seeded_oracles(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
-@parametrize_with_checks(
-    [clone(oracle).set_params(random_state=0) for oracle in SURVEYS[1::2]],
-    expected_failed_checks=expected_failed_checks,
-)
-def test_scikit_learn_checks_of_other_surveys(estimator, check):
-    check(estimator)
-
-
-FIRST = first_of_each(POSTPROCESSORS)
-# Those that need no noise are above, by default; of the others one a family, as they have one base.
-FAMILIES = (Calibrate, ExactMLE)
-QUICK = [post for post in FIRST if isinstance(post, FAMILIES)]
-
-
-@parametrize_with_checks(
-    [*QUICK, SEARCHES[0]],
-    expected_failed_checks=expected_failed_checks,
-)
-def test_scikit_learn_checks_of_postprocessors(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks(
-    [*(post for post in POSTPROCESSORS if post not in QUICK), ROW_JOINERS[0], *SEARCHES[1:]],
-    expected_failed_checks=expected_failed_checks,
-)
-def test_scikit_learn_checks_of_the_other_postprocessors(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +130,20 @@ def test_what_takes_no_2d_arrays_says_so(estimator):
         clone(estimator).fit(np.full((5, 3), 1 / 3))
 
 
-@pytest.mark.parametrize("check", oracle_checks(), ids=lambda check: check.__name__)
-@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=repr)
+# The law of every simulation is tested in test_statistics; this check only for two ways of it.
+SIMULATIONS = slow_but([GRR(), OUE()], ORACLES)
+
+
+@pytest.mark.parametrize(
+    ("check", "oracle"),
+    [
+        pytest.param(
+            check, *case.values, marks=case.marks, id=f"{case.values[0]!r}-{check.__name__}"
+        )
+        for check in oracle_checks()
+        for case in (SIMULATIONS if check is check_simulation else each_way(ORACLES))
+    ],
+)
 def test_checks_of_oracles(oracle, check):
     check(oracle)
 
@@ -161,9 +161,7 @@ def test_checks_of_table_oracles(oracle, check):
 
 @pytest.mark.parametrize("check", postprocessor_checks(), ids=lambda check: check.__name__)
 @pytest.mark.parametrize(
-    "postprocessor",
-    [*slow_but(FIRST, POSTPROCESSORS), *ROW_JOINERS, *TABLE_PROCESSORS],
-    ids=repr,
+    "postprocessor", [*slow_but(FIRST, POSTPROCESSORS), *ROW_JOINERS, *TABLE_PROCESSORS], ids=repr
 )
 def test_checks_of_postprocessors(postprocessor, check, request):
     known = ORDINAL_FAILURES if is_ordinal(postprocessor) else {}

@@ -36,9 +36,8 @@ X = OLH(2.0, categories=list("abc"), random_state=0)
 Y = GRR(2.0, categories=2, random_state=0)
 
 
-def columns(**options):
-    parts = [("x", clone(X), ["x"]), ("y", clone(Y), ["y"])]
-    return ColumnTransformer(parts, **options)
+def columns():
+    return ColumnTransformer([("x", clone(X), ["x"]), ("y", clone(Y), ["y"])])
 
 
 IGNORED = pytest.mark.filterwarnings("ignore:Raw estimates side by side")
@@ -48,8 +47,8 @@ IGNORED = pytest.mark.filterwarnings("ignore:Raw estimates side by side")
 @IGNORED
 def test_column_transformer_takes_oracles():
     """Before: "the output of the 'x' transformer should be 2D", as an estimate had no ndim."""
-    fitted = columns().fit(FRAME)
-    together = columns().fit_transform(FRAME)
+    fitted = columns()
+    together = fitted.fit_transform(FRAME)
     expected = [clone(X).fit(FRAME[["x"]]).frequencies_, clone(Y).fit(FRAME[["y"]]).frequencies_]
     np.testing.assert_array_equal(together, [np.concatenate(expected)])
     assert fitted.get_feature_names_out().tolist() == ["x__a", "x__b", "x__c", "y__0", "y__1"]
@@ -70,7 +69,6 @@ def test_column_transformer_in_pipelines_and_around_them():
 
 
 def test_feature_union_gives_an_array_and_tells_once_what_it_costs(monkeypatch):
-    monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
     both = clone(X), GRR(categories=list("abc"), random_state=0)
     union = make_union(*both)
     with pytest.warns(PrivacyWarning, match=r"side by side spend the sum of their epsilons"):
@@ -84,9 +82,8 @@ def test_feature_union_gives_an_array_and_tells_once_what_it_costs(monkeypatch):
 def test_numpy_functions_take_estimates_as_arrays():
     """`np.hstack` is looked at, and nothing else changes."""
     estimate = clone(X).fit_transform(FRAME["x"])
-    np.testing.assert_array_equal(
-        np.concatenate([estimate, estimate]), estimate.values.repeat(2, 0)
-    )
+    twice = np.concatenate([estimate, estimate])
+    np.testing.assert_array_equal(twice, estimate.values.repeat(2, 0))
     np.testing.assert_array_equal(np.hstack([estimate, [[1.0]]])[:, :3], estimate.values)
     assert np.sum(estimate) == estimate.values.sum()
     assert np.shape(estimate) == (1, 3)
@@ -96,12 +93,14 @@ def test_numpy_functions_take_estimates_as_arrays():
 
 # -- what is not there yet, and what cannot be ----------------------------------------------------
 @pytest.mark.parametrize("categories", ["auto", list("abc")])
-def test_what_has_still_to_be_read(categories):
+def test_what_has_still_to_be_read_or_made(categories):
     oracle = GRR(categories=categories, random_state=0)
     with pytest.raises(ValueError, match=r"lazy data frame \(LazyFrame\).*X.collect\(\)"):
         oracle.fit(pl.LazyFrame({"x": ["a", "b"]}))
     with pytest.raises(ValueError, match=r"got a generator, which can be read only once"):
         oracle.fit(c for c in "abc")
+    with pytest.raises(TypeError, match=r"oracles such as OLH\(\), got the class itself"):
+        simulate_errors(OLH, [NormSub()], [5, 5])
 
 
 def test_missing_values_get_a_sentence_and_no_essay():
@@ -121,23 +120,19 @@ class Relation:
         return self._table.__arrow_c_stream__(requested_schema)
 
 
-def test_anything_that_streams_arrow_columns():
-    table = pa.table({"x": list("abca") * 10})
-    expected = clone(X).fit(table).frequencies_
-    np.testing.assert_array_equal(clone(X).fit(Relation(table)).frequencies_, expected)
+def test_two_columns_that_stream_are_a_product():
     both = pa.table({"x": ["a", "b"], "y": [0, 1]})
-    assert clone(X).set_params(categories="auto").fit(Relation(both)).categories_.tolist() == [
-        ("a", 0),
-        ("b", 1),
-    ]
+    oracle = clone(X).set_params(categories="auto").fit(Relation(both))
+    assert oracle.categories_.tolist() == [("a", 0), ("b", 1)]
 
 
 @pytest.mark.parametrize("categories", ["auto", list("abc")])
-def test_what_streams_only_once_is_read_once(categories):
+def test_what_streams_arrow_columns_is_read_once(categories):
     """Before: with "auto" the second reading found 0 samples."""
     table = pa.table({"x": list("abca") * 10})
     oracle = clone(X).set_params(categories=categories)
     expected = clone(oracle).fit(table).frequencies_
+    np.testing.assert_array_equal(clone(oracle).fit(Relation(table)).frequencies_, expected)
     np.testing.assert_array_equal(oracle.fit(table.to_reader()).frequencies_, expected)
     assert oracle.partial_fit(table.to_reader()).n_samples_seen_ == 80
     with warnings.catch_warnings():
@@ -201,8 +196,8 @@ def test_type_checkers_see_the_names_where_they_are():
 def test_all_estimators():
     names = [name for name, _ in all_estimators()]
     assert names == sorted(names)
-    kinds = [dict(all_estimators(kind)) for kind in ("oracle", "postprocessor", "search")]
-    kinds += [dict(all_estimators(kind)) for kind in ("table", "learner", "mean", "string")]
+    filters = ["oracle", "postprocessor", "search", "table", "learner", "mean", "string"]
+    kinds = [dict(all_estimators(kind)) for kind in filters]
     assert kinds[0]["GRR"] is GRR
     assert kinds[1]["NormSub"] is NormSub
     assert set(kinds[2].values()) == {HeldOutSearch, SyntheticSearch, SyntheticStack}
@@ -216,11 +211,6 @@ def test_all_estimators():
 
 
 # -- small ----------------------------------------------------------------------------------------
-def test_a_class_instead_of_an_oracle():
-    with pytest.raises(TypeError, match=r"oracles such as OLH\(\), got the class itself"):
-        simulate_errors(OLH, [NormSub()], [5, 5])
-
-
 def test_joint_estimates_unstack():
     joint = FrequencyEstimate([[0.1, 0.2, 0.3, 0.4]], [("F", 0), ("F", 1), ("M", 0), ("M", 1)])
     table = joint.to_series().unstack()
@@ -248,30 +238,31 @@ class TestDocumentationLinks:
         yield claim
         docs._address.cache_clear()
 
-    @pytest.mark.parametrize("kind", [OLH, NormSub, SyntheticSearch, SyntheticStack, HeldOutSearch])
-    def test_the_link_is_that_of_the_page(self, urls, kind):
+    @pytest.mark.parametrize(
+        ("kind", "name"),
+        [
+            (OLH, "OLH"),
+            (NormSub, "NormSub"),
+            (SyntheticSearch, "SyntheticSearch"),
+            (LDPNaiveBayes, "learning.LDPNaiveBayes"),
+        ],
+    )
+    def test_the_link_is_that_of_the_page(self, urls, kind, name):
         urls("Source, https://example.org/code", "Documentation, https://example.org/ldp/")
-        page = f"https://example.org/ldp/generated/sklearn_ldp.{kind.__name__}.html"
+        page = f"https://example.org/ldp/generated/sklearn_ldp.{name}.html"
         assert kind()._get_doc_link() == page
         assert page in make_pipeline(kind())._repr_html_()
 
-    def test_there_is_none_without_an_address(self, urls):
+    def test_there_is_none_without_an_address_and_for_classes_of_others(self, urls):
+        class Theirs(NormSub):
+            pass
+
         urls()
         assert OLH()._get_doc_link() == ""
         urls("Source, https://example.org/code")
         assert "example.org" not in make_pipeline(OLH(), NormSub())._repr_html_()
-
-    def test_classes_of_others_have_none(self, urls):
-        class Theirs(NormSub):
-            pass
-
         urls("Documentation, https://example.org/ldp")
         assert Theirs()._get_doc_link() == ""
-
-    def test_the_page_of_an_estimator_of_a_folder(self, urls):
-        urls("Documentation, https://example.org/ldp")
-        page = "https://example.org/ldp/generated/sklearn_ldp.learning.LDPNaiveBayes.html"
-        assert LDPNaiveBayes()._get_doc_link() == page
 
     def test_every_estimator_has_its_page_under_this_name(self):
         listed = (ROOT / "doc" / "api.md").read_text().split()

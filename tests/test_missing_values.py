@@ -93,10 +93,8 @@ def test_a_survey_with_missing_answers():
     domains = {"sex": ["F", "M", None], "age": Domain.bins([18, 65], missing=True)}
     estimates = ColumnOracle(4.0, domains=domains, random_state=0).fit_transform(people)
     assert estimates["age"][None] == pytest.approx(1 / 6, abs=0.1)
-    assert estimates["sex"].answer(groups({"F": "told", "M": "told", np.nan: "not"})).shape == (
-        1,
-        2,
-    )
+    told = groups({"F": "told", "M": "told", np.nan: "not"})
+    assert estimates["sex"].answer(told).shape == (1, 2)
     raw = MarginalOracle(8.0, domains=domains, random_state=0).fit_transform(people)
     for post in (Consistent(), LatentClasses()):
         tables = post.fit_transform(raw)
@@ -128,9 +126,8 @@ def test_a_missing_label_is_refused_with_a_remedy(make, missing):
 @pytest.mark.parametrize("make", LEARNERS)
 def test_an_unknown_label_names_the_parameter_classes(make):
     X = np.arange(3)[:, None]
-    with pytest.raises(
-        ValueError, match=r"unknown class at position 2.*list every class in classes="
-    ) as error:
+    message = r"unknown class at position 2.*list every class in classes="
+    with pytest.raises(ValueError, match=message) as error:
         make(classes=["p", "q"]).fit(X, ["p", "q", "r"])
     assert "categories" not in str(error.value)
     assert "MarginalOracle" not in str(error.value)

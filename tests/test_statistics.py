@@ -15,8 +15,10 @@ from scipy import stats
 from sklearn.base import clone
 
 from sklearn_ldp import (
+    BLH,
     GRR,
     OLH,
+    SUE,
     HadamardResponse,
     ProjectiveGeometryResponse,
     SubsetSelection,
@@ -29,12 +31,14 @@ COUNTS = np.array([1000, 500, 250, 125, 100, 25, 0, 0])
 TRUTH = COUNTS / COUNTS.sum()
 N_RUNS = 300
 MORE_ORACLES = [*ORACLES, SubsetSelection(subset_size=3)]  # which other tests' domains do not allow
+# BLH and SUE are OLH and OUE with other numbers; blocks have a variance of their own.
+QUICK = [one for one in first_of_each(MORE_ORACLES) if type(one) not in (BLH, SUE)]
+QUICK += [HadamardResponse(2.0, n_blocks=2)]
 
 
-def p_values_of_mean_and_variance(estimates, variance, truth=TRUTH):
+def p_values_of_mean_and_variance(estimates, variance):
     """Smallest p-value, over categories, of z tests of bias and chi-square tests of variance."""
-    n_runs = len(estimates)
-    z = (estimates.mean(axis=0) - truth) / np.sqrt(variance / n_runs)
+    z = (estimates.mean(axis=0) - TRUTH) / np.sqrt(variance / len(estimates))
     return 2 * stats.norm.sf(np.abs(z)).min(), p_value_of_variance(estimates, variance)
 
 
@@ -84,17 +88,10 @@ def simulation(oracle, counts, n_runs, seed):
 
 # Single categories, and sums and differences of all pairs, determine a covariance matrix; longer
 # sums depend on all of it at once.
+_PAIRS = [(v, w) for v, w in combinations(np.eye(8), 2)]
+_LONG = [np.arange(8) < m for m in (3, 4, 7)]
 DIRECTIONS = np.array(
-    [
-        *np.eye(8),
-        *(
-            np.eye(8)[v] + sign * np.eye(8)[w]
-            for v, w in combinations(range(8), 2)
-            for sign in (1, -1)
-        ),
-        *(np.arange(8) < m for m in (3, 4, 7)),
-    ],
-    dtype=float,
+    [*np.eye(8), *(v + w for v, w in _PAIRS), *(v - w for v, w in _PAIRS), *_LONG], dtype=float
 ).T
 
 
@@ -134,7 +131,7 @@ def with_a_common_noise(x, seed):
 
 
 # -- each category, and all of them -----------------------------------------------------------
-@pytest.mark.parametrize("oracle", slow_but(first_of_each(MORE_ORACLES), MORE_ORACLES), ids=repr)
+@pytest.mark.parametrize("oracle", slow_but(QUICK, MORE_ORACLES), ids=repr)
 def test_mean_variance_and_covariance_of_the_protocol(oracle, seed):
     """Bias and variance of each category against 2020 paper, Eq. 5; sums against the exact matrix.
 
@@ -157,12 +154,9 @@ def test_mean_and_variance_of_fit(oracle, seed):
     """As above, through `fit`: error rate below 16 * 1e-8."""
     rng = np.random.default_rng(seed)
     oracle = clone(oracle).set_params(categories=len(COUNTS), random_state=rng)
-    estimates = np.array(
-        [
-            oracle.fit(np.arange(len(COUNTS)), sample_weight=COUNTS).frequencies_
-            for _ in range(N_RUNS)
-        ]
-    )
+    values = np.arange(len(COUNTS))
+    runs = [oracle.fit(values, sample_weight=COUNTS).frequencies_ for _ in range(N_RUNS)]
+    estimates = np.array(runs)
     variance = oracle.noise_.variance(TRUTH)
     assert min(p_values_of_mean_and_variance(estimates, variance)) > 1e-8
 
@@ -196,21 +190,16 @@ LISTED = [oracle for oracle in MORE_ORACLES if oracle.channel(8).has_exact_suppo
 def test_variance_formula_is_the_enumerated_one(oracle):
     """Exact: Eq. 5, and the block-dependent variance, against the exact chance of each report."""
     channel = oracle.channel(len(COUNTS))
-    np.testing.assert_allclose(
-        np.diag(_covariance(repr(oracle))),
-        channel.noise(COUNTS.sum()).variance(TRUTH),
-        rtol=1e-10,
-    )
+    stated = channel.noise(COUNTS.sum()).variance(TRUTH)
+    np.testing.assert_allclose(np.diag(_covariance(repr(oracle))), stated, rtol=1e-10)
 
 
 # -- simulate ---------------------------------------------------------------------------------
-BEYOND = [(oracle, 0) for oracle in MORE_ORACLES if isinstance(oracle, SubsetSelection)]
+SUBSETS = [oracle for oracle in MORE_ORACLES if isinstance(oracle, SubsetSelection)]
+BEYOND = [(oracle, 0) for oracle in SUBSETS]
 # Below a million bits, subset selection simulates by its protocol, which has a test above.
 SIMULATIONS = slow_but(
-    [
-        *((o, None) for o in first_of_each(MORE_ORACLES) if not isinstance(o, SubsetSelection)),
-        *BEYOND,
-    ],
+    [*((oracle, None) for oracle in QUICK if oracle not in SUBSETS), *BEYOND],
     [*((oracle, None) for oracle in MORE_ORACLES), *BEYOND],
 )
 
@@ -300,15 +289,10 @@ def test_simulation_of_subsets_over_a_large_domain(is_even, seed):
 
 
 # -- the joint law ----------------------------------------------------------------------------
-FIXED_SUPPORT = [
-    GRR(),
-    GRR(3.0),
-    *(oracle for oracle in MORE_ORACLES if isinstance(oracle, SubsetSelection)),
-]
 
 
 @pytest.mark.parametrize("path", ["protocol", "simulation", "beyond a million bits"])
-@pytest.mark.parametrize("oracle", FIXED_SUPPORT, ids=repr)
+@pytest.mark.parametrize("oracle", [GRR(), *SUBSETS], ids=repr)
 def test_reports_of_fixed_size_sum_to_one(oracle, path, seed, monkeypatch):
     """Exact: every report supports equally many categories.
 
@@ -325,27 +309,6 @@ def test_reports_of_fixed_size_sum_to_one(oracle, path, seed, monkeypatch):
     independent = independent_support(channel.p, channel.q, COUNTS, 3, np.random.default_rng(seed))
     tampered = channel.noise(COUNTS.sum()).debias(independent)
     assert not np.allclose(tampered.sum(axis=1), 1, rtol=1e-6)
-
-
-@pytest.mark.slow
-def test_sum_of_hadamard_response(seed):
-    """All rows but the first sum to K times the count of column 0, less n.
-
-    Column 0 has chance 2p/K for every user, so the sum of all K - 1 estimates has variance
-    K**2 s (1 - s) / (n (2p - 1)**2), s = 2p/K. Chi-square test at 1e-9. Negative control: the sum
-    of the categories' variances, as if they were independent.
-    """
-    counts = np.array([1000, 500, 250, 125, 100, 25, 0])
-    channel = HadamardResponse().channel(7)
-    p, K, n = float(channel.p), 8, counts.sum()
-    s = 2 * p / K
-    variance = K**2 * s * (1 - s) / (n * (2 * p - 1) ** 2)
-    independent = channel.noise(n).variance(counts / n).sum()
-    estimates = channel.noise(n).debias(protocol_counts(channel, counts, 2000, seed))
-    for sample in (estimates, simulation(HadamardResponse(), counts, 2000, seed)):
-        total = sample.sum(axis=1, keepdims=True)
-        assert p_value_of_variance(total, variance) > 1e-9
-        assert p_value_of_variance(total, independent) < 1e-9
 
 
 def test_covariance_of_hadamard_response():
@@ -365,14 +328,13 @@ def test_covariance_of_hadamard_response():
     assert np.abs(expected[off]).max() > 1e-4
 
 
-def test_variance_of_blocks(seed):
+def test_variance_of_blocks():
     """The variance of a category grows with the frequency of its block.
 
-    Error rate 28 * 1e-8 over z and chi-square tests of 14 categories in two blocks, where all users
-    are in the first. Negative control: a variance from the category's own frequency alone.
+    All users are in the first of two blocks. Negative control: a variance from the category's own
+    frequency alone.
     """
-    oracle = HadamardResponse(2.0, n_blocks=2)
-    channel = oracle.channel(14)
+    channel = HadamardResponse(2.0, n_blocks=2).channel(14)
     in_block = channel.blocks == 0
     counts = np.zeros(14, dtype=np.int64)
     counts[np.flatnonzero(in_block)[:4]] = [1000, 600, 300, 100]
@@ -380,11 +342,10 @@ def test_variance_of_blocks(seed):
     E, n = np.exp(2.0), counts.sum()
     variance = (2 * (E + 3) / (E - 1) ** 2 * (1 + (E - 1) / 2 * in_block) - truth) / n
     np.testing.assert_allclose(noise.variance(truth), variance, rtol=1e-12)
-    estimates = noise.debias(protocol_counts(channel, counts, 1000, seed))
-    for sample in (estimates, simulation(oracle, counts, 1000, seed)):
-        assert min(p_values_of_mean_and_variance(sample, variance, truth)) > 1e-8
-        alone = (channel.null_variance + truth * channel.slope) / n
-        assert p_values_of_mean_and_variance(sample, alone, truth)[1] < 1e-8
+    covariance = exact_covariance(channel, counts)
+    np.testing.assert_allclose(np.diag(covariance), variance, rtol=1e-10)
+    alone = (channel.null_variance + truth * channel.slope) / n
+    assert np.abs(alone / variance - 1).max() > 0.1
 
 
 def _lines(channel, x):
@@ -400,16 +361,12 @@ def _lines(channel, x):
 
 
 @pytest.mark.parametrize(
-    "oracle",
-    slow_but([OLH()], [OLH(), OLH(1.0, hash_range=3), OLH(2.0, hash_range=8)]),
-    ids=repr,
+    "oracle", slow_but([OLH()], [OLH(), OLH(1.0, hash_range=3), OLH(2.0, hash_range=8)]), ids=repr
 )
-def test_covariance_of_linear_hashing(oracle, seed):
+def test_covariance_of_linear_hashing(oracle):
     """OLH's documentation: f / (g (p - q) n) on a line with a category of frequency f, else 0.
 
-    Exact by enumeration of all reports; and measured on the protocol: z tests at 1e-9 of the
-    covariance of two categories on a line with the only frequent one, and of two that are not.
-    Negative control: no covariance on the line.
+    Exact by enumeration of all reports, whose covariance the protocol has by the test above.
     """
     channel = oracle.channel(14)
     g, n = channel.field.order, 2000
@@ -419,15 +376,5 @@ def test_covariance_of_linear_hashing(oracle, seed):
     covariance = exact_covariance(channel, counts)
     off = ~np.eye(14, dtype=bool)
     np.testing.assert_allclose(covariance[off], expected[off], atol=1e-15)
-
-    n_runs = 1500
-    estimates = channel.noise(n).debias(protocol_counts(channel, counts, n_runs, seed))
-    estimates -= estimates.mean(axis=0)
-    variance = channel.noise(n).variance(counts / n)
-    for pair in (np.argwhere(expected > 0)[0], np.argwhere((expected == 0) & off)[-1]):
-        v, w = pair
-        measured = np.mean(estimates[:, v] * estimates[:, w])
-        error = np.sqrt((variance[v] * variance[w] + expected[v, w] ** 2) / n_runs)
-        assert abs(measured - expected[v, w]) / error < 6.1
-        if expected[v, w]:
-            assert abs(measured) / np.sqrt(variance[v] * variance[w] / n_runs) > 6.1
+    assert expected.max() > 1e-5
+    assert np.any(expected[off] == 0)

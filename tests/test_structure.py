@@ -22,13 +22,9 @@ FRONTS = {
 
 
 @cache
-def parsed(path, changed):
-    """The tree of a file as it was at that time; many tests look at the whole package."""
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-def tree_of(path):
-    return parsed(path, path.stat().st_mtime_ns)
+def nodes_of(path):
+    """The nodes of a file, its tree first; many tests look at the whole package."""
+    return [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
 
 
 def modules(root):
@@ -47,7 +43,7 @@ def imports(name, path, names):
     is imported has a name below its room that begins with an underscore.
     """
     base = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             sources = [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -68,15 +64,15 @@ def is_private(name):
     return name.startswith("_") and not name.startswith("__")
 
 
-def defined_names(tree):
+def defined_names(nodes):
     """Every name that a file defines: functions, classes, variables, attributes of oneself."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
-        elif isinstance(node, ast.Attribute) and ast.unparse(node).startswith("self."):
-            yield from [node.attr] * isinstance(node.ctx, ast.Store)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield from [node.attr] * ast.unparse(node).startswith("self.")
 
 
 ONESELF = {"self", "cls", "super()"}
@@ -91,21 +87,22 @@ def private_attributes(tree, own=frozenset(ONESELF)):
         is_reach = isinstance(node, ast.Attribute) and is_private(node.attr)
         if is_reach and ast.unparse(node.value) not in own:
             yield node.lineno, node.attr
-        bases = map(ast.unparse, node.bases) if isinstance(node, ast.ClassDef) else ()
-        yield from private_attributes(node, own.union(bases))
+        is_class = isinstance(node, ast.ClassDef)
+        inside = own.union(map(ast.unparse, node.bases)) if is_class else own
+        yield from private_attributes(node, inside)
 
 
 def reaches_for_attributes(root):
     """The private attributes that a room reads or sets, and only other rooms define."""
-    trees = {name: tree_of(path) for name, path in modules(root).items()}
+    files = {name: nodes_of(path) for name, path in modules(root).items()}
     rooms_of = {}
-    for name, tree in trees.items():
-        for defined in filter(is_private, defined_names(tree)):
+    for name, nodes in files.items():
+        for defined in filter(is_private, defined_names(nodes)):
             rooms_of.setdefault(defined, set()).add(room(name))
     return [
         f"{name}:{line} reaches for {attribute} of {', '.join(rooms_of[attribute])}"
-        for name, tree in trees.items()
-        for line, attribute in private_attributes(tree)
+        for name, nodes in files.items()
+        for line, attribute in private_attributes(nodes[0])
         if room(name) not in rooms_of.get(attribute, {room(name)})
     ]
 
@@ -155,27 +152,24 @@ def circle(edges):
     return None
 
 
-@cache
-def edges_of_package():
-    """Its imports; read when they are asked for, and not where tests are only collected."""
+@pytest.fixture(scope="module")
+def edges():
+    """The imports of the package."""
     return graph(ROOT / PACKAGE)
 
 
-def test_the_table_lists_every_room():
+def test_imports_run_down_a_table_of_every_room_and_in_no_circle(edges):
     others = {"", "__main__", "_version", "_core", *FRONTS}
-    assert sorted(table()) == sorted({room(name) for name in edges_of_package()} - others)
+    assert sorted(table()) == sorted({room(name) for name in edges} - others)
+    assert upward(edges, table()) == []
+    assert circle(edges) is None
 
 
-def test_imports_run_down_the_table_and_in_no_circle():
-    assert upward(edges_of_package(), table()) == []
-    assert circle(edges_of_package()) is None
-
-
-def test_rooms_keep_what_is_private():
+def test_rooms_keep_what_is_private(edges):
     """No file imports a private module of another room, but the fronts do, files of imports."""
     reaches = [
         f"{importer} -> {module}"
-        for importer, imported in edges_of_package().items()
+        for importer, imported in edges.items()
         for module, is_private in imported
         if is_private and room(module) not in (room(importer), FRONTS.get(room(importer)))
     ]
@@ -185,7 +179,7 @@ def test_rooms_keep_what_is_private():
 def names_without_underscore(path):
     """What a module binds: its classes, functions and values; a front its imports, too."""
     is_front = path.name == "__init__.py" or path.stem in FRONTS
-    for node in tree_of(path).body:
+    for node in nodes_of(path)[0].body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names = [node.name]
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -200,7 +194,7 @@ def names_without_underscore(path):
 
 def exported(path):
     """The names of a module's `__all__`."""
-    for node in tree_of(path).body:
+    for node in nodes_of(path)[0].body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return {one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant)}
     return set()
@@ -267,23 +261,23 @@ def test_a_reach_for_an_attribute_is_found(line, reaches, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "fault"),
+    "line",
     [
-        ("from .high import b", "upward"),
-        ("def f():\n    from .high import b", "upward"),
-        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import high", "upward"),
-        ("import sklearn_ldp.high", "upward"),
-        ("import sklearn_ldp", "upward"),
+        "from .high import b",
+        "def f():\n    from .high import b",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import high",
+        "import sklearn_ldp.high",
+        "import sklearn_ldp",
     ],
 )
-def test_a_circle_is_found(line, fault, tmp_path):
+def test_a_circle_is_found(line, tmp_path):
     """Negative control: an import that runs up is found, wherever it stands."""
     (tmp_path / "__init__.py").touch()
     (tmp_path / "low.py").write_text(line + "\n", encoding="utf-8")
     (tmp_path / "high.py").write_text("from .low import a\nb = a\n", encoding="utf-8")
-    edges = graph(tmp_path)
-    assert upward(edges, ["low", "high"])
-    assert "high" not in line or circle(edges)
+    found = graph(tmp_path)
+    assert upward(found, ["low", "high"])
+    assert "high" not in line or circle(found)
 
 
 def classes(root):
@@ -291,7 +285,7 @@ def classes(root):
     return [
         (name, node)
         for name, path in modules(root).items()
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.ClassDef)
     ]
 
@@ -316,12 +310,9 @@ def laws_of_errors(root):
     return found
 
 
-def test_no_two_classes_have_one_name():
-    assert of_one_name(ROOT / PACKAGE) == []
-
-
-def test_what_is_known_of_an_error_stands_in_few_classes():
+def test_what_is_known_of_an_error_stands_in_few_classes_and_no_two_have_one_name():
     """A table, a tree and another order of the categories are views of them."""
+    assert of_one_name(ROOT / PACKAGE) == []
     assert len(laws_of_errors(ROOT / PACKAGE)) <= 7
 
 

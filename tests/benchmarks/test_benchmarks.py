@@ -23,6 +23,8 @@ from sklearn_ldp import GRR, OLH, OUE, HadamardResponse
 from sklearn_ldp.postprocessing import norm_sub
 from sklearn_ldp.robustness import poisoning_gain
 
+ROOT = Path(__file__).parents[2]
+
 
 class Clock:
     """A clock on which time passes only while a package works, and memory is held as told."""
@@ -48,18 +50,15 @@ class Clock:
 
 def test_no_file_hides_a_module_of_python():
     """Scripts that another interpreter runs by their path import from their own folder first."""
-    root = Path(__file__).parents[2] / "benchmarks"
-    assert not {path.stem for path in root.rglob("*.py")} & sys.stdlib_module_names
+    scripts = (ROOT / "benchmarks").rglob("*.py")
+    assert not {path.stem for path in scripts} & sys.stdlib_module_names
 
 
-def test_who_is_quick_is_timed_whole(monkeypatch):
+def test_who_is_quick_is_timed_whole_and_who_is_slow_is_extrapolated_along_a_line(monkeypatch):
+    """A constant second, which does not depend on the users, is not multiplied."""
     row = Clock(monkeypatch, 1e-6).measure(100_000)
     assert row["n_timed"] == 100_000
     assert row["seconds"] == pytest.approx(0.1)
-
-
-def test_who_is_slow_is_extrapolated_along_a_line(monkeypatch):
-    """A constant second, which does not depend on the users, is not multiplied."""
     clock = Clock(monkeypatch, 1e-2, at_start=1.0)
     row = clock.measure(100_000)
     assert row["n_timed"] < 3_000
@@ -90,37 +89,29 @@ def test_every_path_has_a_baseline():
     assert set(json.loads(regression.BASELINES.read_text())) == names
 
 
-def test_what_is_slow_or_large_is_found():
-    """The negative controls are the paths that are just good enough."""
+def test_what_is_slow_or_large_is_found_and_so_is_a_baseline_that_hides_it():
+    """The negative controls are the paths that are just good enough, or baselines tight enough."""
     baselines = {"post A": 1.0, "post B": 1.0, "memory A": 100.0, "memory B": 100.0}
     now = {"post A": 2.1, "post B": 1.9, "memory A": 161.0, "memory B": 159.0}
     assert regression.worse(now, baselines) == ["post A", "memory A"]
     assert regression.table(now, baselines, 2).count("worse") == 2
-
-
-def test_a_baseline_that_hides_a_regression_is_found():
-    """The negative controls are the baselines that are just tight enough."""
     now = {"post A": 1.0, "post B": 1.0, "memory A": 45.0, "memory B": 46.0}
     baselines = {"post A": 2.1, "post B": 1.9, "memory A": 101.0, "memory B": 101.0}
     assert regression.too_loose(now, baselines) == ["post A", "memory A"]
 
 
-def thrice():
-    for _ in range(3):
-        regression.yardstick()
-
-
 @pytest.mark.slow
 def test_the_ratio_to_the_yardstick():
     """Much less work takes less time, and three times the work takes longer."""
+
+    def thrice():
+        for _ in range(3):
+            regression.yardstick()
+
     little = partial(np.cumsum, np.ones(10_000))
     with regression.yardsticks() as plain_seconds:
         ratios = [regression.ratio(work, plain_seconds) for work in (little, thrice)]
     assert ratios[0] < 1 < ratios[1]
-
-
-def test_exponents():
-    assert Growth("OLH", "n", [1, 2, 4, 8], [3, 12, 48, 192]).exponent == pytest.approx(2)
 
 
 def results():
@@ -135,10 +126,10 @@ def results():
 def test_a_page_is_refreshed_between_its_marks(tmp_path):
     path = tmp_path / "race.md"
     path.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    growth = Growth("OLH", "n", [1, 2, 4, 8], [3, 12, 48, 192])
+    assert growth.exponent == pytest.approx(2)
     for _ in range(2):
-        refresh(
-            path, (BEGIN, END), page(results(), [Growth("OLH", "n", [1, 2], [1, 2])], [], 1.0, 60)
-        )
+        refresh(path, (BEGIN, END), page(results(), [growth], [], 1.0, 60))
     text = path.read_text()
     assert text.startswith(f"before\n{BEGIN}\n")
     assert text.endswith(f"{END}\nafter\n")
@@ -159,26 +150,19 @@ def test_the_figure_names_everybody(tmp_path):
 def test_ldp_recover_is_norm_sub_of_a_stretched_estimate(oracle):
     """Its even split over the positive categories is a constant, which the projection takes away.
 
-    Negative control: with known targets it is something else.
+    Negative control: with known targets it is something else; they gain what the attack does.
     """
-    d, eta = 50, 0.1
-    truth = np.arange(d) + 1
-    raw = oracle.set_params(categories=d, random_state=0).simulate(truth * 1000, 20).values
-    channel = oracle.channel(d)
-    np.testing.assert_allclose(
-        poisoned_estimates.recover(raw, channel, eta), norm_sub((1 + eta) * raw), atol=1e-12
-    )
+    d, eta, channel = 50, 0.1, oracle.channel(50)
+    counts = 1000 * (np.arange(d) + 1)
+    raw = oracle.set_params(categories=d, random_state=0).simulate(counts, 20).values
+    stretched = norm_sub((1 + eta) * raw)
+    recovered = poisoned_estimates.recover(raw, channel, eta)
+    np.testing.assert_allclose(recovered, stretched, atol=1e-12)
     fake = poisoned_estimates.fake_part(oracle, d, np.array([3, 4]))
+    gain = poisoning_gain(oracle, 1.0, 2, n_categories=d)
+    assert fake[[3, 4]].sum() == pytest.approx(gain)
     known = poisoned_estimates.recover(raw, channel, eta, fake)
-    assert np.abs(known - norm_sub((1 + eta) * raw)).max() > 0.001
-
-
-@pytest.mark.parametrize("oracle", [GRR(1.0), OUE(1.0)], ids=repr)
-def test_fake_part_is_what_reports_of_the_attack_gain(oracle):
-    d, targets = 40, np.array([30, 31, 35])
-    fake = poisoned_estimates.fake_part(oracle, d, targets)
-    gain = poisoning_gain(oracle, 1.0, 3, n_categories=d)
-    assert fake[targets].sum() == pytest.approx(gain)
+    assert np.abs(known - stretched).max() > 0.001
 
 
 def test_power_is_that_of_the_public_tests():
@@ -210,7 +194,7 @@ def test_the_table_of_table_models(tmp_path, capsys):
     table_models.main(["--population", str(path), "--repeats", "1"])
     printed = capsys.readouterr().out
     assert printed.startswith("3,000 users, 3 columns, 3 tables of two columns")
-    page = (Path(__file__).parents[2] / "doc" / "notes" / "tables.md").read_text("utf-8")
+    page = (ROOT / "doc" / "notes" / "tables.md").read_text("utf-8")
     ways = [line.split("|")[1].strip() for line in printed.splitlines()[3:] if line]
     assert len(ways) == 4
     assert all(f"| {way} |" in page for way in ways)
@@ -240,7 +224,6 @@ LEAST = {
     "weak_data": None,  # all that begin with _weak
     "weeks": "--runs 1",
 }
-ROOT = Path(__file__).parents[2]
 
 
 def test_every_command_of_a_page_is_there():
@@ -284,13 +267,14 @@ class Broken(BasePostProcessor):
 """
 
 
+@pytest.mark.slow
 def test_a_method_of_somebody_else_enters_the_leaderboard(tmp_path, monkeypatch, capsys):
     """Its row names it; two populations and one setting stand for the ten minutes."""
     (tmp_path / "third_party_method.py").write_text(THIRD_PARTY)
     monkeypatch.syspath_prepend(tmp_path)
     page = tmp_path / "notes" / "leaderboard.md"
-    page.parent.mkdir()
-    (tmp_path / "_static").mkdir()
+    for folder in ("notes", "_static"):
+        (tmp_path / folder).mkdir()
     page.write_text(f"before\n{leaderboard.MARKS[0]}old{leaderboard.MARKS[1]}\nafter\n")
     arguments = ["x", "--quick", "--method", "third_party_method:Clip", "--page", str(page)]
     monkeypatch.setattr(sys, "argv", arguments)

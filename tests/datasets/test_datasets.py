@@ -9,7 +9,6 @@ import csv
 import gzip
 import pickle
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,9 +27,6 @@ from sklearn_ldp.datasets import (
 )
 
 ALPHA = 1e-4
-
-# Data laid beside the checkout; never part of it.
-SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
 def chi_square_p_value(counts, frequencies):
@@ -55,9 +51,7 @@ def beta_law(n_categories, a, b):
 GENERATORS = [make_zipf, make_beta]
 
 
-# Generators: contract
-
-
+# -- generators: contract --------------------------------------------------------------------------
 @pytest.mark.parametrize("make", GENERATORS)
 def test_generator_returns_values_or_their_counts(make):
     values = make(5000, 30, random_state=0)
@@ -71,27 +65,14 @@ def test_generator_returns_values_or_their_counts(make):
     assert_array_equal(np.bincount(values, minlength=30), counts)
 
 
-@pytest.mark.parametrize(
-    ("make", "n_samples", "n_categories"), [(make_zipf, 1_000_000, 1024), (make_beta, 100_000, 400)]
-)
-def test_generator_defaults_are_the_papers(make, n_samples, n_categories):
-    counts = make(return_counts=True, random_state=0)
-    assert counts.shape == (n_categories,)
-    assert counts.sum() == n_samples
-    assert make(random_state=0).shape == (n_samples,)
-
-
 @pytest.mark.parametrize("make", GENERATORS)
 def test_generator_random_state(make):
-    assert_array_equal(make(100, 9, random_state=3), make(100, 9, random_state=3))
-    assert_array_equal(
-        make(100, 9, random_state=3), make(100, 9, random_state=np.random.default_rng(3))
-    )
-    for rng in (np.random.default_rng(3), np.random.RandomState(3)):
-        first, second = make(1000, 9, random_state=rng), make(1000, 9, random_state=rng)
-        assert (first != second).any()
+    for same in (3, np.random.default_rng(3)):
+        assert_array_equal(make(100, 9, random_state=3), make(100, 9, random_state=same))
     legacy = [make(100, 9, random_state=np.random.RandomState(3)) for _ in range(2)]
     assert_array_equal(*legacy)
+    for rng in (np.random.default_rng(3), np.random.RandomState(3)):
+        assert (make(1000, 9, random_state=rng) != make(1000, 9, random_state=rng)).any()
     assert (make(1000, 9) != make(1000, 9)).any()
     with pytest.raises(TypeError):
         make(100, 9, random_state="seed")
@@ -112,17 +93,14 @@ def test_generator_refuses_sizes(make, parameters, message):
         make(**parameters)
 
 
-@pytest.mark.parametrize("exponent", [-0.1, np.nan, np.inf, "1.5", None])
-def test_zipf_refuses_exponent(exponent):
+@pytest.mark.parametrize("value", [-0.1, np.nan, np.inf, "1.5", None])
+def test_generator_refuses_shape(value):
     with pytest.raises(ValueError, match="make_zipf: exponent must be a finite number >= 0"):
-        make_zipf(exponent=exponent)
-
-
-@pytest.mark.parametrize("name", ["a", "b"])
-@pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf, "2"])
-def test_beta_refuses_shape(name, value):
-    with pytest.raises(ValueError, match=f"make_beta: {name} must be a finite number > 0"):
-        make_beta(**{name: value})
+        make_zipf(exponent=value)
+    for name in ("a", "b"):
+        for other in (value, 0):
+            with pytest.raises(ValueError, match=f"make_beta: {name} must be a finite number > 0"):
+                make_beta(**{name: other})
 
 
 @pytest.mark.parametrize(("a", "b"), [(1e-3, 1e-3), (1e6, 1e6), (2, 500), (500, 0.1)])
@@ -130,11 +108,12 @@ def test_beta_extreme_shapes(a, b):
     assert make_beta(1000, 5000, a=a, b=b, return_counts=True, random_state=0).sum() == 1000
 
 
-# Generators: statistics
-
-
+# -- generators: statistics ------------------------------------------------------------------------
 def test_zipf_follows_its_law():
+    """By default with the sizes of the paper, as the Beta law below."""
     counts = make_zipf(return_counts=True, random_state=0)
+    assert counts.shape == (1024,)
+    assert counts.sum() == 1_000_000
     assert chi_square_p_value(counts, zipf_law(1024, 1.5)) > ALPHA
     # Twins: another exponent; a law shifted by one category.
     assert chi_square_p_value(counts, zipf_law(1024, 1.52)) < ALPHA
@@ -149,24 +128,15 @@ def test_zipf_exponent_zero_is_uniform():
 
 
 def test_beta_follows_its_law():
+    """That of the integer part of 400 times a Beta draw, as the paper makes its values."""
     counts = make_beta(return_counts=True, random_state=0)
+    assert counts.shape == (400,)
+    assert counts.sum() == 100_000
     assert chi_square_p_value(counts, beta_law(400, 50, 2)) > ALPHA
     # Twins: other shapes; buckets off by one.
     assert chi_square_p_value(counts, beta_law(400, 47, 2)) < ALPHA
     assert chi_square_p_value(counts, beta_law(400, 50, 2.1)) < ALPHA
     assert chi_square_p_value(np.roll(counts, 1), beta_law(400, 50, 2)) < ALPHA
-
-
-def test_beta_is_what_the_paper_does():
-    """The paper multiplies a Beta draw by 400 and keeps the integer part."""
-    rng = np.random.default_rng(0)
-    papers = np.bincount((rng.beta(50, 2, 100_000) * 400).astype(int), minlength=400)
-    ours = make_beta(return_counts=True, random_state=0)
-    occupied = papers + ours >= 20
-    assert stats.chi2_contingency([papers[occupied], ours[occupied]]).pvalue > ALPHA
-    rounded = np.bincount(np.rint(rng.beta(50, 2, 100_000) * 400).astype(int), minlength=401)[:400]
-    occupied = rounded + ours >= 20
-    assert stats.chi2_contingency([rounded[occupied], ours[occupied]]).pvalue < ALPHA
 
 
 def test_values_are_independent_draws():
@@ -183,9 +153,7 @@ def test_values_are_independent_draws():
     assert max(p_values(np.sort(values))) < ALPHA / 2
 
 
-# US states
-
-
+# -- US states -------------------------------------------------------------------------------------
 def test_us_states_census():
     states = load_us_states()
     assert states.counts.sum() == states.n_samples == 331_449_281
@@ -198,14 +166,15 @@ def test_us_states_census():
     assert states.frequencies.sum() == pytest.approx(1, abs=1e-12)
     assert states.frame is None
     assert "331,449,281" in states.DESCR
+    X, counts = load_us_states(return_X_y=True)
+    assert_array_equal(X, states.categories)
+    assert_array_equal(counts, states.counts)
 
 
 def test_us_states_groups_are_the_census_bureaus():
     states = load_us_states()
-    residents = {
-        str(region): int(states.counts[states.groups["region"] == region].sum())
-        for region in np.unique(states.groups["region"])
-    }
+    region = states.groups["region"]
+    residents = {str(name): states.counts[region == name].sum() for name in np.unique(region)}
     # The regions' totals as published, which the states' numbers were not taken from.
     assert residents == {
         "Northeast": 57_609_148,
@@ -227,13 +196,6 @@ def test_us_states_groups_are_the_census_bureaus():
     }
     for division in divisions:  # each division is in one region
         assert np.unique(states.groups.region[states.groups.division == division]).size == 1
-
-
-def test_us_states_return_X_y():
-    states = load_us_states()
-    X, counts = load_us_states(return_X_y=True)
-    assert_array_equal(X, states.categories)
-    assert_array_equal(counts, states.counts)
 
 
 def test_us_states_as_frame():
@@ -260,7 +222,7 @@ def test_us_states_sample():
         load_us_states(n_samples=331_449_282)
 
 
-def test_us_states_is_a_fresh_copy_and_pickles():
+def test_us_states_are_a_fresh_copy_that_pickles():
     states = load_us_states()
     states.counts[:] = 0
     states.groups.region[:] = ""
@@ -268,28 +230,18 @@ def test_us_states_is_a_fresh_copy_and_pickles():
     assert_array_equal(pickle.loads(pickle.dumps(load_us_states())).counts, load_us_states().counts)
 
 
-# Admissions at Berkeley
-
-
+# -- admissions at Berkeley ------------------------------------------------------------------------
 def test_ucb_admissions():
     ucb = load_ucb_admissions()
     assert ucb.n_samples == ucb.counts.sum() == 4_526
     assert ucb.data.shape == (24, 3) == (len(np.unique(ucb.data, axis=0)), 3)
     assert ucb.feature_names == list(ucb.domains) == ["admission", "gender", "department"]
-    assert {name: len(levels) for name, levels in ucb.domains.items()} == {
-        "admission": 2,
-        "gender": 2,
-        "department": 6,
-    }
+    assert [len(levels) for levels in ucb.domains.values()] == [2, 2, 6]
     # The totals that are told of these data: 1,198 of 2,691 men and 557 of 1,835 women.
-    totals = {
-        gender: [
-            int(ucb.counts[(ucb.data[:, 1] == gender) & rows].sum())
-            for rows in (True, ucb.data[:, 0] == "Admitted")
-        ]
-        for gender in ("Male", "Female")
-    }
-    assert totals == {"Male": [2691, 1198], "Female": [1835, 557]}
+    is_admitted = ucb.data[:, 0] == "Admitted"
+    for gender, totals in (("Male", [2691, 1198]), ("Female", [1835, 557])):
+        rows = ucb.data[:, 1] == gender
+        assert [ucb.counts[rows].sum(), ucb.counts[rows & is_admitted].sum()] == totals
     assert ucb.frame is None
     assert "Bickel" in ucb.DESCR
     X, counts = load_ucb_admissions(return_X_y=True)
@@ -309,9 +261,7 @@ def test_ucb_admissions_as_frame(monkeypatch):
         load_ucb_admissions(as_frame=True)
 
 
-# Samples of a histogram
-
-
+# -- samples of a histogram ------------------------------------------------------------------------
 @given(
     st.lists(st.integers(0, 1000), min_size=1, max_size=20).filter(any),
     st.floats(0, 1),
@@ -334,6 +284,8 @@ def test_sample_counts_random_state():
     rng = np.random.RandomState(0)
     draws = [tuple(sample_counts([500, 500], 100, random_state=rng)) for _ in range(10)]
     assert len(set(draws)) > 1
+    nearly_a_billion = np.array([999_999_998, 1], dtype=np.uint64)
+    assert sample_counts(nearly_a_billion, 1000, random_state=0).sum() == 1000
 
 
 def test_sample_counts_follows_the_hypergeometric_law():
@@ -371,14 +323,7 @@ def test_sample_counts_refuses(counts, n_samples, message):
         sample_counts(counts, n_samples)
 
 
-def test_sample_counts_takes_unsigned_and_nearly_a_billion():
-    counts = np.array([999_999_998, 1], dtype=np.uint64)
-    assert sample_counts(counts, 1000, random_state=0).sum() == 1000
-
-
-# Reader: formats
-
-
+# -- reader: formats -------------------------------------------------------------------------------
 def write(path, text):
     if path.suffix == ".gz":
         path.write_bytes(gzip.compress(text.encode()))
@@ -397,6 +342,7 @@ def write_parquet(path, **columns):
 
 @pytest.mark.parametrize("name", ["h.csv", "h.csv.gz", "h"])
 def test_read_csv(tmp_path, name):
+    """Gzip is told from the content, not from the name."""
     text = 'value,count,category\nb,3,"x, y"\na,0,\n"two\nlines",5,z\n'
     histogram = read_histogram(write(tmp_path / name, text))
     assert histogram.categories.tolist() == ["b", "a", "two\nlines"]
@@ -406,14 +352,9 @@ def test_read_csv(tmp_path, name):
     assert histogram.n_samples == 8
     assert list(histogram.groups) == ["category"]
     assert histogram.groups["category"].tolist() == ["x, y", "", "z"]
-
-
-def test_gzip_is_told_from_content_not_name(tmp_path):
-    path = tmp_path / "h.csv"
-    path.write_bytes(gzip.compress(b"value,count\na,1\n"))
-    assert read_histogram(path).n_samples == 1
-    write(tmp_path / "plain", "value,count\na,1\n").rename(tmp_path / "h.csv.gz")
-    assert read_histogram(str(tmp_path / "h.csv.gz")).n_samples == 1
+    for other in ("other.csv.gz", "other.csv"):
+        (tmp_path / other).write_bytes((tmp_path / name).read_bytes())
+        assert read_histogram(str(tmp_path / other)).n_samples == 8
 
 
 @pytest.mark.parametrize(
@@ -469,18 +410,17 @@ def test_read_csv_integers_keep_all_digits(tmp_path_factory, values):
 @given(st.data())
 def test_read_csv_round_trip_of_text(tmp_path_factory, data):
     character = st.characters(codec="utf-8", exclude_characters="\0\r")
-    text = st.text(character, min_size=1, max_size=8)
-    values = data.draw(st.lists(text, min_size=1, max_size=20, unique=True))
-    labels = data.draw(st.lists(st.text(character), min_size=len(values), max_size=len(values)))
+    row = st.tuples(st.text(character, min_size=1, max_size=8), st.text(character))
+    rows = data.draw(st.lists(row, min_size=1, max_size=20, unique_by=lambda one: one[0]))
     path = tmp_path_factory.mktemp("text") / "h.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["value", "count", "group"])
-        writer.writerows(zip(values, range(1, len(values) + 1), labels, strict=True))
+        writer.writerow(["count", "value", "group"])
+        writer.writerows((i, *one) for i, one in enumerate(rows, 1))
     histogram = read_histogram(path, dtype=str)
-    assert histogram.categories.tolist() == values
-    assert histogram.counts.tolist() == list(range(1, len(values) + 1))
-    assert histogram.groups["group"].tolist() == labels
+    pairs = zip(histogram.categories.tolist(), histogram.groups["group"].tolist(), strict=True)
+    assert list(pairs) == rows
+    assert histogram.counts.tolist() == [*range(1, len(rows) + 1)]
 
 
 def test_read_large_counts(tmp_path):
@@ -490,25 +430,18 @@ def test_read_large_counts(tmp_path):
     assert histogram.n_samples == 2**53
 
 
-def test_read_parquet(tmp_path):
-    path = write_parquet(
-        tmp_path / "h.parquet", value=["007", "8"], count=[2**53 - 1, 0], region=["x", None]
-    )
-    histogram = read_histogram(path)
-    assert histogram.categories.tolist() == ["007", "8"]
-    assert histogram.counts.tolist() == [2**53 - 1, 0]
-    assert histogram.counts.dtype == np.int64
-    assert histogram.groups["region"].tolist() == ["x", ""]
-
-
 def test_read_parquet_keeps_types(tmp_path):
-    columns = {"value": [2**53 + 1, -3], "count": [1, 2], "text": ["1", "2"], "code": [1, 2]}
-    path = write_parquet(tmp_path / "h.parquet", **columns)
+    values = [2**53 + 1, -3]
+    columns = {"count": [2**53 - 1, 0], "text": ["1", None], "code": [1, 2]}
+    path = write_parquet(tmp_path / "h.parquet", value=values, **columns)
     histogram = read_histogram(path)
-    assert histogram.categories.dtype == np.int64
-    assert histogram.categories.tolist() == [2**53 + 1, -3]
-    assert histogram.groups["text"].tolist() == ["1", "2"]
+    assert histogram.categories.dtype == histogram.counts.dtype == np.int64
+    assert histogram.categories.tolist() == values
+    assert histogram.counts.tolist() == columns["count"]
+    assert histogram.groups["text"].tolist() == ["1", ""]
     assert histogram.groups["code"].tolist() == [1, 2]
+    of_text = write_parquet(tmp_path / "text.parquet", value=["007", "8"], count=[1, 2])
+    assert read_histogram(of_text).categories.tolist() == ["007", "8"]
     assert read_histogram(path, dtype=str).categories.tolist() == ["9007199254740993", "-3"]
 
 
@@ -525,22 +458,16 @@ def test_read_parquet_of_pandas_and_polars(tmp_path):
         assert histogram.counts.tolist() == [1, 2]
 
 
-def test_read_parquet_takes_no_column_from_the_folder(tmp_path):
+def test_read_parquet_takes_no_column_from_the_folder_and_needs_pyarrow(tmp_path, monkeypatch):
     (tmp_path / "year=2020").mkdir()
     path = write_parquet(tmp_path / "year=2020" / "h.parquet", value=["a"], count=[1])
     assert not read_histogram(path).groups
-
-
-def test_read_parquet_without_pyarrow(tmp_path, monkeypatch):
-    path = write_parquet(tmp_path / "h.parquet", value=["a"], count=[1])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r'pip install "sklearn_ldp\[data\]"'):
         read_histogram(path)
 
 
-# Reader: bad input
-
-
+# -- reader: bad input -----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -553,9 +480,7 @@ def test_read_parquet_without_pyarrow(tmp_path, monkeypatch):
         ("value,count\na,1\nb,2\na,3\n", "line 4: value .* once, got 'a' again after line 2"),
         ('value,count\n"a\nb",1\n"a\nb",1\n', "line 5: .* again after line 3"),
         ("value,count\na,1\nb,-2\n", "line 3: count must be a whole number.*got '-2'"),
-        ("value,count\na,1.5\n", "line 2: count must be a whole number.*got '1.5'"),
         ("value,count\na,12.0\n", "line 2: .*got '12.0'. Write 12, not 12.0"),
-        ("value,count\na,many\n", "line 2: .*got 'many'"),
         ("value,count\na,\n", "line 2: .*got ''"),
         ("value,count\na,nan\n", "line 2: .*got 'nan'"),
         ("value,count\na,1_000\n", "line 2: .*got '1_000'"),
@@ -573,13 +498,12 @@ def test_read_parquet_without_pyarrow(tmp_path, monkeypatch):
         ("value,count\na\0,1\n", "line 2: .*NUL"),
     ],
 )
-@pytest.mark.parametrize("name", ["h.csv", "h.csv.gz"])
-def test_read_csv_refuses(tmp_path, name, text, message):
-    path = write(tmp_path / name, text)
-    if not text and name.endswith("gz"):
-        message = "has no header"
-    with pytest.raises(ValueError, match=rf"^read_histogram: .*{name},?:? .*{message}"):
-        read_histogram(path)
+def test_read_csv_refuses(tmp_path, text, message):
+    for name in ("h.csv", "h.csv.gz"):
+        if not text and name.endswith("gz"):
+            message = "has no header"
+        with pytest.raises(ValueError, match=rf"^read_histogram: .*{name},?:? .*{message}"):
+            read_histogram(write(tmp_path / name, text))
 
 
 def test_read_csv_refuses_other_encodings(tmp_path):
@@ -599,18 +523,13 @@ def test_read_csv_refuses_other_encodings(tmp_path):
 def test_read_refuses_damaged_gzip(tmp_path):
     whole = gzip.compress("".join(["value,count\n", *(f"{i},{i}\n" for i in range(999))]).encode())
     path = tmp_path / "h.csv.gz"
-    for end in (2, 5, 15, len(whole) // 2, len(whole) - 8, len(whole) - 1):
-        path.write_bytes(whole[:end])
-        with pytest.raises(ValueError, match="truncated or damaged gzip"):
-            read_histogram(path)
-    path.write_bytes(whole + b"junk")
-    with pytest.raises(ValueError, match="truncated or damaged gzip"):
-        read_histogram(path)
     flipped = bytearray(whole)
     flipped[-6] ^= 1  # the checksum
-    path.write_bytes(flipped)
-    with pytest.raises(ValueError, match="truncated or damaged gzip"):
-        read_histogram(path)
+    ends = (2, 5, 15, len(whole) // 2, len(whole) - 8, len(whole) - 1)
+    for damaged in (*(whole[:end] for end in ends), whole + b"junk", flipped):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="truncated or damaged gzip"):
+            read_histogram(path)
 
 
 @pytest.mark.parametrize(
@@ -663,12 +582,7 @@ def test_read_never_unpickles(tmp_path):
         read_histogram(path)
 
 
-# Reader: real files
-
-
-def test_read_real_file_of_several_histograms_is_refused():
-    path = SHARED_DATA / "REFERENCE_INPUTS_minilek.csv.gz"
-    if not path.exists():
-        pytest.skip(f"{path.name} is not laid beside the checkout (../shared/data)")
+def test_read_real_file_of_several_histograms_is_refused(shared_data):
+    path = shared_data("REFERENCE_INPUTS_minilek.csv.gz")
     with pytest.raises(ValueError, match="again after line .* split a file of several histograms"):
         read_histogram(path)

@@ -8,12 +8,8 @@ import sklearn_ldp.metrics as room
 MEANT = "If this is meant: make api, one sentence in CHANGELOG.md, and doc/releasing.md on removals"
 
 
-def kept():
-    return api.PATH.read_text(encoding="utf-8").splitlines()
-
-
 def test_the_public_interface_is_the_one_that_was_agreed_on():
-    changes = api.difference(kept(), api.lines())
+    changes = api.difference(api.PATH.read_text(encoding="utf-8").splitlines(), api.lines())
     assert not changes, "\n".join([*changes, MEANT])
 
 
@@ -38,6 +34,5 @@ def test_a_change_is_seen(change, monkeypatch):
     """Negative control: a name that goes, another signature, and a new name."""
     before = api.lines([room.__name__])
     change(monkeypatch)
-    assert len(api.difference(before, api.lines([room.__name__]))) == {"other_default": 2}.get(
-        change.__name__, 1
-    )
+    changes = api.difference(before, api.lines([room.__name__]))
+    assert len(changes) == 1 + (change is other_default)

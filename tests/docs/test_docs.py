@@ -3,7 +3,6 @@
 import doctest
 import importlib
 import inspect
-import pkgutil
 import re
 import sys
 import tomllib
@@ -13,33 +12,19 @@ from pathlib import Path
 
 import pytest
 import yaml
+from api import public_modules
 
 import sklearn_ldp
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-MODULES = [
-    "sklearn_ldp",
-    "sklearn_ldp.oracles",
-    "sklearn_ldp.oracles.channels",
-    "sklearn_ldp.postprocessing",
-    "sklearn_ldp.model_selection",
-    "sklearn_ldp.surveys",
-    "sklearn_ldp.learning",
-    "sklearn_ldp.collection",
-    "sklearn_ldp.robustness",
-    "sklearn_ldp.queries",
-    "sklearn_ldp.planning",
-    "sklearn_ldp.metrics",
-    "sklearn_ldp.datasets",
-    "sklearn_ldp.inference",
-    "sklearn_ldp.inspection",
-    "sklearn_ldp.utils.discovery",
-    "sklearn_ldp.utils.estimator_checks",
-]
-
-
 DOC = ROOT / "doc"
+SECTIONS = re.findall(
+    r"```{eval-rst}\n\.\. currentmodule:: (\S+)\n(.*?)```",
+    (DOC / "api.md").read_text(encoding="utf-8"),
+    flags=re.DOTALL,
+)
+MODULES = sorted({module for module, _ in SECTIONS})
 RUN_ELSEWHERE = {"deploying.md", "operating.md"}  # with clients and servers: test_deploying.py
 PAGES = [
     path
@@ -75,6 +60,7 @@ def run_doctest(block, namespace, name):
     assert not runner.failures, "".join(output)
 
 
+@pytest.mark.pages
 def test_the_readme_runs(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict = {}
@@ -106,19 +92,17 @@ def test_a_page_that_is_wrong_does_not_pass(text, fault, monkeypatch):
 
 def documented_names(module):
     """Names that the API reference lists under a module, in all of its sections."""
-    text = (ROOT / "doc" / "api.md").read_text(encoding="utf-8")
-    blocks = re.findall(
-        r"```{eval-rst}\n\.\. currentmodule:: (\S+)\n(.*?)```", text, flags=re.DOTALL
-    )
-    assert {name for name, _ in blocks} == set(MODULES)
-    own = [body for name, body in blocks if name == module]
+    own = [body for name, body in SECTIONS if name == module]
     return [name for body in own for name in re.findall(r"^   (\w+)$", body, re.MULTILINE)]
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_api_reference_is_complete(module):
-    names = documented_names(module)
-    public = set(importlib.import_module(module).__all__)
+    """And every public name has a docstring."""
+    names, namespace = documented_names(module), importlib.import_module(module)
+    public = set(namespace.__all__)
+    assert namespace.__doc__
+    assert [name for name in public if not getattr(namespace, name).__doc__] == []
     assert len(names) == len(set(names))
     assert set(names) <= public
     if module != "sklearn_ldp":
@@ -127,26 +111,12 @@ def test_api_reference_is_complete(module):
 
 
 def test_api_reference_knows_every_public_module():
-    found = {
-        info.name
-        for info in pkgutil.walk_packages(sklearn_ldp.__path__, "sklearn_ldp.")
-        if not any(part.startswith("_") for part in info.name.split("."))
-    }
-    with_names = {name for name in found if getattr(importlib.import_module(name), "__all__", [])}
-    assert with_names | {"sklearn_ldp"} == set(MODULES)
+    assert sorted(public_modules()) == MODULES
 
 
 def test_the_table_of_oracles_is_what_the_oracles_say():
     table = importlib.import_module("benchmarks.accuracy.oracle_table").table()
     assert table in (ROOT / "doc" / "notes" / "oracles.md").read_text(encoding="utf-8")
-
-
-def test_every_public_docstring_names_what_it_is():
-    for module in MODULES:
-        namespace = importlib.import_module(module)
-        assert namespace.__doc__
-        for name in namespace.__all__:
-            assert getattr(namespace, name).__doc__, f"{module}.{name}"
 
 
 def public_functions():
@@ -169,15 +139,12 @@ def untyped(function):
 
 
 def test_public_signatures_are_typed():
+    """And types can be read at run time, as tools do that make forms or checks of them."""
     functions = list(public_functions())
     assert len(functions) > 150
     assert {f"{f.__module__}.{f.__qualname__}": untyped(f) for f in functions if untyped(f)} == {}
     assert untyped(lambda x: x) == ["x", "return"]  # the twin
-
-
-def test_type_hints_can_be_read_at_run_time():
-    """As tools do that make forms or checks of them, also where pandas is not installed."""
-    for function in public_functions():
+    for function in functions:
         typing.get_type_hints(function)
     with pytest.raises(NameError):
         typing.get_type_hints(reads_an_undefined_type)  # the twin
@@ -187,12 +154,9 @@ def reads_an_undefined_type(x: "Undefined"):  # noqa: F821
     """A function whose hints cannot be read."""
 
 
-def test_version_is_that_of_the_distribution():
+def test_the_distribution_and_its_citations_have_this_version():
     metadata = importlib.import_module("importlib.metadata")
     assert metadata.version("sklearn_ldp") == sklearn_ldp.__version__
-
-
-def test_citations_name_this_version():
     assert f"version = {{{sklearn_ldp.__version__}}}" in README
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {sklearn_ldp.__version__}\n" in citation
@@ -203,8 +167,8 @@ def test_citations_name_this_version():
 
 def oldest_versions(project):
     """Name and oldest version of Python, every dependency and what the extras for users install."""
-    extras = [project["optional-dependencies"][name] for name in USER_EXTRAS]
-    requirements = [*project["dependencies"], *(r for extra in extras for r in extra)]
+    extras = [r for name in USER_EXTRAS for r in project["optional-dependencies"][name]]
+    requirements = [*project["dependencies"], *extras]
     pairs = [("Python", project["requires-python"].removeprefix(">="))]
     return pairs + [tuple(one.partition(",")[0].split(">=")) for one in requirements]
 
@@ -214,12 +178,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 INSTALL = (ROOT / "doc" / "install.md").read_text(encoding="utf-8")
 
 
-def test_the_install_page_names_the_versions_of_pyproject():
+def test_the_install_page_names_the_versions_of_pyproject_and_what_extras_install():
     rows = re.findall(r"^\| ([\w-]+) \| ([\d.]+) \|$", INSTALL, flags=re.MULTILINE)
     assert rows == oldest_versions(PROJECT)
-
-
-def test_the_install_page_names_what_each_extra_installs():
     rows = dict(re.findall(r"^\| `(\w+)` \| ([\w, -]+) \|", INSTALL, flags=re.MULTILINE))
     extras = PROJECT["optional-dependencies"]
     installs = {name: [r.split(">=")[0] for r in extras[name]] for name in USER_EXTRAS}
@@ -236,14 +197,8 @@ def navigation(index):
 
 def test_the_sidebar_has_every_page_once():
     groups = navigation((ROOT / "doc" / "index.md").read_text(encoding="utf-8"))
-    assert list(groups) == [
-        "Getting started",
-        "User guide",
-        "Methods",
-        "Deploying",
-        "Reference",
-        "Project",
-    ]
+    captions = ["Getting started", "User guide", "Methods", "Deploying", "Reference", "Project"]
+    assert list(groups) == captions
     listed = [page for pages in groups.values() for page in pages]
     written = [
         path.relative_to(ROOT / "doc").with_suffix("").as_posix()
@@ -276,13 +231,8 @@ def test_configurations_parse_and_call_targets_that_exist(path):
     text = path.read_text(encoding="utf-8")
     assert isinstance(yaml.safe_load(text), dict)
     assert not unknown_targets(text)
-
-
-def test_a_target_that_does_not_exist_is_found():
-    assert unknown_targets("  - run: make lint\n  - run: make tests\n    entry: make forms") == {
-        "tests",
-        "forms",
-    }
+    wrong = "  - run: make lint\n  - run: make tests\n    entry: make forms"
+    assert unknown_targets(wrong) == {"tests", "forms"}  # the twin
 
 
 def test_the_workflow_runs_what_ci_runs_on_every_supported_python():

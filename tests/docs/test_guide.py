@@ -46,18 +46,19 @@ def test_words_are_counted_outside_of_code():
     assert words_before_code("# Title\n\nNo code.") == float("inf")
 
 
-def test_the_readme_is_short():
+def test_the_readme_and_the_guide_are_short():
     assert words(README) <= MOST_WORDS_OF_THE_README
-
-
-def test_the_guide_is_short():
     count = {str(path.relative_to(DOC)): words(path.read_text(encoding="utf-8")) for path in GUIDE}
     assert sum(count.values()) <= MOST_WORDS_OF_THE_GUIDE, count
 
 
 @pytest.mark.parametrize("path", GUIDE, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_page_opens_with_the_lines_that_do_it(path):
-    assert words_before_code(path.read_text(encoding="utf-8")) <= MOST_WORDS_BEFORE_CODE
+def test_a_page_opens_with_the_lines_that_do_it_and_ends_with_the_next_one(path):
+    """But for the end of the first page, whose chart leads on."""
+    text = path.read_text(encoding="utf-8")
+    assert words_before_code(text) <= MOST_WORDS_BEFORE_CODE
+    last = text.strip().rpartition("\n\n")[2]
+    assert re.match(r"\*\*Next:\*\* \[[^]]+\]\([^)]+\)", last) or path.name == "index.md", last
 
 
 # ---- README, the front page and the picture ------------------------------------------------------
@@ -67,28 +68,18 @@ def ten_lines(text):
     return re.search(r"```python\n(.*?)```", text, flags=re.DOTALL)[1]
 
 
-def rows_of_the_map(text):
-    """Rows of the table "I have, I want", with the targets of their links as pages of `doc`."""
-    table = re.search(r"^\| I have \|.*?\n\n", text, flags=re.DOTALL | re.MULTILINE)[0]
-    return table.replace("](doc/", "](").splitlines()
-
-
-def test_readme_and_front_page_tell_the_same():
+def test_readme_and_front_page_tell_the_same_and_lead_to_pages_that_exist():
     assert ten_lines(README) == ten_lines(INDEX)
-
-
-def test_the_map_leads_to_pages_that_exist():
-    pages = re.findall(r"\]\(([\w/]+\.md)\)", "\n".join(rows_of_the_map(README)))
+    rows = re.search(r"^\| I have \|.*?\n\n", README, flags=re.DOTALL | re.MULTILINE)[0]
+    pages = re.findall(r"\]\(([\w/]+\.md)\)", rows.replace("](doc/", "]("))
     assert len(pages) > 15
     assert [page for page in pages if not (DOC / page).is_file()] == []
 
 
 def names_in_the_chart(page):
     """Classes and functions in code."""
-    chart = re.search(r"^::::\{container\} chart$.*?^::::$", page, flags=re.DOTALL | re.MULTILINE)[
-        0
-    ]
-    return set(re.findall(r"`(\w+)`", chart))
+    chart = re.search(r"^::::\{container\} chart$.*?^::::$", page, re.DOTALL | re.MULTILINE)
+    return set(re.findall(r"`(\w+)`", chart[0]))
 
 
 def test_the_chart_names_what_exists():
@@ -125,10 +116,3 @@ def test_the_short_table_of_oracles_is_a_part_of_the_full_one():
     assert rows_by_name(page) == {
         name: [row[i] for i in (2, 3, 6, 7, 8)] for name, row in full.items()
     }
-
-
-@pytest.mark.parametrize("path", GUIDE, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_page_ends_with_the_next_one(path):
-    """But for the first page, whose chart leads on."""
-    last = path.read_text(encoding="utf-8").strip().rpartition("\n\n")[2]
-    assert re.match(r"\*\*Next:\*\* \[[^]]+\]\([^)]+\)", last) or path.name == "index.md", last

@@ -126,7 +126,6 @@ ok: list[object]  # calls that are right
 # Domains: numbers, lists, levels of a column, domains.
 ok = [
     GRR(categories=10),
-    GRR(categories=np.int64(10)),
     GRR(categories="auto"),
     GRR(categories=range(5)),
     GRR(categories=[None, 1, "b", datetime.date(2024, 1, 1)]),
@@ -143,10 +142,7 @@ ok = [
     oracle.channel(8),
 ]
 n_categories: int = len(oracle.categories)
-ok = [
-    Domain(["yes", "no"]).encode(frame["browser"]),
-    Domain(["yes", "no"]).decode([0, 1]),
-]
+ok = [Domain(["yes", "no"]).encode(frame["browser"]), Domain(["yes", "no"]).decode([0, 1])]
 
 # Frequencies and estimates in any container, or by category.
 truth = pd.Series([0.5, 0.3, 0.2], index=["edge", "firefox", "safari"])
@@ -166,14 +162,8 @@ ok = [
     oracle.simulate({"edge": 500, "firefox": 300, "safari": 200}),
 ]
 oracle.simulate(frame["browser"].value_counts(), n_repeats=10)
-assert_type(NormSub().fit_transform(rows).shape, tuple[Any, ...])
 assert_type(NormSub().fit(frame).estimate_, FrequencyEstimate)
-ok = [
-    norm_sub(rows),
-    norm_sub(truth),
-    norm_sub(estimate),
-    norm_sub((0.5, 0.5)),
-]
+ok = [norm_sub(rows), norm_sub(truth), norm_sub(estimate), norm_sub((0.5, 0.5))]
 FrequencyEstimate(rows, ["edge", "firefox", "safari"], NoiseModel(0.5, 0.25, [100, 200]))
 assert_type(estimate["edge"], float)
 assert_type(estimate["F", 1], float)
@@ -205,13 +195,9 @@ ok = [
     estimate.answer(np.eye(3)),
     estimate.answer([[1, 1, 0]]),
     estimate.answer(frame),
-    estimate.answer(sparse.coo_matrix(np.eye(3))),
     query_matrix(sparse.eye_array(3)),
-    query_matrix(matrix.T),
     query_matrix([[1, 0, 1]]),
     groups(frame["region"]),
-    groups({"edge": "old", "safari": "new"}),
-    groups(np.array([0, 1, 1])),
     HeldOutSearch(queries=matrix),
     HeldOutSearch(queries=groups(["a", "b"]), noise=0.1),
     SyntheticSearch(queries=None),
@@ -239,9 +225,7 @@ study = simulate_errors(
     {"ours": GRR(), "theirs": OLH()}, [Base(), two_steps], truth, 1000, [0.5, 1], {10: random_sets(0.1)},
     metrics=["mse", mean_squared_error], checkpoint=Path("study.jsonl"),
 )  # fmt: skip
-simulate_errors(
-    OLH(), NormSub(), [500, 300], epsilons=1.0, queries=matrix, checkpoint="study.jsonl"
-)
+simulate_errors(OLH(), NormSub(), [5, 3], epsilons=1.0, queries=matrix, checkpoint="study.jsonl")
 simulate_errors([OLH()], "all", {"a": truth, 2: [0.5, 0.5]}, [100, 200], np.array([1.0]))
 assert_type(study.to_frame(), pd.DataFrame)
 assert_type(study.to_frame("polars"), pl.DataFrame)
@@ -259,9 +243,7 @@ ErrorCurveDisplay.from_results(
     {"oracle": ["OLH"], "postprocessor": ["Base"], "error": [0.1]},
     x="postprocessor", by="oracle", spread=None, chosen={"OLH": "Base"},
 )  # fmt: skip
-grid = GridSearchCV(
-    two_steps, {"simplex": [Base(), BaseCut()]}, scoring=make_frequency_scorer("mae")
-)
+grid = GridSearchCV(two_steps, {"simplex": [BaseCut()]}, scoring=make_frequency_scorer("mae"))
 ErrorCurveDisplay.from_grid_search(grid)
 
 # Files of reports: by name, open, or in memory.
@@ -281,18 +263,14 @@ with open("a.arrows", "rb") as file:
     ]
 
 # Mistakes that both find.
-Aggregator("OLH")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Aggregator(OLH)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-read_reports(3, oracle)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 read_reports(oracle, "a.parquet")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-oracle.fit(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 oracle.fit(value for value in values)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 oracle.fit(table.lazy())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 oracle.fit(set(values))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 oracle.aggregate(estimate.noise)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 oracle.simulate(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 GRR(categories={"edge", "safari"})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-GRR(categories=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 NormSub().fit({"edge": 0.5})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 norm_sub(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 query_errors(truth, estimate, metric=2)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
@@ -307,7 +285,6 @@ ErrorCurveDisplay.from_results([1, 2])  # type: ignore[arg-type]  # pyright: ign
 FrequencyDisplay.from_estimate(estimate, ax=plt)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 OLH(eps=1.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 OLH(1.0, random_state="0")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-OLH("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 estimate.confidence_interval("95")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 NormSub().fit_transform(oracle.estimate_).privatize  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 sklearn_ldp.OHL  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
