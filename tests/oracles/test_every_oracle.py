@@ -460,14 +460,6 @@ def test_nothing_is_simulated_to_learn_p_and_q(monkeypatch):
     assert calls == [3]
 
 
-def test_the_guide_writes_the_same_oracle():
-    """The third party's file is what the guide's page on extending shows."""
-    page = Path(__file__).parents[2] / "doc" / "user_guide" / "extending.md"
-    written = (Path(__file__).parent.parent / "random_question.py").read_text(encoding="utf-8")
-    code = written[written.index("class RandomQuestion") :].rstrip()
-    assert code in page.read_text(encoding="utf-8")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "oracle", [OLH(4.0, categories=10**7), ProjectiveGeometryResponse(4.0, categories=10**7)]
