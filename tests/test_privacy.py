@@ -85,7 +85,7 @@ class _Biased(GRR):
         (_Leaky(), check_exact_epsilon, "a report betrays its value"),
         (_Biased(), check_exact_support_probabilities, "not the mechanism's"),
     ],
-    ids=repr,
+    ids=lambda value: getattr(value, "__name__", repr(value)),
 )
 def test_a_tampered_mechanism_is_found(tampered, check, fault):
     with pytest.raises(AssertionError, match=fault):
