@@ -41,7 +41,7 @@ help: ## show this list
 demo: $(VENV)/.demo ## the main job on real data: estimate, post-process, let a search choose
 	@$(BIN) -m sklearn_ldp demo $(DEMO_ARGS)
 
-test: $(VENV)/.test ## the quick tests and the doctests (three minutes on two cores)
+test: $(VENV)/.test ## the quick tests and the doctests (two minutes on two cores)
 	@$(PYTEST) $(XDIST) -m "not slow and not pages" --doctest-modules sklearn_ldp tests $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.test ## the slow tests: long statistical tests, and many examples of each property

@@ -328,6 +328,21 @@ def test_a_second_law_is_found(tmp_path):
     assert of_one_name(tmp_path) == ["Order"]
 
 
+def texts_alone(root):
+    """Statements that are half of a message which somebody moved: linters pass them over."""
+    nodes = ((module, node) for module, path in modules(root).items() for node in nodes_of(path))
+    return [
+        m for m, node in nodes if isinstance(node, ast.Expr) and type(node.value) is ast.JoinedStr
+    ]
+
+
+def test_no_statement_is_a_text_alone(tmp_path):
+    """Negative control: a file with one."""
+    assert texts_alone(ROOT / PACKAGE) == []
+    (tmp_path / "one.py").write_text("def f(x):\n    f'{x} alone'\n", encoding="utf-8")
+    assert texts_alone(tmp_path) == [f"{PACKAGE}.one"]
+
+
 def climbs_of(function):
     """The calls of package code from a lower room to a higher one, while a function runs.
 

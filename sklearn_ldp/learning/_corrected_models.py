@@ -943,7 +943,6 @@ def _positions(one: Any, n_features: int, what: str) -> np.ndarray:
             "from 0, as they come out of the ColumnTransformer."
         )
     if len(positions) < 2:
-        f"{len(positions)} of the {n_features} columns of X"
         raise ValueError(
             f"{what} has {len(positions)} of the {n_features} columns of X, but an attribute has "
             "at least two categories: pass the columns of all its indicators."

@@ -316,7 +316,6 @@ class BaseSearch(BasePostProcessor):
     def _refuse_changed(self, estimate: FrequencyEstimate) -> None:
         """Raise ValueError if the estimate is not raw."""
         if not estimate.is_raw:
-            f"but this one has been changed by {' and '.join(estimate.postprocessors)}"
             raise ValueError(
                 f"{type(self).__name__} needs a raw estimate, but this one has been changed by "
                 f"{' and '.join(estimate.postprocessors)}: pass the estimate that the oracle "

@@ -117,7 +117,6 @@ class least_epsilon:  # noqa: N801 - it is called as a function is, and can be p
         best = int(np.argmin(errors))
         most = self._most(cv_results, metric, best, float(errors[best]))
         if not errors[best] <= most < np.inf:
-            f"the least error is {errors[best]:.3g}, at epsilon={epsilons[best]:g}"
             raise ValueError(
                 f"least_epsilon found no candidate with a finite error of at most {most:g}: the "
                 f"least error is {errors[best]:.3g}, at epsilon={epsilons[best]:g}. If fits "

@@ -438,19 +438,6 @@ def _of_functions(chunks: Iterable[np.ndarray], part: PublicPart) -> ReportTest:
     return ReportTest(float(z), len(found), min(len(found) * p_value, 1.0), n)
 
 
-def _paired(among: Column | None, protocol: Protocol) -> np.ndarray:
-    """Return the codes of the categories to pair."""
-    domain = protocol.domain
-    codes = np.arange(domain.size) if among is None else domain.encode(among, "joint_support_test")
-    codes = np.unique(codes)
-    if len(codes) > _MAX_PAIRED:
-        raise ValueError(
-            f"joint_support_test counts the pairs of at most {_MAX_PAIRED} categories, got "
-            f"{len(codes)}: name fewer in among=, for example those of the highest estimates."
-        )
-    return codes
-
-
 def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.ndarray:
     """Count the reports that support both of two categories.
 

@@ -59,8 +59,6 @@ class BaseTableProcessor(BasePostProcessor):
     def _checked(self, estimates: EstimateSet) -> TableSet:
         if isinstance(estimates, TableSet):
             return estimates
-        f"a set of {len(estimates)} estimates that have nothing in common"
-        f"{type(self).__name__} needs the tables that a MarginalOracle returns"
         raise ValueError(
             f"{type(self).__name__} needs the tables that a MarginalOracle returns, got a set of "
             f"{len(estimates)} estimates that have nothing in common: use EmpiricalBayes()."

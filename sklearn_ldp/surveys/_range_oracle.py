@@ -233,7 +233,6 @@ class TreeChannel(Several, LinearMechanism):
             support, asked = self.decoded_on(tallies, j)
             if not asked.all():
                 where = " of a group" if len(asked) > 1 else ""
-                f"level {j + 1} of the {len(self.mechanisms)} of the tree"
                 raise ValueError(
                     f"Nobody{where} was asked about level {j + 1} of the {len(self.mechanisms)} of "
                     f"the tree, so there is no estimate of {self.n_categories:,} bins: collect "

@@ -447,7 +447,6 @@ class DesignOracle(MatrixOracle):
 
     def _make_mechanism(self, domain):
         if domain.size != self.design.channel.shape[1]:
-            f"{self.design.channel.shape[1]} answers, and there are {domain.size} categories"
             raise ValueError(
                 f"The design {self.design.name} has {self.design.channel.shape[1]} answers, and "
                 f"there are {domain.size} categories: design.oracle(categories=[..]) names each."

@@ -301,7 +301,6 @@ class TableSet(EstimateSet):
             if self.mixture is not None:
                 return None
             names = ", ".join(str(list(self.domain.columns)[j]) for j in codes)
-            (f"collect tables of order {len(codes)}, or fit LatentClasses(), whose model answers")
             raise ValueError(
                 f"No table has all of the columns {names}: collect tables of order {len(codes)}, "
                 "or fit LatentClasses(), whose joint model answers."
@@ -423,19 +422,6 @@ class TableSet(EstimateSet):
                 columns[key] = pd.Categorical.from_codes(places[of_column], levels)
         return pd.DataFrame(columns)
 
-    def _fitted_mixture(self) -> ClassMixture:
-        """A mixture whose tables are those of this set."""
-        negative = [name for name in self if self.row(name).min() < -1e-6]
-        if negative:
-            raise ValueError(
-                f"TableSet.sample needs tables without negative cells, {negative[0]!r} has some: "
-                "apply Consistent() or LatentClasses() first."
-            )
-        if not hasattr(self, "_sampled_from"):
-            tables = {columns: self.row(name) for name, columns in self.columns_of.items()}
-            self._sampled_from = mixture_of_tables(self.sizes, tables, self.mixture)
-        return self._sampled_from
-
     def _heading(self) -> str:
         n_cells = sum(table.shape[1] for table in self.values())
         is_product = self.mixture is not None and len(self.mixture.shares) == 1
@@ -446,7 +432,6 @@ class TableSet(EstimateSet):
 def _check_divisors(shares: np.ndarray, what: Any) -> None:
     """Refuse to divide by the estimated share of nobody."""
     if not np.all(shares > 0):
-        f"an estimate above 0 of how many these are, got {shares.min():.3g}"
         raise ValueError(
             f"The shares among users by {what!r} need an estimate above 0 of how many these are, "
             f"got {shares.min():.3g}: apply Consistent() or LatentClasses() first, or ask for the "
