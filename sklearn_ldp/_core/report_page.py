@@ -225,7 +225,7 @@ def _body(part: dict[str, Any]) -> str:
     """The report of one estimate."""
     remark, shown = escape(part.get("remark") or ""), f"{part['shown']}{_after(part)}"
     if any("low" in row for row in part["rows"]):
-        shown += f", and {_interval(part, 'interval', 's')}"
+        shown += f", and {_intervals(part)}"
     sections = [
         ("", f"<p>{remark}</p>" if remark else ""),
         ("", _facts(part)),
@@ -281,11 +281,10 @@ def _after(part: dict[str, Any]) -> str:
     return f" after {names}" * bool(names)
 
 
-def _interval(part: dict[str, Any], noun: str, plural: str = "", where: str = "") -> str:
+def _intervals(part: dict[str, Any], where: str = "") -> str:
     """How intervals hold, in words: of "95 % at once, of raw" for the table of an estimate."""
     level, _, of_raw = part["interval"].partition(" at once")
-    of = f", of the raw value{plural}" if of_raw else ""
-    return f"{noun}{plural} ({level}, all at once{where}){of}"
+    return f"intervals ({level}, all at once{where})" + ", of the raw values" * bool(of_raw)
 
 
 def _users(part: dict[str, Any]) -> str | None:
@@ -305,11 +304,12 @@ def _sentences(sentences: Sequence[str]) -> str:
 def _table(part: dict[str, Any]) -> str:
     rows = _in_order(part)
     value, is_raw = part["value"], not part["postprocessors"]
-    places = {"count": 3, "estimate": 4, "low": 5 if part["interval"].endswith("raw") else 2}
+    level, _, of_raw = part["interval"].partition(" at once")
+    places = {"count": 3, "estimate": 4, "low": 5 if of_raw else 2}
     places |= {"category": 0, value: 1}  # what is shown in the picture comes first
     heads = [name for name in (rows[0] if rows else {}) if name not in ("high", "interval")]
     heads.sort(key=lambda name: places.get(name, 6))
-    names = {"low": _interval(part, "interval"), "frequency": _after(part).strip()}
+    names = {"low": f"interval ({level})", "frequency": "share"}
     names |= {} if is_raw else {"estimate": "raw"}
     head = "".join(f"<th>{escape(str(names.get(name, name)))}</th>" for name in heads)
     show = _shower(part, rows)
@@ -324,17 +324,16 @@ def _table(part: dict[str, Any]) -> str:
     shares = [
         row[name] for row in rows[:_MOST_ROWS] for name in ("estimate", "frequency") if name in row
     ]
-    level = part["interval"].partition(" at once")[0]
+    of = " (it is around the raw value)" * bool(of_raw)
     told = {
-        "frequency": "the share, as the picture shows it",
+        "frequency": f'"{part["shown"]}{_after(part)}" of the picture',
         "estimate": "the share as reports alone tell it: noise may put it below 0 or above 100 %",
         "difference": "the share in the first estimate minus that in the second",
-        "low": f"with a probability of {level}, all these intervals contain the truth",
+        "low": f"with a probability of {level}, all of them contain the truth{of}",
         "count": f'the number of users that the column "{names.get(value, value)}" stands for',
     }
-    heading = {**names, "low": "interval"}
     words = "".join(
-        f"<p>{escape(heading.get(name, name))}: {escape(told[name])}.</p>"
+        f"<p>{escape(names.get(name, name))}: {escape(told[name])}.</p>"
         for name in heads
         if name in told
     )
@@ -427,7 +426,7 @@ def _series(whole: dict[str, Any]) -> str:
         ]
         head = f"<h2>{escape(_cell(first, 'category', rows[0], str))}</h2>"
         drawn.append(head + _columns(rows, {**first, "rows": rows}))
-    where = _interval(first, "interval", "s", " in each row")
+    where = _intervals(first, " in each row")
     n, names = len(first["rows"]), f"{first['shown']}{_after(first)}, row by row, and {where}"
     kept = f"<p>The {len(drawn)} largest of {n:,} categories.</p>" if len(drawn) < n else ""
     return f"<p>{names}</p>{''.join(drawn)}{kept}"

@@ -143,16 +143,16 @@ def heads(html):
 
 def test_the_columns_are_named_and_explained_for_readers():
     """What the picture shows comes first; the interval stands beside what it is of."""
-    interval = "interval (95 %, all at once)"
+    interval = "interval (95 %)"
     raw, smoothed = colours().report().html, Trend().fit_transform(weekly())[0].report().html
     assert heads(raw) == ["category", "estimate", interval, "count"]
     processed = EmpiricalBayes().fit_transform(colours()).report().html
-    known = ["category", "after EmpiricalBayes", "count", "raw", f"{interval}, of the raw value"]
-    assert heads(processed) == known
-    assert heads(smoothed) == ["category", "after Trend", interval, "count", "raw"]
-    for head in ("after EmpiricalBayes", "count", "raw", "interval"):
+    assert heads(processed) == ["category", "share", "count", "raw", interval]
+    assert heads(smoothed) == ["category", "share", interval, "count", "raw"]
+    for head in ("share", "count", "raw", interval):
         assert processed.count(f"<p>{head}: ") == 1
-    assert f"<h2>Share of users after EmpiricalBayes, and {interval[:8]}s" in processed
+    assert ["raw value)" in page for page in (raw, smoothed, processed)] == [False, False, True]
+    assert "<h2>Share of users after EmpiricalBayes, and intervals (95 %, all at once" in processed
     assert "and intervals" not in kinds()["unknown"].report().html
 
 
