@@ -210,7 +210,13 @@ def _not_empty(value: str, source: Source, number: int, codes: Codes | None) -> 
 
 
 def _tally_parquet(source: Source, column: str, codes: Codes | None) -> Counter:
-    pairs = source.parquet_table([column]).column(0).value_counts().to_pylist()
+    found = source.parquet_table([column]).column(0)
+    if hasattr(found.type, "value_type") and not hasattr(found.type, "index_type"):
+        raise ValueError(
+            f"{source.name}: the column {column!r} holds lists, and a user has one value here: "
+            "sets of items are randomised in Python (ItemOracle), or by `client --max-items`."
+        )
+    pairs = found.value_counts().to_pylist()
     tally: Counter = Counter()
     for pair in pairs:
         value = pair["values"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from .support.files import replacing
 from .support.kept import keep
-from .support.text import number_texts, printable
+from .support.text import number_texts, printable, rounded_up
 
 _MOST_BARS, _MOST_COLUMNS, _MOST_ROWS, _MOST_NAMES, _MOST_LABELS = 30, 256, 100, 8, 5
 _MOST_SERIES = 6  # pictures of categories over the rows of an estimate
@@ -270,10 +270,8 @@ def _of_epsilon(epsilon: float) -> str:
     """What epsilon is, in words as far as it protects."""
     if epsilon > _HARDLY_ANY:
         return f"{epsilon}"
-    times = math.exp(epsilon)
-    text = f"{times:.1f}" if times < 10 else f"{times:,.0f}"
-    more = f"no answer makes a report more than e^{epsilon:.3g} = {text} times as likely as another"
-    return f"{epsilon}: {more}"
+    times = rounded_up(math.exp(epsilon))
+    return f"{epsilon}: no answer makes a report more than {times} times as likely as another"
 
 
 def _after(part: dict[str, Any]) -> str:
@@ -324,11 +322,14 @@ def _table(part: dict[str, Any]) -> str:
     shares = [
         row[name] for row in rows[:_MOST_ROWS] for name in ("estimate", "frequency") if name in row
     ]
+    # Those of a trend hold on conditions, which stand in what may not be said.
+    is_raw_or_kept = is_raw or of_raw or part["value"] == "difference"
     of = " (it is around the raw value)" * bool(of_raw)
+    of = of if is_raw_or_kept else " but for what may not be said"
     told = {
         "frequency": f'"{part["shown"]}{_after(part)}" of the picture',
         "estimate": "the share as reports alone tell it: noise may put it below 0 or above 100 %",
-        "difference": "the share in the first estimate minus that in the second",
+        "difference": part["shown"],
         "low": f"with a probability of {level}, all of them contain the truth{of}",
         "count": f'the number of users that the column "{names.get(value, value)}" stands for',
     }

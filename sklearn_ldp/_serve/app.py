@@ -21,6 +21,7 @@ from .._core.report_page import STYLE, EstimateReport
 from .._core.storage.clients import client_module
 from .._core.storage.formats import without_repeats
 from .._core.support.files import read_regular, replacing
+from .._core.support.text import rounded_up
 from ..postprocessing import EmpiricalBayes
 from .slots import OWN
 from .store import Post, Store
@@ -83,7 +84,7 @@ class App:
             "question": escape(question.text),
             "poll": escape(json.dumps(settings)),
             "epsilon": f"{oracle.epsilon:g}",
-            "times": _rounded_up(math.exp(min(oracle.epsilon, 700))),
+            "times": rounded_up(math.exp(min(oracle.epsilon, 700))),
             "link": shown,
         }
         html, script = "text/html; charset=utf-8", "text/javascript; charset=utf-8"
@@ -256,10 +257,6 @@ def _host_name(headers: dict[str, str]) -> str:
         return urlsplit(f"//{headers.get('host', '')}").hostname or ""
     except ValueError:
         return ""
-
-
-def _rounded_up(x: float) -> str:
-    return f"{math.ceil(100 * x) / 100:.2f}" if x < 10 else f"{math.ceil(x):,}"
 
 
 def _resource(name: str) -> str:

@@ -224,10 +224,12 @@ class Trend(BasePostProcessor):
     Notes
     -----
     The result knows its `standard_errors`, so `confidence_interval` works. Its level holds on
-    average over rows and categories. Intervals of categories that move more than others of their
-    size, around jumps that are too small to be found, and of the first dozen of filtered rows,
-    which know little of the drift, are too short. The interval of a sum of categories takes the sum
-    of their standard errors, which is never too small.
+    average over rows and categories if there are many rows: they take the drift that was learnt for
+    the true one, and of 4 to 12 rows of a random walk those of 95 % held in .86 to .90. Intervals
+    of categories that move more than others of their size, around jumps that are too small to be
+    found, and of the first dozen of filtered rows, which know little of the drift, are too short.
+    The interval of a sum of categories takes the sum of their standard errors, which is never too
+    small.
 
     It helps most where little changes. Whether it helps at all is judged by an unbiased estimate of
     the error after :class:`NormSub`. If the rows alone are better, they stay as they are and

@@ -339,16 +339,22 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         views = _table_views(survey, said)  # of all questions that somebody was asked
         if _asks_for(survey, like._tables(domain)):
             return TableSet(self._answers(state), domain, views)
-        return like._combined(domain, survey, views, n_users)
+        return like._combined(domain, survey, views, n_users, state.caveats)
 
     def _combined(
-        self, domain: RecordDomain, survey: Several, views: list[TableView], n_users: int
+        self,
+        domain: RecordDomain,
+        survey: Several,
+        views: list[TableView],
+        n_users: int,
+        caveats: tuple[str, ...] = (),
     ) -> TableSet:
         """The tables that follow from what users were asked about instead."""
         sizes = domain.sizes
         components = best_components(sizes, views)
         wanted = {name: v.columns for name, v in self._estimated(domain, survey).items()}
-        return TableSet(combined_tables(domain, wanted, views, components, n_users), domain, views)
+        tables = combined_tables(domain, wanted, views, components, n_users, caveats)
+        return TableSet(tables, domain, views)
 
     # -- without users ------------------------------------------------------------------------
     def simulate(self, counts: Mapping[Any, Any], n_repeats: int = 1) -> TableSet:

@@ -72,6 +72,7 @@ def combined_tables(
     views: Sequence[TableView],
     components: Components,
     n_users: int,
+    caveats: tuple[str, ...] = (),
 ) -> dict[Any, FrequencyEstimate]:
     """Return the best linear combinations of all views."""
     # One that nobody has told about has no rows.
@@ -83,7 +84,7 @@ def combined_tables(
             law = TableLaw(components.sizes, own, views, components, n_users)
             noise = Noise([Term(law)], n_users)
         values = [made[own]] if own in made else np.empty((0, joint.size))
-        tables[name] = FrequencyEstimate(values, joint, noise)
+        tables[name] = FrequencyEstimate(values, joint, noise, caveats=caveats)
     return tables
 
 
@@ -108,6 +109,7 @@ class TableLaw(Uncached):
     # n_users: number of all users.
 
     slope = curvature = half_count = 0.0
+    of_all_users = True  # its variances are not those of one user, to be divided by their number
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from serving import content, draw, end, free_port, get, patience, post, start
+from serving import content, draw, end, free_port, patience, post, start
 
 pytest.importorskip("uvicorn")
 pytestmark = pytest.mark.slow
@@ -278,4 +278,3 @@ def test_behind_a_proxy(browser, tmp_path):
         assert [*(tmp_path / "client_body").glob("*")] == []
     finally:
         assert "the last 1 reports are sealed" in end(process)[1]
-    assert get

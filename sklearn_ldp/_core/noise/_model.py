@@ -297,8 +297,11 @@ class Noise:
     @property
     def design_effect(self) -> Any:
         """The cost of weighting users unequally, of shape (n_estimates,); 1 without weights."""
-        weights = sum(term.times(1.0) for term in self.terms if not term.is_draw)
-        return np.ravel(np.asarray(self.n_samples) * weights)
+        n = np.ravel(np.asarray(self.n_samples))
+        laws = [term for term in self.terms if not term.is_draw]
+        if any(getattr(term.law, "of_all_users", False) for term in laws):
+            return np.ones(len(n))  # of a survey's tables, whose law is not that of one user
+        return n * np.ravel(sum(term.times(1.0) for term in laws))
 
     @property
     def is_weighted(self) -> bool:

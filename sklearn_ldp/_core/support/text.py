@@ -95,6 +95,11 @@ def format_table(
     return "\n".join([*map(line, head_rows), rule, *map(line, rows)])
 
 
+def rounded_up(x: float) -> str:
+    """Return a number above 0 with two decimals, or whole from 10 on, that is not below it."""
+    return f"{math.ceil(100 * x) / 100:.2f}" if x < 10 else f"{math.ceil(x):,}"
+
+
 def counted(n: float, noun: str) -> str:
     """Return a number and what it counts, such as "1 user" or "5,000 users"."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"

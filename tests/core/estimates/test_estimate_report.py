@@ -158,7 +158,7 @@ def test_the_columns_are_named_and_explained_for_readers():
 
 def test_epsilon_and_the_noise_level_are_explained():
     html = colours(epsilon=1.0).report().html
-    assert "<dd>1.0: no answer makes a report more than e^1 = 2.7 times as likely" in html
+    assert "<dd>1.0: no answer makes a report more than 2.72 times as likely" in html
     assert re.search(r"<dd>0\.\d+: the standard error of a share that nobody has</dd>", html)
     assert "a share that nobody" not in kinds()["mean"].report().html
     assert "<dd>20.0</dd>" in colours(epsilon=20.0).report().html  # that is no protection
@@ -167,7 +167,8 @@ def test_epsilon_and_the_noise_level_are_explained():
 def test_reports_of_sets_tell_that_large_ones_are_cut():
     sets = ItemOracle(2.0, categories=WORDS, max_items=2, random_state=0)
     raw = sets.fit_transform([WORDS[:2], WORDS[1:]] * 900)
-    for estimate in (raw, EmpiricalBayes(simplex=False).fit_transform(raw)):
+    change = raw - sets.fit_transform([WORDS[:1]] * 900)
+    for estimate in (raw, EmpiricalBayes(simplex=False).fit_transform(raw), change):
         assert "if some users have more than 2 items (max_items): their" in not_said(estimate)
     assert "max_items" not in not_said(colours())  # negative control
 
@@ -463,10 +464,12 @@ def test_a_part_of_a_survey_tells_whom_it_asked():
     assert "a survey" in part["made_by"]
     assert "GRR(" not in part["made_by"]
     assert "were asked" not in colours().report().html  # negative control
-    # A table of two columns has the names of both.
     tables = MarginalOracle(1.0, domains=domains, random_state=0).fit_transform(frame)
     assert "<td>red, S</td>" in tables.report().html
     assert tables.describe()["parts"][0]["name"] == "colour, size"
+    three = MarginalOracle(2.0, domains=dict.fromkeys("abc", 2), random_state=0)
+    table = three.fit_transform(np.arange(3000)[:, None] // [1, 2, 4] % 2)["a", "b"]
+    assert (table.design_effect, "has a seed" in not_said(table)) == (1, True)  # of all views
 
 
 @pytest.mark.parametrize(
