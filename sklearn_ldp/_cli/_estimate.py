@@ -338,11 +338,11 @@ def _is_checkpoint(path: Path) -> bool:
 
 
 def _claimed(path: Path) -> dict[str, Any] | None:
-    """The configuration that a checkpoint claims to have; None for any other file."""
+    """The configuration that a checkpoint claims to have; None if it cannot be read."""
     from .._core.storage.checkpoints import claimed_configuration
 
     with suppress(ValueError):  # errors when it is read in earnest
-        return claimed_configuration(path) if _is_checkpoint(path) else None
+        return claimed_configuration(path)
     return None
 
 
@@ -416,13 +416,15 @@ def _fitted(oracle: Any, values: np.ndarray, counts: np.ndarray) -> Any:
 
 
 def _postprocessor(raw: Any, arguments: argparse.Namespace) -> Any:
+    from .._core.domains import has_bins
+
     if arguments.post == "empirical-bayes":
         # Bins have an order, and without it ranges of them may be worse than those of raw ones.
         ordered: Any = arguments.ordered
         if isinstance(raw, Mapping):
-            ordered = {name: _has_bins(part) for name, part in raw.items()}
+            ordered = {name: has_bins(part.domain) for name, part in raw.items()}
         elif not (arguments.queries or "").startswith("top"):
-            ordered = arguments.ordered or _has_bins(raw)
+            ordered = arguments.ordered or has_bins(raw.domain)
         simplex = not getattr(raw, "shares_overlap", False)
         return ldp.EmpiricalBayes(simplex=simplex, ordered=ordered)
     if arguments.post not in SEARCHES:
@@ -430,10 +432,6 @@ def _postprocessor(raw: Any, arguments: argparse.Namespace) -> Any:
     search = getattr(ldp.model_selection, SEARCHES[arguments.post])()
     # This seeds the splits, or the simulations that the search compares on, and no user's coins.
     return search if arguments.seed is None else search.set_params(random_state=arguments.seed)
-
-
-def _has_bins(estimate: ldp.FrequencyEstimate) -> bool:
-    return getattr(estimate.domain, "edges", None) is not None
 
 
 def _tables(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str, dict]:
@@ -472,13 +470,12 @@ def _columns(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str
 
     numbers = table_columns(estimate, arguments.level)
     numbers.setdefault("frequency", numbers["estimate"])  # without a post-processor
-    columns = {
+    return {
         "category": raw.categories,
         **{name: numbers[name][0] for name in _NUMBERS},
         "interval": np.full(raw.shape[1], at_level(arguments.level)),
         **(raw.flags or {}),
     }
-    return columns
 
 
 def _for_spreadsheets(values: np.ndarray, arguments: argparse.Namespace) -> np.ndarray:

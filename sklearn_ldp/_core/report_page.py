@@ -322,10 +322,9 @@ def _table(part: dict[str, Any]) -> str:
     shares = [
         row[name] for row in rows[:_MOST_ROWS] for name in ("estimate", "frequency") if name in row
     ]
-    # Those of a trend hold on conditions, which stand in what may not be said.
-    is_raw_or_kept = is_raw or of_raw or part["value"] == "difference"
     of = " (it is around the raw value)" * bool(of_raw)
-    of = of if is_raw_or_kept else " but for what may not be said"
+    if value == "frequency" and not of_raw:  # of a trend, whose intervals hold on conditions
+        of = " but for what may not be said"
     told = {
         "frequency": f'"{part["shown"]}{_after(part)}" of the picture',
         "estimate": "the share as reports alone tell it: noise may put it below 0 or above 100 %",

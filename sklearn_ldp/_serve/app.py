@@ -15,6 +15,7 @@ from string import Template
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from .._core.domains import has_bins
 from .._core.domains.values import is_missing
 from .._core.mechanisms import Counts
 from .._core.report_page import STYLE, EstimateReport
@@ -241,9 +242,8 @@ class App:
 
     def _describe(self, counts: Counts) -> dict[str, Any]:
         oracle = self.store.oracle.__collector__().with_counts(counts)
-        simplex = not self.store.protocol.domain.shares_overlap
-        is_ordered = getattr(self.store.protocol.domain, "edges", None) is not None
-        bayes = EmpiricalBayes(simplex=simplex, ordered=is_ordered)
+        domain = self.store.protocol.domain
+        bayes = EmpiricalBayes(simplex=not domain.shares_overlap, ordered=has_bins(domain))
         estimate = bayes.fit_transform(oracle.estimate_)
         found = estimate.describe(question=self._question.text)
         with replacing(self._shown_file) as file:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._core.domains import has_bins
 from .._core.domains.values import places_among
 from .._core.queries import Queries, as_query_set
 from .._core.statements import Estimate, table_intervals
@@ -201,7 +202,7 @@ class FrequencyDisplay(EstimateDisplay):
         first = next(iter(_displays_on(ax)), None)
         described = None  # the first display on the axes has described the order
         if first is None:
-            is_bins = query is None and getattr(estimate.domain, "edges", None) is not None
+            is_bins = query is None and has_bins(estimate.domain)
             names = np.asarray(categories)  # numbers or dates in rising order?
             rise = names.dtype.kind in "iufM" and bool(np.all(names[:-1] < names[1:]))
             is_line = is_bins or rise

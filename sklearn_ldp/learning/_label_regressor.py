@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 from sklearn.base import RegressorMixin, clone, is_classifier
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, cross_val_predict
@@ -21,7 +20,7 @@ from .._core.support.privacy import warn_of_epsilon, warn_of_learned, warn_once
 from .._core.support.random import RandomState
 from ..oracles import LocalMean
 from ._label_learner import LabelLearner
-from ._label_scores import ratio_interval
+from ._label_scores import NORMAL_LIMIT, ratio_interval
 
 _ALPHAS = np.logspace(-3, 15, 19)  # of Ridge: up to where nothing but the mean is left
 _N_FOLDS = 5  # of the reports that judge
@@ -31,7 +30,6 @@ _ROUNDING = 1e-6  # share of the bounds' distance that files of reports may roun
 # `--rows`; 27 November 2026) the error over that of the constant, of 6 to 24 splits, is at
 # most 1.15 at 1, 1.04 at 2, 1.01 at 2.5 and 1.00 at 3; 23 rules were compared.
 _CAUTION = 3.0
-_LIMIT = float(stats.norm.ppf(0.975))  # standard errors of a score that count as noise
 # A variance of labels that is fewer of its standard errors above 0 was seen because it came out too
 # large, and R squared too small: its upper end is then 1. Chosen by 400 collections each at epsilon
 # 0.5, 0.7, 1, 2 and 4 (28 November 2026): 2 to 5 % of the finite errors miss, without it 4 to 16 %.
@@ -393,9 +391,10 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         if squares is not None:
             spreads = squares[codes] - mean**2 - 2 * mean * (z - mean)
             total = float(w @ spreads)
-        deviations = w * (np.array([explained, spreads]) - [[w @ explained], [total]])
-        margins = _LIMIT**2 * deviations @ deviations.T
-        lowest, highest = map(float, ratio_interval(w @ explained, total, margins))
+        part = float(w @ explained)
+        deviations = w * (np.array([explained, spreads]) - [[part], [total]])
+        margins = NORMAL_LIMIT**2 * deviations @ deviations.T
+        lowest, highest = map(float, ratio_interval(part, total, margins))
         if squares is None or math.isnan(lowest):
             text = (
                 f"These reports do not tell the variance of labels, so the score of {self._name} "
@@ -403,12 +402,12 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
                 "it to compare models alone, or take more reports or a larger epsilon."
             )
             warn_once(text, UserWarning, f"variance of {self._name}")
-            score, error = float(w @ explained), math.nan
+            score, error = part, math.nan
         else:  # the ratio is not in the middle of its interval, whose further end counts
-            score = float(w @ explained) / total
+            score = part / total
             if total < _SURE * _error_of_mean(spreads, w):
                 highest = 1.0
-            error = max(score - lowest, min(highest, 1.0) - score) / _LIMIT
+            error = max(score - lowest, min(highest, 1.0) - score) / NORMAL_LIMIT
         return (score, error) if return_error else score
 
     def __sklearn_tags__(self) -> Any:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight
 from .._core.support.scorers import BaseScorer
 from ._label_channel import LabelChannel, checked_classes, checked_reports, steps_to_last
 
+NORMAL_LIMIT = float(stats.norm.ppf(0.975))  # standard errors on either side of a 95 % interval
 _N_GROUPS = 20  # of users, of which one at a time is left out
 _LEAST_NOISE = 1e-6  # share of the variance, below which labels count as true
 
@@ -226,7 +227,7 @@ def _mean_ratio(sums: np.ndarray, replicates: np.ndarray, noise: float) -> tuple
     linear = deviations[:, 0] - part / whole * deviations[:, 1]
     linear /= np.maximum(np.linalg.norm(linear, axis=0), np.finfo(float).tiny)
     error = np.linalg.norm((linear * half).mean(axis=1)) / np.sqrt(noise)
-    return float(np.mean((low + high) / 2)), float(error / stats.norm.ppf(0.975))
+    return float(np.mean((low + high) / 2)), float(error / NORMAL_LIMIT)
 
 
 def ratio_interval(part: Any, whole: Any, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -270,7 +270,7 @@ def linear_tables(tables: TableSet, components: Components | None = None) -> Tab
     if all(table.is_raw for table in tables.values()):
         components = components or best_components(sizes, tables.views)
         n_users = int(tables.views[0].noise.n_users)
-        told = next((tuple(one.caveats) for one in tables.values()), ())
+        told = next((one.caveats for one in tables.values()), ())
         combined = combined_tables(tables.domain, wanted, tables.views, components, n_users, told)
         return tables.with_parts(combined)
     known = [name for name in tables if len(tables[name])]

@@ -508,7 +508,8 @@ def check_domains_epsilons_and_batches(oracle: BaseOracle) -> None:
         other = clone(oracle).set_params(epsilon=epsilon)
         if _error_of(other.channel, d):
             continue
-        codes, channel = np.unique([0, d // 2, d - 1]), other.channel(d).for_enumeration()
+        codes, drawn = np.unique([0, d // 2, d - 1]), other.channel(d)
+        channel = drawn.for_enumeration()
         try:
             coins = _ScriptedCoins([])
             channel.privatize(codes[:1], coins)
@@ -516,8 +517,8 @@ def check_domains_epsilons_and_batches(oracle: BaseOracle) -> None:
                 laws = [exact_report_distribution(channel, int(code)) for code in codes]
                 _assert_private(laws, epsilon, is_whole=len(codes) == d)
                 _assert_support(channel, laws, codes)
-            _assert_batches(other.channel(d), codes)
-            _assert_drawn_support(other.channel(d), codes, epsilon)
+            _assert_batches(drawn, codes)
+            _assert_drawn_support(drawn, codes, epsilon)
         except AssertionError as error:
             raise AssertionError(f"with {d} categories at epsilon={epsilon:g}: {error}") from error
 

@@ -614,6 +614,11 @@ class Domain(Uncached):
         return np.array(digests, dtype=np.uint64)
 
 
+def has_bins(domain: Any) -> bool:
+    """Whether the categories of a domain, if there is one, are bins of numbers."""
+    return getattr(domain, "edges", None) is not None
+
+
 def ends_of(domain: Any, what: str) -> np.ndarray:
     """Return where the bins of a domain begin and end.
 

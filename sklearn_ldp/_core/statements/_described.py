@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..domains import is_log
+from ..domains import has_bins, is_log
 from ..noise import Noise
 from ..queries import between
 from ..support.text import number_texts
@@ -121,8 +121,10 @@ def describe_difference(difference: Any, level: float, question: str) -> dict[st
         estimate.row_names.tolist() if estimate.row_names is not None and len(estimate) == 1 else []
         for estimate in (difference.one, difference.other)
     )
-    first, second = (one[0], other[0]) if one and other else ("the first", "the second")
-    where = f"in {first} than in {second}" if one and other else "in the first estimate"
+    first, second, where = "the first", "the second", "in the first estimate"
+    if one and other:
+        first, second = one[0], other[0]
+        where = f"in {first} than in {second}"
     for i, (values, low, high) in enumerate(zip(difference.values, *every, strict=True)):
         rows = zip(names, values.tolist(), low.tolist(), high.tolist(), strict=True)
         heads = ("category", "difference", "low", "high")
@@ -201,7 +203,7 @@ def _domain(estimate: Any, labels: np.ndarray) -> str:
 def _is_ordered(estimate: Any) -> bool:
     """Whether the categories are bins, or numbers or dates in rising order."""
     categories = estimate.categories
-    is_bins = getattr(estimate.domain, "edges", None) is not None
+    is_bins = has_bins(estimate.domain)
     is_number = categories.dtype.kind in "iufM"
     return is_bins or (is_number and bool(np.all(categories[:-1] < categories[1:])))
 

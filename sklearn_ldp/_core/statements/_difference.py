@@ -140,9 +140,9 @@ class EstimateDifference(Kept):
 
     def __repr__(self) -> str:
         rows = "" if len(self) == 1 else f" ({len(self):,} differences)"
-        users = [np.sum(e.noise.n_samples) for e in (self.one, self.other) if e.noise]
-        said = [*(f"{n:,}" for n in users[:-1]), *(counted(n, "user") for n in users[-1:])]
-        return f"EstimateDifference of {self.shape[1]:,} categories{rows}, {' against '.join(said)}"
+        one, other = (np.sum(e.noise.n_samples) for e in (self.one, self.other))  # type: ignore[union-attr]
+        users = f"{one:,} against {counted(other, 'user')}"
+        return f"EstimateDifference of {self.shape[1]:,} categories{rows}, {users}"
 
     def confidence_interval(
         self,
