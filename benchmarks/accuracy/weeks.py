@@ -22,8 +22,9 @@ N_WEEKS, N_CATEGORIES, N_USERS = 52, 16, 20_000
 
 def made_up(kind: str, rng: np.random.Generator) -> np.ndarray:
     """Return the shares of each week: a random walk of the logarithms, or a jump of one."""
-    shape, start = (N_WEEKS, N_CATEGORIES), -np.log(np.arange(1, N_CATEGORIES + 1))
-    step = {"slow": 0.03, "still": 0.0, "jump": 0.0, "wild": 0.3}[kind]
+    shape = (5, 2) if kind == "few" else (N_WEEKS, N_CATEGORIES)
+    start = -np.log(np.arange(1, shape[1] + 1))
+    step = {"slow": 0.03, "still": 0.0, "jump": 0.0, "wild": 0.3, "few": 0.05}[kind]
     logs = start + np.cumsum(rng.normal(0, step, shape), axis=0)
     if kind == "jump":
         logs[N_WEEKS // 2 :, 2] += np.log(2.5)
@@ -89,7 +90,7 @@ def main() -> None:
     parser = command(__doc__, __spec__, whole=True)
     parser.add_argument("--runs", type=int, default=20, help="of each series (default: 20)")
     given = parser.parse_args()
-    kinds = ["slow", "still", "jump", "wild"]
+    kinds = ["slow", "still", "jump", "wild", "few"]
     series = {kind: lambda rng, kind=kind: made_up(kind, rng) for kind in kinds}
     print(f"OLH, epsilon 1, {N_USERS:,} users a row")
     print(table(series, OLH(1.0), given.runs).round(3).to_string())

@@ -284,7 +284,7 @@ def _not_surely(
             "That the intervals of all rows hold at once: those of each row do. A category that "
             "moves much more than others is outside of its interval more often than stated (in "
             "simulations in a third of the rows, the first and last ones included). Of a dozen "
-            "rows or fewer, single intervals of 95 % held in .86 to .90 of them."
+            "rows or fewer of two categories, single intervals of 95 % held in .90 at worst."
         )
     elif not estimate.is_raw:
         said.append(
