@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.special import expit, rel_entr, softmax
+from scipy.special import bdtrc, expit, rel_entr, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -59,7 +59,7 @@ _SHARES_OF_MODEL = (1 / 32, 1 / 16, 0.125, 0.25, 0.5, 1)  # before a correction
 _SHARES_AS_THEY_ARE = (0.25, 0.5, 0.75, 0.95, 1)  # without one
 _LEAST_WEIGHT = 1e-4  # of a candidate that is worth computing
 _CAUTION = 0.5  # standard errors that a gain is worth less
-_SURELY = 2.5  # five standard errors of a score of reports, times the root of their number
+_BY_CHANCE = 1e-6  # probability of agreement by which true labels are told from reports
 _TRUST_IN_C = 0.25  # the weight of a nat
 
 # Loss of each row and its derivative with respect to the row's scores, of shape (n, n_scores):
@@ -483,17 +483,20 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         Raises
         ------
         ValueError
-            If labels agree with the predictions more than reports can, so that they are true ones.
+            If labels agree with the predictions more than reports can, so that they are true ones, or
+            reports of a larger epsilon.
         """
         if self.input == "values":
             refuse_reports(y, self._name, 'use input="reports"')
             return float(super().score(X, y, sample_weight))
         score: float = make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
-        n, signal = len(self._encoded(y, is_reported=True)[1]), self._channel_.signal
-        if sample_weight is None and score > 1 + _SURELY / math.sqrt(n) / signal:
+        n, q = len(self._encoded(y, is_reported=True)[1]), self._channel_.q
+        p, agreeing = q + self._channel_.signal, n * (q + self._channel_.signal * score)
+        if sample_weight is None and bdtrc(round(agreeing) - 1, n, p) < _BY_CHANCE:
             raise ValueError(
-                f"{self._name}.score expects reports, since input is 'reports', got labels that "
-                "agree with the predictions more than reports can: compare true labels by "
+                f"{self._name}.score expects reports of epsilon {self.epsilon:g}, since input is "
+                "'reports', got labels that agree with the predictions more than such reports can: "
+                "give the epsilon of the clients, or compare true labels by "
                 "accuracy_score(y, model.predict(X))."
             )
         return score
