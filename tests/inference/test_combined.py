@@ -22,6 +22,7 @@ from sklearn_ldp import (
     SubsetSelection,
 )
 from sklearn_ldp._core.noise import Noise
+from sklearn_ldp.collection import Aggregator
 from sklearn_ldp.inference import combine
 from sklearn_ldp.queries import groups, top_k
 
@@ -224,6 +225,21 @@ def test_rows_and_surveys():
     assert mean.noise.std == pytest.approx(precision**-0.5)
     low, high = mean.confidence_interval(0.95)
     assert np.all(low < high)
+
+
+def test_reports_that_are_loaded_twice_are_refused(tmp_path):
+    """Negative controls: other coins for the same users; so few that sums are equal by chance."""
+    oracle = OLH(1.0, categories=["a", "b"], random_state=0)
+    collected = Aggregator(oracle)
+    collected.add(oracle.privatize(["a", "b", "b"] * 300), "batch")
+    collected.save(tmp_path / "x.npz")
+    loaded = [Aggregator.load(tmp_path / "x.npz", oracle).estimate_ for _ in range(2)]
+    for join in (combine, lambda both: FrequencyEstimate.from_rows(dict(enumerate(both)))):
+        with pytest.raises(ValueError, match=r"checkpoint that was loaded twice.*count twice"):
+            join(loaded)
+    others = [GRR(1.0, categories=2, random_state=s).fit([0, 1] * 450).estimate_ for s in (0, 1)]
+    few = [GRR(9.0, categories=2, random_state=s).fit([0, 1] * 450).estimate_ for s in (2, 2)]
+    assert combine(others).noise.n_samples == combine(few).noise.n_samples == 1800
 
 
 @pytest.mark.parametrize(

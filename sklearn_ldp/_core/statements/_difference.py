@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations, starmap
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +36,10 @@ from ._intervals import (
 )
 from ._statements import at_level, check_level, check_of
 from ._tests import WaldTest, sum_known, wald_test
+
+# Reports in all shards, and the variance of their sums: so many, in 20 shards, have the sums of
+# others in fewer than one of 10^10 pairs of collections (multiply the chance of a shard).
+_TELLING = 100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -376,9 +381,25 @@ def check_alike(estimates: list[Any], what: str) -> None:
 
 def check_apart(estimates: list[Any], what: str) -> None:
     """Raise as `check_alike` does, and ValueError if one estimate is given twice."""
-    if len(set(map(id, estimates))) < len(estimates):
-        raise ValueError(f"A {what} was given one estimate twice: its users would count twice.")
     check_alike(estimates, what)
+    if any(starmap(_are_same, combinations(estimates, 2))):
+        raise ValueError(
+            f"A {what} was given one estimate twice, or one checkpoint that was loaded twice: its "
+            "users would count twice."
+        )
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    """Whether two estimates are of the same reports, as all of their shards are the same."""
+    if one is other or one.shards is None or other.shards is None:
+        return one is other
+    n = one.shards.of.n_samples
+    return (
+        n >= _TELLING
+        and np.min(n * one.noise.std) ** 2 >= _TELLING
+        and np.array_equal(one.values, other.values)
+        and np.array_equal(one.shards.of.tallies, other.shards.of.tallies)
+    )
 
 
 def _described(estimate: Any) -> str:
