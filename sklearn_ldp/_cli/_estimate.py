@@ -267,6 +267,11 @@ def _of_weeks(arguments: argparse.Namespace) -> ldp.FrequencyEstimate:
     others = [path for path in paths if not _is_checkpoint(path)]
     if others or arguments.categories is None:
         what = f"{others[0]} is none" if others else "--categories is missing"
+        if arguments.domains is not None and not others:
+            what = (
+                "--domains has several: in Python put a column together, as in "
+                'FrequencyEstimate.from_rows({"may": may["age"], "june": june["age"]})'
+            )
         raise ValueError(f"Several files are checkpoints of one column, and {what}.")
     stems = [path.stem for path in paths]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
