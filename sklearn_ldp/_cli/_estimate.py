@@ -421,17 +421,9 @@ def _fitted(oracle: Any, values: np.ndarray, counts: np.ndarray) -> Any:
 
 
 def _postprocessor(raw: Any, arguments: argparse.Namespace) -> Any:
-    from .._core.domains import has_bins
-
     if arguments.post == "empirical-bayes":
-        # Bins have an order, and without it ranges of them may be worse than those of raw ones.
-        ordered: Any = arguments.ordered
-        if isinstance(raw, Mapping):
-            ordered = {name: has_bins(part.domain) for name, part in raw.items()}
-        elif not (arguments.queries or "").startswith("top"):
-            ordered = arguments.ordered or has_bins(raw.domain)
         simplex = not getattr(raw, "shares_overlap", False)
-        return ldp.EmpiricalBayes(simplex=simplex, ordered=ordered)
+        return ldp.EmpiricalBayes(simplex=simplex, ordered=arguments.ordered or None)
     if arguments.post not in SEARCHES:
         return getattr(ldp.postprocessing, POSTPROCESSORS[arguments.post])()
     search = getattr(ldp.model_selection, SEARCHES[arguments.post])()

@@ -15,7 +15,6 @@ from string import Template
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from .._core.domains import has_bins
 from .._core.domains.values import is_missing
 from .._core.mechanisms import Counts
 from .._core.report_page import STYLE, EstimateReport
@@ -242,8 +241,7 @@ class App:
 
     def _describe(self, counts: Counts) -> dict[str, Any]:
         oracle = self.store.oracle.__collector__().with_counts(counts)
-        domain = self.store.protocol.domain
-        bayes = EmpiricalBayes(simplex=not domain.shares_overlap, ordered=has_bins(domain))
+        bayes = EmpiricalBayes(simplex=not self.store.protocol.domain.shares_overlap)
         estimate = bayes.fit_transform(oracle.estimate_)
         found = estimate.describe(question=self._question.text)
         with replacing(self._shown_file) as file:

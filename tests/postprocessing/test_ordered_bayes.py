@@ -6,12 +6,12 @@ from scipy.fft import dct
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
-from sklearn_ldp import GRR, OUE, EmpiricalBayes
+from sklearn_ldp import GRR, OUE, Domain, EmpiricalBayes
 from sklearn_ldp.postprocessing import norm_sub
 from sklearn_ldp.postprocessing._empirical_bayes import group_priors as curves
 from sklearn_ldp.postprocessing._empirical_bayes.group_priors import Estimates
 from sklearn_ldp.postprocessing._empirical_bayes.hints import Partition, range_partitions
-from sklearn_ldp.queries import ranges
+from sklearn_ldp.queries import ranges, top_k
 
 LOG_2_PI = np.log(2 * np.pi)
 
@@ -185,3 +185,19 @@ def test_without_the_simplex_totals_are_not_shrunken():
     bayes = EmpiricalBayes(ordered=True, simplex=False).fit(estimate)
     assert abs(bayes.frequencies_.sum() - 1) > 1e-6
     assert all(np.all(one.raw_weights == 0) for one in bayes.group_totals_)
+
+
+def test_bins_have_an_order_by_default():
+    """Negative controls: categories that are no bins, and the most frequent, have none."""
+    counts = np.random.default_rng(9).multinomial(5000, np.arange(1, 25) / 300)
+    domain = Domain.bins(24, bounds=(0, 24))
+    raw = OUE(1.0, categories=domain, random_state=0).simulate(counts)
+
+    def values(estimate=raw, **given):
+        return EmpiricalBayes(**given).fit(estimate).frequencies_.tolist()
+
+    assert values() == values(ordered=True) != values(ordered=False)
+    codes = estimate_of(counts, 0)
+    assert values(codes) == values(codes, ordered=False) != values(codes, ordered=True)
+    most = {"queries": top_k(3)}
+    assert values(**most) == values(ordered=False, **most)

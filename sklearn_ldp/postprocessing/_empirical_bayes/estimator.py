@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
+from ..._core.domains import has_bins
 from ..._core.estimates import FrequencyEstimate
 from ..._core.noise import Noise
 from ..._core.numerics.deconvolution import fit_average, fit_g_model
@@ -46,10 +47,11 @@ class EmpiricalBayes(LearntPrior):
         group to group; or several groupings. Labels with an index of their own, and mappings, may
         be in any order. None takes all categories alike. For a set of estimates, a mapping has the
         names of parts as its keys: ``{"state": regions}``.
-    ordered : bool or mapping of bool, default=False
+    ordered : bool, mapping of bool or None, default=None
         Whether the categories have an order along which frequencies may change slowly or from
-        range to range, such as ages or hours. The order is that of ``estimate.categories``. For a
-        set of estimates also by the names of parts: ``{"age": True}``.
+        range to range, such as ages or hours. The order is that of ``estimate.categories``. None
+        takes it of bins of numbers (``Domain.bins``), unless the most frequent are asked. For a set
+        of estimates also by the names of parts: ``{"age": True}``.
     queries : query set, list of those, matrix of shape (n_queries, d) or None, default=None
         What will be asked, see :mod:`sklearn_ldp.queries`. Sets such as ``groups(labels)`` act like
         `groups`, ``ranges(10)`` like `ordered`, and other queries like None, but for ``top_k(k)``:
@@ -168,7 +170,7 @@ class EmpiricalBayes(LearntPrior):
         **LearntPrior._parameter_constraints,
         "prior": [StrOptions({"average", "g-model"})],
         "groups": ["array-like", Mapping, QuerySet, None],
-        "ordered": ["boolean", Mapping],
+        "ordered": ["boolean", Mapping, None],
         "queries": ["array-like", "sparse matrix", QuerySet, Mapping, None],
     }
     _of_each_part = ("groups", "ordered", "queries")
@@ -179,7 +181,7 @@ class EmpiricalBayes(LearntPrior):
         simplex: bool = True,
         prior: str = "average",
         groups: Grouping | None = None,
-        ordered: bool | Mapping[Any, bool] = False,
+        ordered: bool | Mapping[Any, bool] | None = None,
         queries: Queries | Mapping[Any, Queries] | None = None,
         noise: float | Noise | None = None,
     ) -> None:
@@ -229,7 +231,10 @@ class EmpiricalBayes(LearntPrior):
         partitions, ordered, top = hints
         if self.groups is not None:
             partitions = as_partitions(self.groups, estimate.categories, name) + partitions
-        ordered = (self.ordered or ordered) and len(estimate.categories) >= FEWEST
+        # Without an order, ranges of bins may be worse than those of raw values.
+        by_default = self.ordered is None and top is None and has_bins(estimate.domain)
+        ordered = self.ordered or ordered or by_default
+        ordered = ordered and len(estimate.categories) >= FEWEST
         if ordered:
             known = [p.codes.tobytes() for p in partitions]
             ranges = range_partitions(estimate.categories)
