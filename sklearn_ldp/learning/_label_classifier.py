@@ -483,8 +483,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         Raises
         ------
         ValueError
-            If labels agree with the predictions more than reports can, so that they are true ones, or
-            reports of a larger epsilon.
+            If labels agree with the predictions more than reports can, so that they are true ones,
+            or reports of a larger epsilon.
         """
         if self.input == "values":
             refuse_reports(y, self._name, 'use input="reports"')

@@ -176,7 +176,8 @@ def _at_likely_drifts(
         spread = of_block.smoothed_variance + (of_block.smoothed - mean[:, None]) ** 2
         variances = (share * spread).sum(axis=1), (whole * spread).sum(axis=1)
         parts.append((mean, *variances, of_block.shifts[:, w]))
-    return _Fit(*np.concatenate(parts, axis=-1), float(drifts[w]))
+    values, variance, total_variance, shifts = np.concatenate(parts, axis=-1)
+    return _Fit(values, variance, total_variance, shifts, float(drifts[w]))
 
 
 class Trend(BasePostProcessor):

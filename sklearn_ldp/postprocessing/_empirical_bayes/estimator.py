@@ -233,8 +233,8 @@ class EmpiricalBayes(LearntPrior):
             partitions = as_partitions(self.groups, estimate.categories, name) + partitions
         # Without an order, ranges of bins may be worse than those of raw values.
         by_default = self.ordered is None and top is None and has_bins(estimate.domain)
-        ordered = self.ordered or ordered or by_default
-        ordered = ordered and len(estimate.categories) >= FEWEST
+        is_ordered = bool(self.ordered or ordered or by_default)
+        ordered = is_ordered and len(estimate.categories) >= FEWEST
         if ordered:
             known = [p.codes.tobytes() for p in partitions]
             ranges = range_partitions(estimate.categories)
