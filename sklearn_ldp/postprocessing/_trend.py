@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import date
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ _PASSES = 2  # over the variances, which grow with the frequencies
 _OWN = 0.35
 _N_DRIFTS = 51  # in five decades around the noise
 _PLAUSIBLE = 1e-4  # probability below which a typical drift is left out
+_DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-[0-3]\d")  # a day, in the form of ISO 8601
 _CELLS = 1 << 20  # numbers worked on at a time
 
 
@@ -206,8 +208,8 @@ class Trend(BasePostProcessor):
         so that later rows change nothing that was published. The time grows with the square of the
         number of rows.
     times : array-like of shape (n_estimates,), default=None
-        When the rows were collected, as rising numbers or dates. None takes the names of the rows
-        if these are dates, and equal steps otherwise; names that are numbers with unequal steps are
+        When the rows were collected, as rising numbers or dates ("2026-05-04" is one). None takes
+        the names of the rows if these are dates, and equal steps otherwise; names that are numbers with unequal steps are
         refused, as years with a gap and codes such as 202452 look alike.
     %(noise)s
 
@@ -320,7 +322,8 @@ def _steps(estimate: Any, times: Any) -> np.ndarray:
     """Return the time since the row before each one, of shape (n_rows,); 0 of the first."""
     n_rows = len(estimate)
     given = np.asarray(estimate.row_names if times is None else times)
-    if given.dtype == object and all(isinstance(one, date) for one in given.ravel()):
+    is_date = [isinstance(one, date) or bool(_DATE.fullmatch(str(one))) for one in given.flat]
+    if given.dtype.kind in "OU" and all(is_date):
         given = given.astype("M8[us]")
     if given.dtype.kind == "M":
         given = (given - given[:1]) / np.timedelta64(1, "D")

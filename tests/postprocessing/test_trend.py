@@ -308,8 +308,11 @@ def test_missing_weeks_and_unequal_steps():
     turned = FrequencyEstimate(raw.values, range(D), raw.noise, row_names=days[::-1])
     with pytest.raises(ValueError, match="order of time"):
         Trend().fit(turned)
-    objects = Trend(times=[date.fromisoformat(str(day)) for day in days]).fit(raw)
-    np.testing.assert_allclose(objects.frequencies_, apart.frequencies_)
+    for read in (date.fromisoformat, str):
+        objects = Trend(times=[read(str(day)) for day in days]).fit(raw)
+        np.testing.assert_allclose(objects.frequencies_, apart.frequencies_)
+    texts = FrequencyEstimate(raw.values, range(D), raw.noise, row_names=days.astype(str))
+    np.testing.assert_allclose(Trend().fit(texts).frequencies_, apart.frequencies_)
     numbered = FrequencyEstimate(raw.values, range(D), raw.noise, row_names=kept)
     with pytest.raises(ValueError, match=r"unequal steps: say by times=.*times=estimate.row_names"):
         Trend().fit(numbered)
