@@ -937,7 +937,6 @@ def _positions(one: Any, n_features: int, what: str) -> np.ndarray:
     positions = index.astype(np.intp)
     outside = positions[(positions < 0) | (positions >= n_features)]
     if outside.size:
-        known = f"X has {n_features} columns: count them from 0"
         raise ValueError(
             f"{what} names the column {outside[0]}, but X has {n_features} columns: count them "
             "from 0, as they come out of the ColumnTransformer."

@@ -186,7 +186,6 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
             return n_columns
         if not isinstance(self.n_sampled, str):
             if self.n_sampled > n_columns:
-                what = f"n_sampled={self.n_sampled} for {n_columns} columns"
                 raise ValueError(
                     f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns; it "
                     'must be at most the number of columns, or "auto".'

@@ -218,7 +218,6 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         request = TableRequest(sizes, tables, total_variance, weights, n_users)
         if self.method == "fourier":
             if set(sizes) != {2}:
-                what = f'binary columns, got columns of {max(sizes)} categories: use "auto"'
                 raise ValueError(
                     f'{self._name} with method="fourier" needs binary columns, got columns of '
                     f'{max(sizes)} categories: use method="split" or "auto".'
@@ -241,9 +240,6 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
             if is_safe or self.column_share != "auto":
                 plan = with_columns
         if plan.n_untold > _MAX_UNTOLD * len(tables):
-            what = f"{len(tables):,} tables, but expects {n_users:,} users among"
-            untold = f"nobody would tell about {plan.n_untold:.0f} tables. Ask for fewer of them"
-            what += f" {len(plan.views):,} sets of columns: {untold}, or give expected_n_users"
             raise ValueError(
                 f"{self._name} is asked for {len(tables):,} tables, but expects {n_users:,} users "
                 f"among {len(plan.views):,} sets of columns: nobody would tell about "
