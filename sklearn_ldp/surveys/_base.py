@@ -25,7 +25,7 @@ from .._core.lifecycle import (
 )
 from .._core.mechanisms import Counts, Protocol, Shards, check_counts
 from .._core.mechanisms.mechanism import Mechanism
-from .._core.mechanisms.several import Several, View, Views
+from .._core.mechanisms.several import Several, View
 from .._core.support.random import RandomState, as_generator
 from .._core.support.typing import Frequencies, Values
 from ..oracles import BaseOracle, best_oracle
@@ -117,18 +117,12 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.domains = domains
-        self.input = input
-        self.n_shards = n_shards
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        self._store(epsilon, domains, input, n_shards, random_state, n_jobs)
 
     def _store(self, epsilon: float, domains: Any, *collection: Any) -> None:
         """Store what all surveys have, in the order of the parameters."""
-        names = ("input", "n_shards", "random_state", "n_jobs")
-        shared = dict(zip(names, collection, strict=True))
-        BaseColumnSurvey.__init__(self, epsilon, domains=domains, **shared)
+        self.epsilon, self.domains = epsilon, domains
+        self.input, self.n_shards, self.random_state, self.n_jobs = collection
 
     def _domain_of(self, declared: Any) -> RecordDomain:
         return RecordDomain.declared(declared, self._name)
@@ -420,9 +414,9 @@ def counts_in_views(
 
     Shapes: codes (n, n_columns), weights (n,) or None -> (d,), by the names of the views.
     """
-    together, counts = Views(list(views.values())), {}
-    for j, (name, view) in enumerate(views.items()):
-        seen = together.codes(codes, np.full(len(codes), j))
+    counts = {}
+    for name, view in views.items():
+        seen = codes[:, view.columns] @ np.array(view.strides) % view.n_values
         counts[name] = np.bincount(seen, weights, minlength=view.n_values)
     return counts
 

@@ -150,7 +150,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
 
     def _oracles(self, domain: RecordDomain, n_asked: int | None = None) -> dict[Any, BaseOracle]:
         """The oracle of each column, at its budget."""
-        chosen = self._chosen(domain)
+        chosen = self._by_column(self.oracle, domain, "oracle", "best")
         budgets = self._budgets(domain, self._n_asked(domain) if n_asked is None else n_asked)
         asked = zip(domain.columns.items(), budgets, strict=True)
         return {key: self._oracle_of(chosen[key], one, key, own) for (key, one), own in asked}
@@ -160,10 +160,6 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
 
     def _weights_by_name(self, domain: RecordDomain) -> dict[Any, float]:
         return dict(zip(domain.columns, self._weights(domain).tolist(), strict=True))
-
-    def _chosen(self, domain: RecordDomain) -> dict[Any, Any]:
-        """The oracle of each column, as the parameter says."""
-        return self._by_column(self.oracle, domain, "oracle", "best")
 
     def _by_column(self, given: Any, domain: RecordDomain, what: str, default: Any) -> dict:
         """A parameter that is the same for all columns, or a mapping with a default."""
@@ -191,13 +187,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
                     'must be at most the number of columns, or "auto".'
                 )
             return int(self.n_sampled)
-        sizes = np.array(domain.sizes)
-        variances = self._variances_at(domain)
-
-        def totals_at(epsilon: float) -> np.ndarray:
-            return np.array([variance(epsilon) for variance in variances])
-
-        return best_n_sampled(self.epsilon, self._weights(domain), sizes, totals_at)
+        sizes, total_at = np.array(domain.sizes), self._variances_at(domain)
+        return best_n_sampled(self.epsilon, self._weights(domain), sizes, total_at)
 
     def _budgets(self, domain: RecordDomain, n_asked: int) -> list[float]:
         """The budget of each column's answer."""
@@ -207,9 +198,9 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
             return split_budget(self.epsilon, self._weights(domain), self._variances_at(domain))
         return [budget_share(self.epsilon, Fraction(1, n_asked))] * len(domain.columns)
 
-    def _variances_at(self, domain: RecordDomain) -> list[Callable[[float], float]]:
+    def _variances_at(self, domain: RecordDomain) -> list[TotalVariance]:
         """For each column, the total variance of its oracle at a budget."""
-        chosen = self._chosen(domain)
+        chosen = self._by_column(self.oracle, domain, "oracle", "best")
 
         def variance(key: Any, of_column: Domain, epsilon: float) -> float:
             if isinstance(chosen[key], str) and chosen[key] == "best":
@@ -251,8 +242,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         return type(self)(**state.parameters)._oracles(domain)
 
 
-#: Total variance of each column at a budget, times the number of users.
-TotalVariances = Callable[[float], np.ndarray]
+#: Total variance of a column at a budget, times the number of users.
+TotalVariance = Callable[[float], float]
 
 # They bound the search for shares of the budget: chosen by hand, not measured.
 _FIRST_UNITS = 1 << 6  # that the budget is split into, at least
@@ -294,7 +285,7 @@ def sampled_error(
 
 
 def best_n_sampled(
-    epsilon: float, weights: np.ndarray, sizes: np.ndarray, totals_at: TotalVariances
+    epsilon: float, weights: np.ndarray, sizes: np.ndarray, total_at: Sequence[TotalVariance]
 ) -> int:
     """Return the number of columns to ask each user for that has the least expected error.
 
@@ -304,7 +295,8 @@ def best_n_sampled(
     # large epsilon; it falls with the number of categories.
     best, least = 1, math.inf
     for n_sampled in range(1, len(sizes) + 1):
-        totals = totals_at(budget_share(epsilon, Fraction(1, n_sampled)))
+        budget = budget_share(epsilon, Fraction(1, n_sampled))
+        totals = np.array([total(budget) for total in total_at])
         if not np.all(np.isfinite(totals)):
             break
         error = sampled_error(weights, sizes, totals, n_sampled)
@@ -317,7 +309,7 @@ def best_n_sampled(
 
 
 def split_budget(
-    epsilon: float, weights: np.ndarray, total_at: Sequence[Callable[[float], float]]
+    epsilon: float, weights: np.ndarray, total_at: Sequence[TotalVariance]
 ) -> list[float]:
     """Return the budget of each column, if all users answer for all of them.
 

@@ -93,8 +93,8 @@ class ResponseDesign:
         is_law = is_law and channel.max(axis=1).min() > 0
         if not is_law or not np.allclose(channel.sum(axis=0), 1, rtol=0, atol=1e-9):
             raise ValueError(
-                f"The design {self.name} needs a channel of shape (n_outputs, n_answers) whose "
-                f"columns are distributions, and no output that never occurs, got\n{channel}"
+                f"The design {self.name} needs probabilities from 0 to 1, a row for each output: "
+                f"columns are distributions, and no output never occurs. Got\n{channel}"
             )
         if np.linalg.matrix_rank(channel, tol=1e-9) < channel.shape[1]:
             raise ValueError(
@@ -241,8 +241,6 @@ class ResponseDesign:
     @classmethod
     def _of_yes(cls, no: float, yes: float, name: str, wording: str) -> Self:
         """Return a design of two answers and outputs, from the chance of "yes" given each."""
-        if not (0 <= no <= 1 and 0 <= yes <= 1):
-            raise ValueError(f"The design {name} needs probabilities from 0 to 1.")
         return cls([[1 - no, 1 - yes], [no, yes]], name, wording)
 
     @classmethod
@@ -477,10 +475,8 @@ class DesignOracle(MatrixOracle):
                     '"same"), got text: number them as the interviewer reads them out.'
                 )
             said = np.array([not is_missing(one) for one in rows.tolist()])
-            if not said.all():
-                what = (
-                    f"{len(said) - said.sum():,} of {len(said):,} answers are missing, and left out"
-                )
+            if n_missing := int(np.sum(~said)):
+                what = f"{n_missing:,} of {len(said):,} answers are missing, and left out"
                 warnings.warn(f"{what}: the estimate is of those who answered.", stacklevel=3)
                 X = np.array(rows[said].tolist(), dtype=float)
                 X = X.astype(np.int64) if np.all(np.round(X) == X) else X
