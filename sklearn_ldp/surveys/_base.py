@@ -296,10 +296,9 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         drawn = self._simulated(domain, survey, users, n_repeats)
         empty = [name for name, estimate in drawn.items() if not len(estimate)]
         if empty:
-            n_users = int(users[empty[0]].sum())
             raise ValueError(
                 f"{self._name}.simulate has no users for the column {empty[0]!r} in one of the "
-                f"{n_repeats} collections: {n_users} users are too few."
+                f"{n_repeats} collections: {users[empty[0]].sum()} users are too few."
             )
         return EstimateSet(drawn)
 

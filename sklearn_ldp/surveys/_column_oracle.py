@@ -183,8 +183,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         if not isinstance(self.n_sampled, str):
             if self.n_sampled > n_columns:
                 raise ValueError(
-                    f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns; it "
-                    'must be at most the number of columns, or "auto".'
+                    f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns: too big."
                 )
             return int(self.n_sampled)
         sizes, total_at = np.array(domain.sizes), self._variances_at(domain)

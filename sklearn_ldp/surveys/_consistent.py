@@ -263,10 +263,9 @@ def linear_tables(tables: TableSet, components: Components | None = None) -> Tab
     # Raw tables are made of all that users have said. Tables that have been post-processed are
     # taken as they are.
     sizes, columns_of = tables.sizes, tables.columns_of
-    wanted = {name: columns_of[name] for name in tables}
-    for columns in columns_of.values():
-        for j in columns:
-            wanted.setdefault(list(tables.domain.columns)[j], (j,))
+    names = list(tables.domain.columns)
+    singles = {names[j]: (j,) for columns in columns_of.values() for j in columns}
+    wanted: dict[Any, Subset] = {**columns_of, **singles}
     if all(table.is_raw for table in tables.values()):
         components = components or best_components(sizes, tables.views)
         n_users = int(tables.views[0].noise.n_users)

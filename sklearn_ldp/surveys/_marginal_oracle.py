@@ -303,8 +303,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         if unknown or len(set(listed)) < len(listed) or not listed:
             what = f"there is no column {unknown[0]!r}" if unknown else "each column counts once"
             raise ValueError(
-                f"{self._name} cannot make the table {columns!r}: {what}; the columns are "
-                f"{', '.join(map(repr, names))}."
+                f"{self._name} cannot make the table {columns!r}: {what}; the columns are {names}."
             )
         return tuple(sorted(names.index(name) for name in listed))
 

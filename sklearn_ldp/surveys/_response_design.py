@@ -203,8 +203,7 @@ class ResponseDesign:
                 made = getattr(estimate.oracle, "design", estimate.oracle)
                 raise ValueError(
                     f"ResponseDesign.sensitivity of {self.name} got an estimate of another design, "
-                    f"{getattr(made, 'name', made)}: call that of the design that respondents "
-                    "followed."
+                    f"{getattr(made, 'name', made)}: call that of the design that was followed."
                 )
         said = self._said_by_cheaters(output)
         raw, shares = estimate.values[0], np.arange(11) / 100 if cheaters is None else cheaters
@@ -232,8 +231,7 @@ class ResponseDesign:
             return np.full(n, 1 / n)
         if not isinstance(output, Integral) or not 0 <= output < n:
             raise ValueError(
-                f'Argument output must be "random" or the number of an output, from 0 to {n - 1}, '
-                f"got {output!r}."
+                f'The output must be "random" or the number of an output < {n}, got {output!r}.'
             )
         return np.eye(n)[int(output)]
 
@@ -459,8 +457,7 @@ class DesignOracle(MatrixOracle):
         if math.isinf(self.design.epsilon):
             raise ValueError(
                 f"The design {self.design.name} is not private: one of its outputs excludes an "
-                "answer. Its answers can be read, and none are made: take a design of a finite "
-                "epsilon."
+                "answer. Answers are read, and none are made: take a design of a finite epsilon."
             )
 
     def _collect(self, X, sample_weight, *, is_new):

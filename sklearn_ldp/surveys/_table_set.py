@@ -433,7 +433,6 @@ def _check_divisors(shares: np.ndarray, what: Any) -> None:
     """Refuse to divide by the estimated share of nobody."""
     if not np.all(shares > 0):
         raise ValueError(
-            f"The shares among users by {what!r} need an estimate above 0 of how many these are, "
-            f"got {shares.min():.3g}: apply Consistent() or LatentClasses() first, or ask for the "
-            "share of all users."
+            f"Shares among users by {what!r} need estimates > 0 of these, got {shares.min():.3g}: "
+            "apply Consistent() or LatentClasses() first, or ask for the share of all users."
         )
