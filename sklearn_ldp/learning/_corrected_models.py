@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -578,12 +579,15 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
             )
         penalty = plain = np.eye(X.shape[1]) / self.C
         self.n_raised_: int = 0
-        for one in (0, 1):
-            rows = numbers == one
-            if blocks and weight[rows].any():
-                added, n_raised = _raise(X[rows], blocks, weight[rows])
-                penalty = penalty + added
-                self.n_raised_ += n_raised
+        for is_one in (numbers == 0, numbers == 1):
+            rows, weights = X[is_one], weight[is_one]
+            if blocks and weights.any():
+                means = weights @ rows / weights.sum()
+                values, least, vectors = directions_of(rows, blocks, weights, means)
+                added = np.maximum(least - values, 0)
+                penalty = penalty + (vectors * added) @ vectors.T
+                rounding = max(rows.shape) * np.finfo(float).eps * np.abs(values).max()
+                self.n_raised_ += int(np.sum(added > rounding))
         loss = CorrectedLogLoss(X, numbers == 1, weight, blocks, penalty, self.fit_intercept)
         # A step along a feature that is measured in its own unit is neither huge nor tiny.
         scaled, limits = loss.standardising(), (self.tol, self.max_iter, name)
@@ -649,15 +653,6 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def _raise(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray) -> tuple[np.ndarray, int]:
-    """The raise of the eigenvalues of the Gram matrix of some rows, and their number."""
-    means = weight @ X / weight.sum()
-    values, least, vectors = directions_of(X, blocks, weight, means)
-    added = np.maximum(least - values, 0)
-    scale = max(X.shape) * np.finfo(float).eps * np.abs(values).max()
-    return (vectors * added) @ vectors.T, int(np.sum(added > scale))
 
 
 @dataclass(eq=False)
@@ -784,11 +779,9 @@ def _noisy(X: np.ndarray, blocks: list[np.ndarray]) -> list[np.ndarray]:
 
 def _not_shrunk(n_coef: int, blocks: list[np.ndarray]) -> np.ndarray:
     """Directions to fit once the shrunk ones are known: public columns, and attributes' means."""
-    private = np.concatenate(blocks)
-    means = np.zeros((n_coef, len(blocks)))
-    for i, block in enumerate(blocks):
-        means[block, i] = 1
-    return np.hstack([np.delete(np.eye(n_coef), private, axis=1), means])
+    every = np.eye(n_coef)
+    means = [every[:, block].sum(axis=1) for block in blocks]
+    return np.column_stack([np.delete(every, np.concatenate(blocks), axis=1), *means])
 
 
 def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -819,9 +812,7 @@ def directions_of(
         return values, np.zeros(len(values)), vectors
     sums, squares, corrections = np.zeros((3, vectors.shape[1]))
     for rows in _batches(X):
-        added = np.zeros((len(X[rows]), vectors.shape[1]))
-        for block in blocks:
-            added += excess(X[rows][:, block], vectors[block])
+        added: Any = sum(excess(X[rows][:, block], vectors[block]) for block in blocks)
         terms = ((X[rows] - means) @ vectors) ** 2 + added
         sums += weight[rows] @ terms
         squares += weight[rows] @ terms**2
@@ -872,18 +863,14 @@ def private_blocks(
             f"{name} expects private= to be a list with the columns of each private attribute, "
             f"such as [range(0, 5)], got {private!r}: put it into a list."
         )
-    blocks: list[np.ndarray] = []
-    taken = np.zeros(n_features, dtype=bool)
-    for i, one in enumerate(_named_columns(list(given), features, name)):
-        block = _positions(one, n_features, f"{name}: private[{i}]")
-        if taken[block].any() or len(np.unique(block)) < len(block):
-            column = block[np.argmax(taken[block])]
-            raise ValueError(
-                f"{name} got the column {column} twice in private=: each column belongs to one "
-                "private attribute."
-            )
-        taken[block] = True
-        blocks.append(block)
+    listed = enumerate(_named_columns(list(given), features, name))
+    blocks = [_positions(one, n_features, f"{name}: private[{i}]") for i, one in listed]
+    counts = Counter(column for block in blocks for column in block.tolist())
+    if twice := [column for column, count in counts.items() if count > 1]:
+        raise ValueError(
+            f"{name} got the column {twice[0]} twice in private=: each column belongs to one "
+            "private attribute."
+        )
     return blocks
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_softmax, logit
+from scipy.special import expit, log_softmax, logit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils._param_validation import Interval
@@ -426,17 +426,12 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
             evidence += lift[column]
         return np.log(self.class_prior_) + self.slope_ * evidence
 
-    @property
-    def _name(self) -> str:
-        return type(self).__name__
-
 
 def _learned(column: Any, name: str) -> Domain:
     """Return a domain that is learnt from raw values: levels, categories, or bins of a number."""
     values = np.asarray(column)
-    is_number = values.dtype.kind in "iuf"
-    if values.dtype.kind in "iu":
-        is_number = len(np.unique(values)) > _N_BINS
+    kind = values.dtype.kind
+    is_number = kind == "f" or (kind in "iu" and len(np.unique(values)) > _N_BINS)
     if not is_number or declared_levels(column) is not None:
         return Domain.learned(column, name)
     assert_all_finite(values, input_name="X", estimator_name=name)
@@ -510,8 +505,7 @@ def log_lifts(
         evidence += np.log(likelihood @ _PRIORS.T).sum(axis=0)
     # The contrasts of a value sum to 0, and so do those of a class: one of each tells nothing new.
     evidence *= of_values * (n_classes - 1) / n_classes
-    shares = np.exp(evidence - evidence.max())
-    shares /= shares.sum()
+    shares = softmax(evidence)
     log_odds, moved = np.zeros((2, *table.shape))
     for c, likelihood in enumerate(likelihoods):
         means, of_contrasts, products = (
