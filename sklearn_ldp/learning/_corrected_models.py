@@ -421,9 +421,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         check_level(level)
         if self.n_raised_:
             warnings.warn(
-                f"CorrectedRidge has too few rows for its noise in {self.n_raised_} of "
-                f"{self.n_features_in_} directions, in which its coefficients are biased: the "
-                "intervals may miss them. Join rare categories, or collect more rows.",
+                f"CorrectedRidge has too few rows for its noise in {self.n_raised_} directions: "
+                "intervals are biased and may miss. Join rare categories, or collect more rows.",
                 stacklevel=2,
             )
         half = stats.norm.isf((1 - level) / 2) * np.sqrt(np.diag(self.coef_covariance_))
@@ -836,9 +835,8 @@ def with_sums_of_one(
         allowed = _FAR_OFF * judged.std() / np.sqrt(max(len(judged), 1)) + 1e-6
         if len(judged) >= _MANY_ROWS and abs(judged.mean()) > allowed:
             raise ValueError(
-                f"{name} expects columns of private[{i}] that are unbiased indicators of all "
-                f"categories of an attribute, whose sum is 1 on average, got {1 + judged.mean():g}:"
-                " pass what PrivatizedColumns returns, neither scaled nor with columns left out."
+                f"{name} expects columns of private[{i}] that are unbiased indicators, whose "
+                f"sum is 1 (mean {1 + judged.mean():g}): pass all as PrivatizedColumns makes them."
             )
         X[:, block] -= off[:, None] / len(block)
     return X
@@ -868,8 +866,7 @@ def private_blocks(
     counts = Counter(column for block in blocks for column in block.tolist())
     if twice := [column for column, count in counts.items() if count > 1]:
         raise ValueError(
-            f"{name} got the column {twice[0]} twice in private=: each column belongs to one "
-            "private attribute."
+            f"{name} got the column {twice[0]} twice in private=: it belongs to one attribute."
         )
     return blocks
 
@@ -901,9 +898,8 @@ def _named_columns(given: list[Any], features: Any, name: str) -> list[Any]:
     for one, block in zip(given, blocks, strict=True):
         if not len(block) or _are_names(block):
             raise ValueError(
-                f"{name} finds no columns of X for {one!r} in private=: name a column that "
-                'PrivatizedColumns has made indicators of ("sex" stands for "sex_F" and "sex_M"), '
-                "or all of its indicators in a list."
+                f"{name} finds no columns of X for {one!r} in private=: list all its indicators, "
+                'or name the column that they are of ("sex" stands for "sex_F" and "sex_M").'
             )
     return blocks
 
@@ -925,13 +921,11 @@ def _positions(one: Any, n_features: int, what: str) -> np.ndarray:
     outside = positions[(positions < 0) | (positions >= n_features)]
     if outside.size:
         raise ValueError(
-            f"{what} names the column {outside[0]}, but X has {n_features} columns: count them "
-            "from 0, as they come out of the ColumnTransformer."
+            f"{what} names the column {outside[0]}, but X has {n_features} columns: count from 0."
         )
     if len(positions) < 2:
         raise ValueError(
-            f"{what} has {len(positions)} of the {n_features} columns of X, but an attribute has "
-            "at least two categories: pass the columns of all its indicators."
+            f"{what} has {len(positions)} of the {n_features} columns: pass all of an attribute."
         )
     return positions
 

@@ -156,18 +156,14 @@ def _refuse_missing(given: Any, labels: np.ndarray, name: str, where: str) -> No
         listed = list(given)
     if any(is_missing(label) for label in listed):
         raise ValueError(
-            f"{name} got a missing label (None or NaN) {where}: give it a name of its "
-            "own, such as 'unknown', which is then one of the classes."
+            f"{name} got a missing label (None or NaN) {where}: make it a class, 'unknown' say."
         )
 
 
 def checked_labels(y: Any, name: str) -> np.ndarray:
     """Return users' labels as a vector."""
     if y is None:
-        raise ValueError(
-            f"{name} requires y to be passed, but the target y is None: it needs the labels of "
-            "the users."
-        )
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     given = y if hasattr(y, "dtype") else np.asarray(y)
     if getattr(given.dtype, "kind", "") == "c":  # scikit-learn's error would show them
         raise ValueError(f"Complex data not supported: {name} needs numbers or texts.")
@@ -179,8 +175,7 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
         check_classification_targets(labels)
     except TypeError:  # labels that cannot be sorted
         raise ValueError(
-            f"{name} needs labels that are all numbers or all strings, got others among them, such "
-            "as None: give missing labels a class of their own."
+            f"{name} needs labels that are all numbers or all strings: make missing ones a class."
         ) from None
     return labels
 
@@ -205,8 +200,7 @@ def checked_classes(classes: Any, name: str) -> np.ndarray:
         ) from None
     if len(found) == 1:
         raise ValueError(
-            f"{name} needs at least two classes, got 1 class: {found[0]!r}. If there are more, "
-            "declare them in classes=."
+            f"{name} needs at least two classes, got 1 class: {found[0]!r}. Give all in classes=."
         )
     if listed.ndim != 1 or len(found) < len(listed) or not len(found):
         raise ValueError(f"{name} needs a list of different classes, got {classes!r}.")

@@ -258,14 +258,10 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         """The oracle of features and label, without users."""
         if _LABEL in features.columns:
             raise ValueError(
-                f"{self._name} needs another name for the feature {_LABEL!r}, which is what it "
-                "calls the labels."
+                f"{self._name} needs another name for the feature {_LABEL!r}: labels have this one."
             )
         if classes is None:
-            raise ValueError(
-                f"{self._name} does not know its classes yet: declare them in classes=, since "
-                "clients and servers must share them before any report is made."
-            )
+            raise ValueError(f"{self._name} does not know its classes: declare them in classes=.")
         label = Domain.of(checked_classes(classes, self._name), self._name)
         return MarginalOracle(
             self.epsilon,
@@ -321,8 +317,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
             raise ValueError(f"{self._name} needs {what}, and there is none in {tables.names}.")
         if not all(table.is_raw and table.noise is not None for table in found.values()):
             raise ValueError(
-                f"{self._name} shrinks its evidence by the noise of raw tables: pass them as a "
-                "MarginalOracle estimates them, without post-processing."
+                f"{self._name} needs the noise of raw tables: pass what a MarginalOracle estimates."
             )
         shape = (-1, classes.size)
         of_cells = [_variances(one.values.reshape(shape), one.noise) for one in found.values()]
@@ -331,8 +326,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         if error > _HOPELESS:
             raise ValueError(
                 f"{self._name} needs a larger epsilon than that of these reports, or more users: "
-                f"each frequency has a standard error of {error:.3g} or more, so that there is no "
-                "signal to learn from."
+                f"each frequency has a standard error of {error:.3g} or more, which is no signal."
             )
         # All tables have the classes in common: least squares makes them agree on these.
         sizes = [*(domains[key].size for key in found), classes.size]
