@@ -112,7 +112,7 @@ class _CorrectedModel(Documented, BaseEstimator):
     }
     private: Any
     _for_noisy_rows: str
-    coef_: np.ndarray
+    coef_: Any
     intercept_: Any
 
     def __sklearn_tags__(self) -> Any:
@@ -126,11 +126,10 @@ class _CorrectedModel(Documented, BaseEstimator):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
         """The rows with sums of 1, the target, the weights, and the private columns."""
         self._validate_params()
-        name = type(self).__name__
         X, y = validate_data(self, X, y, dtype=np.float64, **checks)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         blocks = self._blocks(X)
-        return with_sums_of_one(X, blocks, weight, name), y, weight, blocks
+        return with_sums_of_one(X, blocks, weight, type(self).__name__), y, weight, blocks
 
     def _blocks(self, X: np.ndarray) -> list[np.ndarray]:
         names = getattr(self, "feature_names_in_", None)
@@ -267,8 +266,6 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         **_CorrectedModel._parameter_constraints,
     }
 
-    coef_: Any
-    intercept_: Any
     unshrunk_coef_: Any
 
     def __init__(
@@ -517,8 +514,6 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
 
     classes_: np.ndarray
     n_iter_: int
-    coef_: Any
-    intercept_: Any
 
     def __init__(
         self,

@@ -156,6 +156,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
 
+    _fitted_protocol: Any
     _released: bytes | None = None
 
     #: Checks of scikit-learn's that it cannot pass, and why.
@@ -374,8 +375,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
     def _domain(self) -> RecordDomain:
         """The domains that are declared, or that "auto" has learnt."""
         if hasattr(self, "_fitted_protocol"):
-            domain: Any = self._fitted_protocol.domain
-            return domain
+            return self._fitted_protocol.domain
         return RecordDomain.declared(self.domains, self._name)
 
     def _collector(self, domain: RecordDomain) -> _AllColumns:
@@ -387,10 +387,9 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         self._validate_params()
         return self._supporting(self._collector(self._domain()).protocol(collection_round))
 
-    def _supporting(self, protocol: Protocol) -> Protocol:
+    def _supporting(self, protocol: Any) -> Protocol:
         """Return a protocol whose reports support categories, or raise TypeError."""
-        several: Any = protocol.mechanism
-        if not all(isinstance(one, Channel) for one in several.mechanisms):
+        if not all(isinstance(one, Channel) for one in protocol.mechanism.mechanisms):
             raise TypeError(
                 f"{self._name} needs reports that support categories, with known p and q; "
                 f"those of {self.oracle!r} do not."
@@ -429,11 +428,10 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
 
     def _indicators(self, rows: np.ndarray) -> np.ndarray:
         """Randomise codes, if these are codes, and return the indicators."""
-        protocol: Any = self._fitted_protocol
-        mechanism = protocol.mechanism
+        mechanism = self._fitted_protocol.mechanism
         if self.input == "values":
             rows = privatize(mechanism, rows, 0, CoinStreams(self.random_state))
-        result = np.empty((len(rows), protocol.domain.size))
+        result = np.empty((len(rows), self._fitted_protocol.domain.size))
         for j, columns in enumerate(self.slices_.values()):
             channel, answers = mechanism.mechanisms[j], mechanism.reports_on(rows, j)
             p, q = float(channel.p), float(channel.q)

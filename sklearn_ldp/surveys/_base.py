@@ -34,10 +34,8 @@ _LEAST_VARIANCE = 1e-18  # of reports that are all but certainly true, so that s
 _Set = TypeVar("_Set", bound=EstimateSet)
 
 
-@lru_cache(maxsize=1 << 14)
-def best_of_size(epsilon: float, size: int) -> BaseOracle:
-    """Return the best oracle of a question, which questions share; it must not be changed."""
-    return best_oracle(epsilon, size)
+#: The best oracle of a question by epsilon and size, which questions share: not to be changed.
+best_of_size = lru_cache(maxsize=1 << 14)(best_oracle)
 
 
 @dataclass(frozen=True)
@@ -150,6 +148,12 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         """The oracles of the questions by name, which searches simulate; by default none."""
         return {}
 
+    def _asked(self, domain: RecordDomain, survey: Several) -> list[tuple[Any, Domain, Any]]:
+        """The name of each question, its domain, and the oracle behind it or None."""
+        views = self._views(domain, survey)
+        oracles = self._oracles_behind(domain, views)
+        return [(key, _domain_of_view(domain, v), oracles.get(key)) for key, v in views.items()]
+
     # -- the questions ------------------------------------------------------------------------
     def questions(self) -> dict[Any, Protocol]:
         """Return the questions that users may be asked, in the order of their numbers in reports.
@@ -214,12 +218,8 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _answers(self, state: Collected) -> dict[Any, FrequencyEstimate]:
         """The estimate of each question; it has no rows if nobody was asked."""
         domain: Any = state.protocol.domain
-        views = self._views(domain, state.mechanism)
-        oracles = type(self)(**state.parameters)._oracles_behind(domain, views)
-        return {
-            name: self._answer(state, j, _domain_of_view(domain, view), oracles.get(name))
-            for j, (name, view) in enumerate(views.items())
-        }
+        asked = enumerate(type(self)(**state.parameters)._asked(domain, state.mechanism))
+        return {name: self._answer(state, j, *of_question) for j, (name, *of_question) in asked}
 
     def _answer(
         self, state: Collected, j: int, domain: Domain, oracle: BaseOracle | None
@@ -253,13 +253,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     # -- without users ------------------------------------------------------------------------
     def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
         domain, survey = protocol.domain, protocol.mechanism
-        views, weights = self._views(domain, survey), self._weights_by_name(domain)
-        oracles = self._oracles_behind(domain, views)
-        planned = {}
-        for j, (name, view) in enumerate(views.items()):
-            of_view, noise = _domain_of_view(domain, view), survey.noise_of(j, 1.0)
-            weight = float(weights.get(name, 1.0))
-            planned[name] = PlannedEstimate(of_view, oracles.get(name), noise, weight)
+        weights, planned = self._weights_by_name(domain), {}
+        for j, (name, of_view, oracle) in enumerate(self._asked(domain, survey)):
+            noise, weight = survey.noise_of(j, 1.0), float(weights.get(name, 1.0))
+            planned[name] = PlannedEstimate(of_view, oracle, noise, weight)
         return planned
 
     def simulate(self, counts: Mapping[Any, Frequencies], n_repeats: int = 1) -> EstimateSet:
@@ -311,22 +308,21 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         """
         if not isinstance(n_repeats, Integral) or n_repeats < 1:
             raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
-        views, rng = self._views(domain, survey), as_generator(self.random_state)
-        oracles = self._oracles_behind(domain, views)
+        rng, asked = as_generator(self.random_state), self._asked(domain, survey)
         n_users = int(next(iter(users.values())).sum())
         n_asked = survey.draw_sizes(n_users, int(n_repeats), rng)
         estimates = {}
-        asked = zip(users.items(), survey.mechanisms, n_asked.T, strict=True)
-        for (name, of_question), channel, sizes in asked:
-            categories = _domain_of_view(domain, views[name])
+        questions = zip(asked, users.values(), survey.mechanisms, n_asked.T, strict=True)
+        for (name, categories, oracle), of_question, channel, sizes in questions:
             if not sizes.all():
                 estimates[name] = FrequencyEstimate(np.empty((0, len(categories))), categories)
                 continue
             drawn = (rng.multivariate_hypergeometric(of_question, size) for size in sizes)
             support = np.concatenate([channel.simulate(one, 1, rng) for one in drawn])
             values, noise = channel.estimate_decoded(support, sizes)
-            noise = noise.of_sample(n_users)
-            estimates[name] = FrequencyEstimate(values, categories, noise, oracles.get(name))
+            estimates[name] = FrequencyEstimate(
+                values, categories, noise.of_sample(n_users), oracle
+            )
         return estimates
 
     def _checked_counts(self, domains: Mapping[Any, Domain], counts: Any) -> dict[Any, np.ndarray]:

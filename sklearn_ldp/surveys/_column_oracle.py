@@ -250,10 +250,8 @@ _HALVINGS = 4  # of these units
 _CLEARLY_WORSE = 1.5  # times the least error
 
 
-@lru_cache(maxsize=1 << 14)
-def least_variance(epsilon: float, n_categories: int) -> float:
-    """Return the total variance of the best oracle: `minimax_bound`, remembered."""
-    return minimax_bound(epsilon, n_categories)
+#: The total variance of the best oracle, remembered.
+least_variance = lru_cache(maxsize=1 << 14)(minimax_bound)
 
 
 def budget_share(epsilon: float, share: Fraction) -> float:

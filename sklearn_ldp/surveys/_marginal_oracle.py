@@ -259,6 +259,12 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
             )
         return plan
 
+    def _compared(self) -> list[TablePlan]:
+        """The plans of all methods, for `compare_methods`."""
+        self._check_parameters()
+        request, _ = self._request(RecordDomain.declared(self.domains, "compare_methods"))
+        return best_plans(request)
+
     def _weights(self, domain: RecordDomain) -> dict[Subset, float]:
         """The weight of each table asked for."""
         names, tables = list(domain.columns), dict.fromkeys(self._tables(domain))
@@ -481,10 +487,7 @@ def compare_methods(
     ('split', 5, 10)
     """
     options = {"order": order, "oracle": oracle, "expected_n_users": expected_n_users}
-    survey = MarginalOracle(epsilon, domains=domains, **options)
-    survey._check_parameters()
-    request, _ = survey._request(RecordDomain.declared(domains, "compare_methods"))
-    plans = best_plans(request)
+    plans = MarginalOracle(epsilon, domains=domains, **options)._compared()
     return {
         "method": np.array([plan.method for plan in plans]),
         "order": np.array([max(map(len, plan.views)) for plan in plans]),
