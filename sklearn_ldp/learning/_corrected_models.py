@@ -705,8 +705,7 @@ class CorrectedLogLoss:
             bread += (self.cells.T * curves.sum(axis=0)) @ self.cells
             bread[self.seen] += crossed
             bread[:, self.seen] += crossed.T
-            gram = (features.T * curves.sum(axis=1)) @ features
-            bread[np.ix_(self.seen, self.seen)] += gram
+            bread[np.ix_(self.seen, self.seen)] += (features.T * curves.sum(axis=1)) @ features
         if not self.fit_intercept:
             bread[-1] = bread[:, -1] = 0
         inverse = np.linalg.pinv(bread, hermitian=True)

@@ -544,10 +544,8 @@ def slope(
     # terms are correlated with each other in truth. Then the variance is larger, and the
     # calibrated log odds are the sum times
     # .. math:: \frac{\sum_j s_j^2}{\sum_j s_j^2 + \rho \sum_{j \neq k} s_j s_k}.
-    stds = []
-    for lift, frequency in zip(lifts, frequencies, strict=True):
-        mean = frequency @ lift
-        stds.append(np.sqrt(np.mean(frequency @ (lift - mean) ** 2)))
+    pairs = zip(lifts, frequencies, strict=True)
+    stds = [np.sqrt(np.mean(shares @ (lift - shares @ lift) ** 2)) for lift, shares in pairs]
     squares, total = float(np.sum(np.square(stds))), float(np.sum(stds))
     if not squares:
         return 1.0

@@ -182,8 +182,7 @@ class ClassFit:
         self._prior_precision = prior_precision
         # From 0, where all classes are the same, no gradient leads away.
         odds = 0.5 * rng.standard_normal((n_starts, len(self._of_value), n_classes))
-        classes = np.zeros((n_starts, 1, n_classes))
-        self._parameters = np.concatenate([odds, classes], axis=1)
+        self._parameters = np.concatenate([odds, np.zeros((n_starts, 1, n_classes))], axis=1)
 
     def start_from(self, mixture: ClassMixture) -> None:
         """Start the first classes of the first mixture from a given one."""

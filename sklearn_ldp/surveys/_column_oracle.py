@@ -204,8 +204,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         def variance(key: Any, of_column: Domain, epsilon: float) -> float:
             if isinstance(chosen[key], str) and chosen[key] == "best":
                 return least_variance(epsilon, of_column.size)
-            oracle = self._oracle_of(chosen[key], of_column, key, epsilon)
-            return oracle.channel().total_variance()
+            return self._oracle_of(chosen[key], of_column, key, epsilon).channel().total_variance()
 
         return [partial(variance, key, of_column) for key, of_column in domain.columns.items()]
 

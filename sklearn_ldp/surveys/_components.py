@@ -78,8 +78,7 @@ class Components:
         components._variances = np.asarray(variances, dtype=float)
         for block in components._tables:
             for _, shape, where in block.components:
-                weights = components._weights(block, shape)
-                np.add.at(components._precisions[shape], where, weights)
+                np.add.at(components._precisions[shape], where, components._weights(block, shape))
         return components if values is None else components.fitted(values)
 
     def fitted(self, values: Sequence[np.ndarray]) -> Components:

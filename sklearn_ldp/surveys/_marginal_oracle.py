@@ -394,8 +394,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         records = np.empty((len(given), len(domain.columns)), dtype=object)
         records[:] = [key if isinstance(key, tuple) else (key,) for key in given]
         codes = domain.encode(records, self._name)
-        views = self._views(domain, survey)
-        seen = counts_in_views(views, codes, users)
+        seen = counts_in_views(self._views(domain, survey), codes, users)
         drawn = self._simulated(domain, survey, {k: v.astype(np.int64) for k, v in seen.items()}, 1)
         rows = [(j, one) for j, one in enumerate(drawn.values()) if len(one)]
         said = _table_views(survey, [(j, one.values[0], one.noise) for j, one in rows])

@@ -18,9 +18,6 @@ _MAX_VIEW_CELLS, _MAX_COMPONENTS = 1 << 14, 1 << 18
 #: A plan is safe if fewer of the tables asked for than this are expected to have no users.
 MAX_RISK = 1e-3
 
-#: Total variance of an oracle over d categories under uniform frequencies, times its users.
-TotalVariance = Callable[[int], float]
-
 
 @dataclass(frozen=True, eq=False)
 class TablePlan:
@@ -61,8 +58,9 @@ class TableRequest:
 
     sizes: Sequence[int]  # number of categories of each column
     tables: Sequence[Subset]  # the columns of each table asked for, rising; each table once
-    # Returns the total variance of the oracle over a number of categories, times its users.
-    total_variance: TotalVariance
+    # Returns the total variance of the oracle over a number of categories under uniform
+    # frequencies, times its users.
+    total_variance: Callable[[int], float]
     # How much the errors of each table count; None counts them alike.
     weights: Sequence[float] | None = None
     # Number of users who are expected. Which of them are asked what is drawn, so with fewer of

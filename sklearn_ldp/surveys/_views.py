@@ -117,8 +117,7 @@ class TableLaw(Uncached):
         """Return the variance of each cell, of the shape of the frequencies."""
         every = every_category(frequencies.shape[-1])
         each = np.reshape(frequencies, (-1, frequencies.shape[-1]))
-        found = [self.covariance(f).variances(every) for f in each]
-        return np.reshape(found, frequencies.shape)
+        return np.reshape([self.covariance(f).variances(every) for f in each], frequencies.shape)
 
     def covariance(self, frequencies: np.ndarray) -> Covariances:
         """Return the covariance of linear answers."""
