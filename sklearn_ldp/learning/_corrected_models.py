@@ -911,17 +911,16 @@ def _positions(one: Any, n_features: int, what: str) -> np.ndarray:
     if index.ndim != 1 or index.dtype.kind not in "iu":
         known = f"a slice, a range, an array of positions or a mask of {n_features} booleans"
         raise ValueError(f"{what} must be {known}, got {one!r}.")
-    positions = index.astype(np.intp)
-    outside = positions[(positions < 0) | (positions >= n_features)]
+    outside = index[(index < 0) | (index >= n_features)]
     if outside.size:
         raise ValueError(
             f"{what} names the column {outside[0]}, but X has {n_features} columns: count from 0."
         )
-    if len(positions) < 2:
+    if len(index) < 2:
         raise ValueError(
-            f"{what} has {len(positions)} of the {n_features} columns: pass all of an attribute."
+            f"{what} has {len(index)} of the {n_features} columns: pass all of an attribute."
         )
-    return positions
+    return index.astype(np.intp)
 
 
 def _batches(X: np.ndarray) -> Iterator[slice]:

@@ -333,8 +333,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
                 f"{self._name} expects reports of {channel.size} of {len(channel.classes)} classes,"
                 f" got shape {reports.shape}: share epsilon, classes and subset_size with clients."
             )
-        checks = {"dtype": float, "ensure_non_negative": True}
-        weights = _check_sample_weight(sample_weight, reports, **checks)
+        weights = _check_sample_weight(sample_weight, codes, dtype=float, ensure_non_negative=True)
         base, correction = self._base(), self._correction()
         self._channel_, self._n_reports = channel, float(weights.sum())
         if correction == "probabilities":

@@ -202,8 +202,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 
     def _total_variances(self, channels: Iterable[Any]) -> np.ndarray:
         """The total variance of each channel under uniform frequencies, times its users."""
-        totals = np.array([channel.total_variance() for channel in channels])
-        totals = np.maximum(totals, _LEAST_VARIANCE)
+        totals = np.maximum([channel.total_variance() for channel in channels], _LEAST_VARIANCE)
         if not np.all(np.isfinite(totals)):
             raise ValueError(
                 f"The 'epsilon' parameter of {self._name} must be large enough for a report to "

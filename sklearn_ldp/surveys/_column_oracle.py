@@ -210,9 +210,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
 
     def _weights(self, domain: RecordDomain) -> np.ndarray:
         """The weight of each column."""
-        given: Any = self.weights
-        if given is None:
-            return np.ones(len(domain.columns))
+        given: Any = {} if self.weights is None else self.weights
         if isinstance(given, Mapping):
             given = list(self._by_column(given, domain, "weights", 1.0).values())
         try:

@@ -148,8 +148,7 @@ class TableRequest:
 
     def _plan(self, method: str, views: list[Subset], probabilities: np.ndarray) -> TablePlan:
         """A plan with the error of the best linear combination of its tables."""
-        pairs = zip(views, probabilities.tolist(), strict=True)
-        variances = [self._noise(view) / pi for view, pi in pairs]
+        variances = np.array([self._noise(view) for view in views]) / probabilities
         components = Components.of_tables(self.sizes, views, None, variances)
         # The users themselves are not a sample: what they have in common is no error.
         errors = np.array([components.squared_error(table) for table in self.tables])
