@@ -252,8 +252,7 @@ def cell_variance(tables: TableSet, name: Any) -> float:
     noise = tables[name].noise
     if noise is None:
         raise ValueError(
-            f"The noise of the table {name!r} is not known, so it has no weight beside the others: "
-            "pass the tables as a MarginalOracle returns them."
+            f"The noise of the table {name!r} is not known: pass what a MarginalOracle returns."
         )
     return float(np.square(noise.std))
 

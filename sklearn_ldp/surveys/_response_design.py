@@ -98,8 +98,7 @@ class ResponseDesign:
             )
         if np.linalg.matrix_rank(channel, tol=1e-9) < channel.shape[1]:
             raise ValueError(
-                f"The design {self.name} does not tell all answers apart: for some of them, all "
-                "outputs are equally likely, as with p = 1/2 in Warner's. Take other probabilities."
+                f"The design {self.name} does not tell all answers apart: take other probabilities."
             )
         channel.flags.writeable = False
         object.__setattr__(self, "channel", channel)

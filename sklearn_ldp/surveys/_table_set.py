@@ -277,8 +277,7 @@ class TableSet(EstimateSet):
         """The codes that are allowed, by the position of the column."""
         if not isinstance(conjunction, Mapping) or not conjunction:
             raise ValueError(
-                "A conjunction is a mapping from columns to categories, such as {'sex': 'F', "
-                f"'age': [1, 2]}}, got {conjunction!r}."
+                f"A conjunction is a mapping like {{'sex': 0, 'age': [1, 2]}}, got {conjunction!r}."
             )
         places = {key: j for j, key in enumerate(self.domain.columns)}
         codes = {}
