@@ -84,10 +84,10 @@ class LabelChannel:
         if subset_size != 1:
             oracle = SubsetSelection(epsilon, categories=n, subset_size=subset_size)
         self._protocol = oracle.protocol()
-        mechanism: Any = self._protocol.mechanism
-        p, q = mechanism.p, mechanism.q
+        self._mechanism: Any = self._protocol.mechanism
+        p, q = self._mechanism.p, self._mechanism.q
         #: Number of classes in a report.
-        self.size = int(getattr(mechanism, "size", 1))
+        self.size = int(getattr(self._mechanism, "size", 1))
         self.q = float(q)
         #: p - q: the weight of the true label in a report.
         self.signal = float(p - q)
@@ -114,8 +114,7 @@ class LabelChannel:
         reports = self._protocol.privatize(codes, random_state)
         if self.size == 1:
             return self.classes[reports.reshape(len(codes))]
-        mechanism: Any = self._protocol.mechanism
-        return self.classes[mechanism.lists(reports)]
+        return self.classes[self._mechanism.lists(reports)]
 
     def error_of_rates(self, n_samples: float) -> float:
         """Return the standard error of the estimated rate of a class that nobody has."""

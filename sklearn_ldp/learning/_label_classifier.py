@@ -517,8 +517,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         classes = self.classes
         if classes is None:
             classes = np.unique(labels) if learn else self.classes_
-        classes = checked_classes(classes, self._name)
-        channel = LabelChannel(self.epsilon, classes, self.subset_size)
+        channel = LabelChannel(self.epsilon, checked_classes(classes, self._name), self.subset_size)
         if channel.signal <= 0:
             raise ValueError(
                 f"{self._name} needs a larger epsilon than {self.epsilon!r}: reports tell nothing."
