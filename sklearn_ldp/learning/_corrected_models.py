@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -111,7 +112,7 @@ class _CorrectedModel(Documented, BaseEstimator):
     }
     private: Any
     _for_noisy_rows: str
-    coef_: np.ndarray
+    coef_: Any
     intercept_: Any
 
     def __sklearn_tags__(self) -> Any:
@@ -125,11 +126,10 @@ class _CorrectedModel(Documented, BaseEstimator):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
         """The rows with sums of 1, the target, the weights, and the private columns."""
         self._validate_params()
-        name = type(self).__name__
         X, y = validate_data(self, X, y, dtype=np.float64, **checks)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         blocks = self._blocks(X)
-        return with_sums_of_one(X, blocks, weight, name), y, weight, blocks
+        return with_sums_of_one(X, blocks, weight, type(self).__name__), y, weight, blocks
 
     def _blocks(self, X: np.ndarray) -> list[np.ndarray]:
         names = getattr(self, "feature_names_in_", None)
@@ -266,8 +266,6 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         **_CorrectedModel._parameter_constraints,
     }
 
-    coef_: Any
-    intercept_: Any
     unshrunk_coef_: Any
 
     def __init__(
@@ -420,9 +418,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         check_level(level)
         if self.n_raised_:
             warnings.warn(
-                f"CorrectedRidge has too few rows for its noise in {self.n_raised_} of "
-                f"{self.n_features_in_} directions, in which its coefficients are biased: the "
-                "intervals may miss them. Join rare categories, or collect more rows.",
+                f"CorrectedRidge has too few rows for its noise in {self.n_raised_} directions: "
+                "intervals are biased and may miss. Join rare categories, or collect more rows.",
                 stacklevel=2,
             )
         half = stats.norm.isf((1 - level) / 2) * np.sqrt(np.diag(self.coef_covariance_))
@@ -517,8 +514,6 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
 
     classes_: np.ndarray
     n_iter_: int
-    coef_: Any
-    intercept_: Any
 
     def __init__(
         self,
@@ -578,12 +573,15 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
             )
         penalty = plain = np.eye(X.shape[1]) / self.C
         self.n_raised_: int = 0
-        for one in (0, 1):
-            rows = numbers == one
-            if blocks and weight[rows].any():
-                added, n_raised = _raise(X[rows], blocks, weight[rows])
-                penalty = penalty + added
-                self.n_raised_ += n_raised
+        for is_one in (numbers == 0, numbers == 1):
+            rows, weights = X[is_one], weight[is_one]
+            if blocks and weights.any():
+                means = weights @ rows / weights.sum()
+                values, least, vectors = directions_of(rows, blocks, weights, means)
+                added = np.maximum(least - values, 0)
+                penalty = penalty + (vectors * added) @ vectors.T
+                rounding = max(rows.shape) * np.finfo(float).eps * np.abs(values).max()
+                self.n_raised_ += int(np.sum(added > rounding))
         loss = CorrectedLogLoss(X, numbers == 1, weight, blocks, penalty, self.fit_intercept)
         # A step along a feature that is measured in its own unit is neither huge nor tiny.
         scaled, limits = loss.standardising(), (self.tol, self.max_iter, name)
@@ -651,15 +649,6 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
         return tags
 
 
-def _raise(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray) -> tuple[np.ndarray, int]:
-    """The raise of the eigenvalues of the Gram matrix of some rows, and their number."""
-    means = weight @ X / weight.sum()
-    values, least, vectors = directions_of(X, blocks, weight, means)
-    added = np.maximum(least - values, 0)
-    scale = max(X.shape) * np.finfo(float).eps * np.abs(values).max()
-    return (vectors * added) @ vectors.T, int(np.sum(added > scale))
-
-
 @dataclass(eq=False)
 class CorrectedLogLoss:
     """The corrected loss and its gradient, divided by the sum of the weights."""
@@ -716,8 +705,7 @@ class CorrectedLogLoss:
             bread += (self.cells.T * curves.sum(axis=0)) @ self.cells
             bread[self.seen] += crossed
             bread[:, self.seen] += crossed.T
-            gram = (features.T * curves.sum(axis=1)) @ features
-            bread[np.ix_(self.seen, self.seen)] += gram
+            bread[np.ix_(self.seen, self.seen)] += (features.T * curves.sum(axis=1)) @ features
         if not self.fit_intercept:
             bread[-1] = bread[:, -1] = 0
         inverse = np.linalg.pinv(bread, hermitian=True)
@@ -784,11 +772,9 @@ def _noisy(X: np.ndarray, blocks: list[np.ndarray]) -> list[np.ndarray]:
 
 def _not_shrunk(n_coef: int, blocks: list[np.ndarray]) -> np.ndarray:
     """Directions to fit once the shrunk ones are known: public columns, and attributes' means."""
-    private = np.concatenate(blocks)
-    means = np.zeros((n_coef, len(blocks)))
-    for i, block in enumerate(blocks):
-        means[block, i] = 1
-    return np.hstack([np.delete(np.eye(n_coef), private, axis=1), means])
+    every = np.eye(n_coef)
+    means = [every[:, block].sum(axis=1) for block in blocks]
+    return np.column_stack([np.delete(every, np.concatenate(blocks), axis=1), *means])
 
 
 def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -819,9 +805,7 @@ def directions_of(
         return values, np.zeros(len(values)), vectors
     sums, squares, corrections = np.zeros((3, vectors.shape[1]))
     for rows in _batches(X):
-        added = np.zeros((len(X[rows]), vectors.shape[1]))
-        for block in blocks:
-            added += excess(X[rows][:, block], vectors[block])
+        added: Any = sum(excess(X[rows][:, block], vectors[block]) for block in blocks)
         terms = ((X[rows] - means) @ vectors) ** 2 + added
         sums += weight[rows] @ terms
         squares += weight[rows] @ terms**2
@@ -845,9 +829,8 @@ def with_sums_of_one(
         allowed = _FAR_OFF * judged.std() / np.sqrt(max(len(judged), 1)) + 1e-6
         if len(judged) >= _MANY_ROWS and abs(judged.mean()) > allowed:
             raise ValueError(
-                f"{name} expects columns of private[{i}] that are unbiased indicators of all "
-                f"categories of an attribute, whose sum is 1 on average, got {1 + judged.mean():g}:"
-                " pass what PrivatizedColumns returns, neither scaled nor with columns left out."
+                f"{name} expects columns of private[{i}] that are unbiased indicators, whose "
+                f"sum is 1 (mean {1 + judged.mean():g}): pass all as PrivatizedColumns makes them."
             )
         X[:, block] -= off[:, None] / len(block)
     return X
@@ -872,18 +855,13 @@ def private_blocks(
             f"{name} expects private= to be a list with the columns of each private attribute, "
             f"such as [range(0, 5)], got {private!r}: put it into a list."
         )
-    blocks: list[np.ndarray] = []
-    taken = np.zeros(n_features, dtype=bool)
-    for i, one in enumerate(_named_columns(list(given), features, name)):
-        block = _positions(one, n_features, f"{name}: private[{i}]")
-        if taken[block].any() or len(np.unique(block)) < len(block):
-            column = block[np.argmax(taken[block])]
-            raise ValueError(
-                f"{name} got the column {column} twice in private=: each column belongs to one "
-                "private attribute."
-            )
-        taken[block] = True
-        blocks.append(block)
+    listed = enumerate(_named_columns(list(given), features, name))
+    blocks = [_positions(one, n_features, f"{name}: private[{i}]") for i, one in listed]
+    counts = Counter(column for block in blocks for column in block.tolist())
+    if twice := [column for column, count in counts.items() if count > 1]:
+        raise ValueError(
+            f"{name} got the column {twice[0]} twice in private=: it belongs to one attribute."
+        )
     return blocks
 
 
@@ -914,9 +892,8 @@ def _named_columns(given: list[Any], features: Any, name: str) -> list[Any]:
     for one, block in zip(given, blocks, strict=True):
         if not len(block) or _are_names(block):
             raise ValueError(
-                f"{name} finds no columns of X for {one!r} in private=: name a column that "
-                'PrivatizedColumns has made indicators of ("sex" stands for "sex_F" and "sex_M"), '
-                "or all of its indicators in a list."
+                f"{name} finds no columns of X for {one!r} in private=: list all its indicators, "
+                'or name the column that they are of ("sex" stands for "sex_F" and "sex_M").'
             )
     return blocks
 
@@ -934,20 +911,16 @@ def _positions(one: Any, n_features: int, what: str) -> np.ndarray:
     if index.ndim != 1 or index.dtype.kind not in "iu":
         known = f"a slice, a range, an array of positions or a mask of {n_features} booleans"
         raise ValueError(f"{what} must be {known}, got {one!r}.")
-    positions = index.astype(np.intp)
-    outside = positions[(positions < 0) | (positions >= n_features)]
+    outside = index[(index < 0) | (index >= n_features)]
     if outside.size:
-        known = f"X has {n_features} columns: count them from 0"
         raise ValueError(
-            f"{what} names the column {outside[0]}, but X has {n_features} columns: count them "
-            "from 0, as they come out of the ColumnTransformer."
+            f"{what} names the column {outside[0]}, but X has {n_features} columns: count from 0."
         )
-    if len(positions) < 2:
+    if len(index) < 2:
         raise ValueError(
-            f"{what} has {len(positions)} of the {n_features} columns of X, but an attribute has "
-            "at least two categories: pass the columns of all its indicators."
+            f"{what} has {len(index)} of the {n_features} columns: pass all of an attribute."
         )
-    return positions
+    return index.astype(np.intp)
 
 
 def _batches(X: np.ndarray) -> Iterator[slice]:

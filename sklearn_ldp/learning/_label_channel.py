@@ -84,10 +84,10 @@ class LabelChannel:
         if subset_size != 1:
             oracle = SubsetSelection(epsilon, categories=n, subset_size=subset_size)
         self._protocol = oracle.protocol()
-        mechanism: Any = self._protocol.mechanism
-        p, q = mechanism.p, mechanism.q
+        self._mechanism: Any = self._protocol.mechanism
+        p, q = self._mechanism.p, self._mechanism.q
         #: Number of classes in a report.
-        self.size = int(getattr(mechanism, "size", 1))
+        self.size = int(getattr(self._mechanism, "size", 1))
         self.q = float(q)
         #: p - q: the weight of the true label in a report.
         self.signal = float(p - q)
@@ -114,8 +114,7 @@ class LabelChannel:
         reports = self._protocol.privatize(codes, random_state)
         if self.size == 1:
             return self.classes[reports.reshape(len(codes))]
-        mechanism: Any = self._protocol.mechanism
-        return self.classes[mechanism.lists(reports)]
+        return self.classes[self._mechanism.lists(reports)]
 
     def error_of_rates(self, n_samples: float) -> float:
         """Return the standard error of the estimated rate of a class that nobody has."""
@@ -156,18 +155,14 @@ def _refuse_missing(given: Any, labels: np.ndarray, name: str, where: str) -> No
         listed = list(given)
     if any(is_missing(label) for label in listed):
         raise ValueError(
-            f"{name} got a missing label (None or NaN) {where}: give it a name of its "
-            "own, such as 'unknown', which is then one of the classes."
+            f"{name} got a missing label (None or NaN) {where}: make it a class, 'unknown' say."
         )
 
 
 def checked_labels(y: Any, name: str) -> np.ndarray:
     """Return users' labels as a vector."""
     if y is None:
-        raise ValueError(
-            f"{name} requires y to be passed, but the target y is None: it needs the labels of "
-            "the users."
-        )
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     given = y if hasattr(y, "dtype") else np.asarray(y)
     if getattr(given.dtype, "kind", "") == "c":  # scikit-learn's error would show them
         raise ValueError(f"Complex data not supported: {name} needs numbers or texts.")
@@ -179,8 +174,7 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
         check_classification_targets(labels)
     except TypeError:  # labels that cannot be sorted
         raise ValueError(
-            f"{name} needs labels that are all numbers or all strings, got others among them, such "
-            "as None: give missing labels a class of their own."
+            f"{name} needs labels that are all numbers or all strings: make missing ones a class."
         ) from None
     return labels
 
@@ -205,8 +199,7 @@ def checked_classes(classes: Any, name: str) -> np.ndarray:
         ) from None
     if len(found) == 1:
         raise ValueError(
-            f"{name} needs at least two classes, got 1 class: {found[0]!r}. If there are more, "
-            "declare them in classes=."
+            f"{name} needs at least two classes, got 1 class: {found[0]!r}. Give all in classes=."
         )
     if listed.ndim != 1 or len(found) < len(listed) or not len(found):
         raise ValueError(f"{name} needs a list of different classes, got {classes!r}.")

@@ -265,8 +265,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         self._validate_params()
         if self.classes is None and not hasattr(self, "classes_"):
             raise ValueError(
-                f"{self._name}.privatize needs the classes, which clients must know before any "
-                "label is reported: declare them in classes=."
+                f"{self._name}.privatize needs to know all classes: declare them in classes=."
             )
         channel, codes = self._encoded(y)
         warn_of_epsilon(self._name, self.epsilon, self.random_state)
@@ -312,8 +311,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         self._validate_params()
         if is_regressor(self._base()):
             raise ValueError(
-                f"{self._name} trains classifiers, got the regressor {self._base()!r}: take "
-                "LogisticRegression() or another classifier."
+                f"{self._name} trains classifiers, got the regressor {self._base()!r}."
             )
         channel, codes = self._encoded(y, learn=True, is_reported=self.input == "reports")
         routed = self._routed(sample_weight, fit_params)
@@ -321,8 +319,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if error > 1:
             raise ValueError(
                 f"{self._name} needs a larger epsilon than {self.epsilon:g}, or more than "
-                f"{len(codes)} users: the share of a class would have a standard error of "
-                f"{error:.3g}, so that there is no signal to learn from."
+                f"{len(codes)} users: shares of classes have no signal, standard error {error:.3g}."
             )
         reports = channel.classes[codes]
         if self.input == "values":
@@ -333,20 +330,17 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             reports = channel.privatize(codes, self.random_state)
         if reports.size != len(reports) * channel.size:
             raise ValueError(
-                f"{self._name}(subset_size={self.subset_size!r}) expects reports of {channel.size} "
-                f"of {len(channel.classes)} classes, got reports of shape {reports.shape}: give "
-                "clients and servers the same epsilon, classes and subset_size."
+                f"{self._name} expects reports of {channel.size} of {len(channel.classes)} classes,"
+                f" got shape {reports.shape}: share epsilon, classes and subset_size with clients."
             )
-        checks = {"dtype": float, "ensure_non_negative": True}
-        weights = _check_sample_weight(sample_weight, reports, **checks)
+        weights = _check_sample_weight(sample_weight, codes, dtype=float, ensure_non_negative=True)
         base, correction = self._base(), self._correction()
         self._channel_, self._n_reports = channel, float(weights.sum())
         if correction == "probabilities":
             if channel.size > 1:
                 raise ValueError(
-                    f"{self._name}(subset_size={self.subset_size!r}) trains a LogisticRegression "
-                    'by "auto" or "likelihood", since a set of labels is no label for other '
-                    f"classifiers, got {base!r}: take subset_size=1."
+                    f"{self._name} of {base!r} takes subset_size=1, as a set of labels is no label "
+                    'for other classifiers than a LogisticRegression by "auto" or "likelihood".'
                 )
             fitted = clone(base).fit(X, reports, **routed)
             self.weights_: dict[Any, Any] = {"probabilities": 1.0}
@@ -526,12 +520,10 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         classes = self.classes
         if classes is None:
             classes = np.unique(labels) if learn else self.classes_
-        classes = checked_classes(classes, self._name)
-        channel = LabelChannel(self.epsilon, classes, self.subset_size)
+        channel = LabelChannel(self.epsilon, checked_classes(classes, self._name), self.subset_size)
         if channel.signal <= 0:
             raise ValueError(
-                f"{self._name} needs an epsilon that is large enough for a report to tell anything "
-                f"at a resolution of 2**-64, got {self.epsilon!r}."
+                f"{self._name} needs a larger epsilon than {self.epsilon!r}: reports tell nothing."
             )
         return channel, channel.encode(labels, self._name)
 

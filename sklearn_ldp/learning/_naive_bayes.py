@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_softmax, logit
+from scipy.special import expit, log_softmax, logit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils._param_validation import Interval
@@ -258,14 +258,10 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         """The oracle of features and label, without users."""
         if _LABEL in features.columns:
             raise ValueError(
-                f"{self._name} needs another name for the feature {_LABEL!r}, which is what it "
-                "calls the labels."
+                f"{self._name} needs another name for the feature {_LABEL!r}: labels have this one."
             )
         if classes is None:
-            raise ValueError(
-                f"{self._name} does not know its classes yet: declare them in classes=, since "
-                "clients and servers must share them before any report is made."
-            )
+            raise ValueError(f"{self._name} does not know its classes: declare them in classes=.")
         label = Domain.of(checked_classes(classes, self._name), self._name)
         return MarginalOracle(
             self.epsilon,
@@ -321,8 +317,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
             raise ValueError(f"{self._name} needs {what}, and there is none in {tables.names}.")
         if not all(table.is_raw and table.noise is not None for table in found.values()):
             raise ValueError(
-                f"{self._name} shrinks its evidence by the noise of raw tables: pass them as a "
-                "MarginalOracle estimates them, without post-processing."
+                f"{self._name} needs the noise of raw tables: pass what a MarginalOracle estimates."
             )
         shape = (-1, classes.size)
         of_cells = [_variances(one.values.reshape(shape), one.noise) for one in found.values()]
@@ -331,8 +326,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         if error > _HOPELESS:
             raise ValueError(
                 f"{self._name} needs a larger epsilon than that of these reports, or more users: "
-                f"each frequency has a standard error of {error:.3g} or more, so that there is no "
-                "signal to learn from."
+                f"each frequency has a standard error of {error:.3g} or more, which is no signal."
             )
         # All tables have the classes in common: least squares makes them agree on these.
         sizes = [*(domains[key].size for key in found), classes.size]
@@ -426,17 +420,12 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
             evidence += lift[column]
         return np.log(self.class_prior_) + self.slope_ * evidence
 
-    @property
-    def _name(self) -> str:
-        return type(self).__name__
-
 
 def _learned(column: Any, name: str) -> Domain:
     """Return a domain that is learnt from raw values: levels, categories, or bins of a number."""
     values = np.asarray(column)
-    is_number = values.dtype.kind in "iuf"
-    if values.dtype.kind in "iu":
-        is_number = len(np.unique(values)) > _N_BINS
+    kind = values.dtype.kind
+    is_number = kind == "f" or (kind in "iu" and len(np.unique(values)) > _N_BINS)
     if not is_number or declared_levels(column) is not None:
         return Domain.learned(column, name)
     assert_all_finite(values, input_name="X", estimator_name=name)
@@ -510,8 +499,7 @@ def log_lifts(
         evidence += np.log(likelihood @ _PRIORS.T).sum(axis=0)
     # The contrasts of a value sum to 0, and so do those of a class: one of each tells nothing new.
     evidence *= of_values * (n_classes - 1) / n_classes
-    shares = np.exp(evidence - evidence.max())
-    shares /= shares.sum()
+    shares = softmax(evidence)
     log_odds, moved = np.zeros((2, *table.shape))
     for c, likelihood in enumerate(likelihoods):
         means, of_contrasts, products = (
@@ -556,10 +544,8 @@ def slope(
     # terms are correlated with each other in truth. Then the variance is larger, and the
     # calibrated log odds are the sum times
     # .. math:: \frac{\sum_j s_j^2}{\sum_j s_j^2 + \rho \sum_{j \neq k} s_j s_k}.
-    stds = []
-    for lift, frequency in zip(lifts, frequencies, strict=True):
-        mean = frequency @ lift
-        stds.append(np.sqrt(np.mean(frequency @ (lift - mean) ** 2)))
+    pairs = zip(lifts, frequencies, strict=True)
+    stds = [np.sqrt(np.mean(shares @ (lift - shares @ lift) ** 2)) for lift, shares in pairs]
     squares, total = float(np.sum(np.square(stds))), float(np.sum(stds))
     if not squares:
         return 1.0

@@ -51,6 +51,10 @@ class ReadsColumns(Documented, WatchesRefits):
     #: Whether values are categories, which checks of older versions turn into fractions.
     _reads_categories = True
 
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
     def _keep_names(self, X: Values, features: Iterable[Any]) -> None:
         """Keep the names of the features, if the columns of X have names that are all strings."""
         self.__dict__.pop("feature_names_in_", None)
@@ -152,6 +156,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
 
+    _fitted_protocol: Any
     _released: bytes | None = None
 
     #: Checks of scikit-learn's that it cannot pass, and why.
@@ -222,7 +227,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
             If a value is not in the domain of its column, or the domains are not known.
         """
         protocol = self._protocol()
-        warn_of_epsilon(type(self).__name__, self.epsilon, self.random_state)
+        warn_of_epsilon(self._name, self.epsilon, self.random_state)
         # Errors name this class, and the reports are those of the survey.
         return reports_of(protocol.privatize(X, self.random_state), self.protocol())
 
@@ -277,7 +282,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
             disk, unless there is a seed.
         """
         if self.input == "values" and self.random_state is None:
-            refuse_memory(type(self).__name__)
+            refuse_memory(self._name)
         rows = self._fit(X, releases=True)
         if self.input == "values":
             self._released = _digest(rows)
@@ -339,7 +344,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
             If a value is not in the domain of its column, or the domains are not known.
         """
         domain = self._domain()
-        codes = domain.encode(X, type(self).__name__)
+        codes = domain.encode(X, self._name)
         result = np.zeros((len(codes), domain.size))
         starts = [columns.start for columns in _slices(domain).values()]
         np.put_along_axis(result, codes.astype(np.intp) + starts, 1, axis=1)
@@ -370,9 +375,8 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
     def _domain(self) -> RecordDomain:
         """The domains that are declared, or that "auto" has learnt."""
         if hasattr(self, "_fitted_protocol"):
-            domain: Any = self._fitted_protocol.domain
-            return domain
-        return RecordDomain.declared(self.domains, type(self).__name__)
+            return self._fitted_protocol.domain
+        return RecordDomain.declared(self.domains, self._name)
 
     def _collector(self, domain: RecordDomain) -> _AllColumns:
         options: dict[str, Any] = {"oracle": self.oracle, "random_state": self.random_state}
@@ -383,12 +387,11 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         self._validate_params()
         return self._supporting(self._collector(self._domain()).protocol(collection_round))
 
-    def _supporting(self, protocol: Protocol) -> Protocol:
+    def _supporting(self, protocol: Any) -> Protocol:
         """Return a protocol whose reports support categories, or raise TypeError."""
-        several: Any = protocol.mechanism
-        if not all(isinstance(one, Channel) for one in several.mechanisms):
+        if not all(isinstance(one, Channel) for one in protocol.mechanism.mechanisms):
             raise TypeError(
-                f"{type(self).__name__} needs reports that support categories, with known p and q; "
+                f"{self._name} needs reports that support categories, with known p and q; "
                 f"those of {self.oracle!r} do not."
             )
         return protocol
@@ -396,40 +399,39 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
     def _fit(self, X: Any, *, releases: bool = False) -> np.ndarray:
         """Fit, and return the codes of the values, or the checked reports."""
         self._validate_params()
-        X, name = read_once(X), type(self).__name__
-        if self.input == "values" and isinstance(self.domains, str) and self.domains == "auto":
-            domain = RecordDomain.learned_columns(X, name)
+        X, of_values = read_once(X), self.input == "values"
+        if of_values and isinstance(self.domains, str) and self.domains == "auto":
+            domain = RecordDomain.learned_columns(X, self._name)
             if not declares_levels(X):
-                warn_of_learned(name, "domains", "domains", self.random_state)
+                warn_of_learned(self._name, "domains", "domains", self.random_state)
         else:
-            domain = RecordDomain.declared(self.domains, name)
+            domain = RecordDomain.declared(self.domains, self._name)
         collector = self._collector(domain)
         protocol = self._supporting(collector.protocol())
         rows = self._rows(protocol, X)
-        if self.input == "values" and releases:
-            warn_of_epsilon(name, self.epsilon, self.random_state)
+        if of_values and releases:
+            warn_of_epsilon(self._name, self.epsilon, self.random_state)
             self._warn_of_refit(self.random_state)
         self._fitted_protocol, self._released = protocol, None
         self.slices_: dict[Any, range] = _slices(domain)
         planned = collector.__collector__().planned()
         self.oracles_: dict[Any, Any] = {name: one.oracle for name, one in planned.items()}
         self.n_features_in_: Any = rows.shape[1]
-        self._keep_names(X, domain.columns if self.input == "values" else column_names(X) or [])
+        self._keep_names(X, domain.columns if of_values else column_names(X) or [])
         return rows
 
     def _rows(self, protocol: Protocol, X: Any) -> np.ndarray:
         """The codes of the values, or the checked reports."""
         if self.input == "reports":
             return replace(protocol, name=ColumnOracle.__name__).check(X)  # whose reports they are
-        return protocol.domain.encode(X, type(self).__name__)
+        return protocol.domain.encode(X, self._name)
 
     def _indicators(self, rows: np.ndarray) -> np.ndarray:
         """Randomise codes, if these are codes, and return the indicators."""
-        protocol: Any = self._fitted_protocol
-        mechanism = protocol.mechanism
+        mechanism = self._fitted_protocol.mechanism
         if self.input == "values":
             rows = privatize(mechanism, rows, 0, CoinStreams(self.random_state))
-        result = np.empty((len(rows), protocol.domain.size))
+        result = np.empty((len(rows), self._fitted_protocol.domain.size))
         for j, columns in enumerate(self.slices_.values()):
             channel, answers = mechanism.mechanisms[j], mechanism.reports_on(rows, j)
             p, q = float(channel.p), float(channel.q)

@@ -25,7 +25,7 @@ from .._core.lifecycle import (
 )
 from .._core.mechanisms import Counts, Protocol, Shards, check_counts
 from .._core.mechanisms.mechanism import Mechanism
-from .._core.mechanisms.several import Several, View, Views
+from .._core.mechanisms.several import Several, View
 from .._core.support.random import RandomState, as_generator
 from .._core.support.typing import Frequencies, Values
 from ..oracles import BaseOracle, best_oracle
@@ -34,10 +34,8 @@ _LEAST_VARIANCE = 1e-18  # of reports that are all but certainly true, so that s
 _Set = TypeVar("_Set", bound=EstimateSet)
 
 
-@lru_cache(maxsize=1 << 14)
-def best_of_size(epsilon: float, size: int) -> BaseOracle:
-    """Return the best oracle of a question, which questions share; it must not be changed."""
-    return best_oracle(epsilon, size)
+#: The best oracle of a question by epsilon and size, which questions share: not to be changed.
+best_of_size = lru_cache(maxsize=1 << 14)(best_oracle)
 
 
 @dataclass(frozen=True)
@@ -117,18 +115,12 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.domains = domains
-        self.input = input
-        self.n_shards = n_shards
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        self._store(epsilon, domains, input, n_shards, random_state, n_jobs)
 
     def _store(self, epsilon: float, domains: Any, *collection: Any) -> None:
         """Store what all surveys have, in the order of the parameters."""
-        names = ("input", "n_shards", "random_state", "n_jobs")
-        shared = dict(zip(names, collection, strict=True))
-        BaseColumnSurvey.__init__(self, epsilon, domains=domains, **shared)
+        self.epsilon, self.domains = epsilon, domains
+        self.input, self.n_shards, self.random_state, self.n_jobs = collection
 
     def _domain_of(self, declared: Any) -> RecordDomain:
         return RecordDomain.declared(declared, self._name)
@@ -155,6 +147,12 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     ) -> Mapping[Any, BaseOracle]:
         """The oracles of the questions by name, which searches simulate; by default none."""
         return {}
+
+    def _asked(self, domain: RecordDomain, survey: Several) -> list[tuple[Any, Domain, Any]]:
+        """The name of each question, its domain, and the oracle behind it or None."""
+        views = self._views(domain, survey)
+        oracles = self._oracles_behind(domain, views)
+        return [(key, _domain_of_view(domain, v), oracles.get(key)) for key, v in views.items()]
 
     # -- the questions ------------------------------------------------------------------------
     def questions(self) -> dict[Any, Protocol]:
@@ -204,8 +202,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 
     def _total_variances(self, channels: Iterable[Any]) -> np.ndarray:
         """The total variance of each channel under uniform frequencies, times its users."""
-        totals = np.array([channel.total_variance() for channel in channels])
-        totals = np.maximum(totals, _LEAST_VARIANCE)
+        totals = np.maximum([channel.total_variance() for channel in channels], _LEAST_VARIANCE)
         if not np.all(np.isfinite(totals)):
             raise ValueError(
                 f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
@@ -220,12 +217,8 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _answers(self, state: Collected) -> dict[Any, FrequencyEstimate]:
         """The estimate of each question; it has no rows if nobody was asked."""
         domain: Any = state.protocol.domain
-        views = self._views(domain, state.mechanism)
-        oracles = type(self)(**state.parameters)._oracles_behind(domain, views)
-        return {
-            name: self._answer(state, j, _domain_of_view(domain, view), oracles.get(name))
-            for j, (name, view) in enumerate(views.items())
-        }
+        asked = enumerate(type(self)(**state.parameters)._asked(domain, state.mechanism))
+        return {name: self._answer(state, j, *of_question) for j, (name, *of_question) in asked}
 
     def _answer(
         self, state: Collected, j: int, domain: Domain, oracle: BaseOracle | None
@@ -259,13 +252,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     # -- without users ------------------------------------------------------------------------
     def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
         domain, survey = protocol.domain, protocol.mechanism
-        views, weights = self._views(domain, survey), self._weights_by_name(domain)
-        oracles = self._oracles_behind(domain, views)
-        planned = {}
-        for j, (name, view) in enumerate(views.items()):
-            of_view, noise = _domain_of_view(domain, view), survey.noise_of(j, 1.0)
-            weight = float(weights.get(name, 1.0))
-            planned[name] = PlannedEstimate(of_view, oracles.get(name), noise, weight)
+        weights, planned = self._weights_by_name(domain), {}
+        for j, (name, of_view, oracle) in enumerate(self._asked(domain, survey)):
+            noise, weight = survey.noise_of(j, 1.0), float(weights.get(name, 1.0))
+            planned[name] = PlannedEstimate(of_view, oracle, noise, weight)
         return planned
 
     def simulate(self, counts: Mapping[Any, Frequencies], n_repeats: int = 1) -> EstimateSet:
@@ -302,10 +292,9 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         drawn = self._simulated(domain, survey, users, n_repeats)
         empty = [name for name, estimate in drawn.items() if not len(estimate)]
         if empty:
-            n_users = int(users[empty[0]].sum())
             raise ValueError(
                 f"{self._name}.simulate has no users for the column {empty[0]!r} in one of the "
-                f"{n_repeats} collections: {n_users} users are too few."
+                f"{n_repeats} collections: {users[empty[0]].sum()} users are too few."
             )
         return EstimateSet(drawn)
 
@@ -318,22 +307,21 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         """
         if not isinstance(n_repeats, Integral) or n_repeats < 1:
             raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
-        views, rng = self._views(domain, survey), as_generator(self.random_state)
-        oracles = self._oracles_behind(domain, views)
+        rng, asked = as_generator(self.random_state), self._asked(domain, survey)
         n_users = int(next(iter(users.values())).sum())
         n_asked = survey.draw_sizes(n_users, int(n_repeats), rng)
         estimates = {}
-        asked = zip(users.items(), survey.mechanisms, n_asked.T, strict=True)
-        for (name, of_question), channel, sizes in asked:
-            categories = _domain_of_view(domain, views[name])
+        questions = zip(asked, users.values(), survey.mechanisms, n_asked.T, strict=True)
+        for (name, categories, oracle), of_question, channel, sizes in questions:
             if not sizes.all():
                 estimates[name] = FrequencyEstimate(np.empty((0, len(categories))), categories)
                 continue
             drawn = (rng.multivariate_hypergeometric(of_question, size) for size in sizes)
             support = np.concatenate([channel.simulate(one, 1, rng) for one in drawn])
             values, noise = channel.estimate_decoded(support, sizes)
-            noise = noise.of_sample(n_users)
-            estimates[name] = FrequencyEstimate(values, categories, noise, oracles.get(name))
+            estimates[name] = FrequencyEstimate(
+                values, categories, noise.of_sample(n_users), oracle
+            )
         return estimates
 
     def _checked_counts(self, domains: Mapping[Any, Domain], counts: Any) -> dict[Any, np.ndarray]:
@@ -420,9 +408,9 @@ def counts_in_views(
 
     Shapes: codes (n, n_columns), weights (n,) or None -> (d,), by the names of the views.
     """
-    together, counts = Views(list(views.values())), {}
-    for j, (name, view) in enumerate(views.items()):
-        seen = together.codes(codes, np.full(len(codes), j))
+    counts = {}
+    for name, view in views.items():
+        seen = codes[:, view.columns] @ np.array(view.strides) % view.n_values
         counts[name] = np.bincount(seen, weights, minlength=view.n_values)
     return counts
 

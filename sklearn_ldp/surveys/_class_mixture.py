@@ -7,6 +7,7 @@ the number of classes: no table of all columns is ever made.
 
 from __future__ import annotations
 
+import math
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -93,10 +94,8 @@ class ClassMixture:
         float
             The share.
         """
-        of_classes = self.shares.copy()
-        for j, codes in allowed.items():
-            of_classes = of_classes * self.columns[j][codes].sum(axis=0)
-        return float(of_classes.sum())
+        of_columns = (self.columns[j][codes].sum(axis=0) for j, codes in allowed.items())
+        return float(math.prod(of_columns, start=self.shares).sum())
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
         """Draw users.
@@ -149,12 +148,10 @@ class PairTables:
             self.single_precisions[span] = 1 / np.asarray(variances)
             return
         rows, others = (self._span(j) for j in columns)
-        shape = self.values[rows, others].shape
-        precisions = np.broadcast_to(1 / np.asarray(variances), values.shape).reshape(shape)
-        self.values[rows, others] = values.reshape(shape)
-        self.values[others, rows] = values.reshape(shape).T
-        self.precisions[rows, others] = precisions
-        self.precisions[others, rows] = precisions.T
+        precisions = np.broadcast_to(1 / np.asarray(variances), values.shape)
+        for matrix, cells in ((self.values, values), (self.precisions, precisions)):
+            matrix[rows, others] = cells.reshape(matrix[rows, others].shape)
+            matrix[others, rows] = matrix[rows, others].T
 
 
 class ClassFit:
@@ -185,8 +182,7 @@ class ClassFit:
         self._prior_precision = prior_precision
         # From 0, where all classes are the same, no gradient leads away.
         odds = 0.5 * rng.standard_normal((n_starts, len(self._of_value), n_classes))
-        classes = np.zeros((n_starts, 1, n_classes))
-        self._parameters = np.concatenate([odds, classes], axis=1)
+        self._parameters = np.concatenate([odds, np.zeros((n_starts, 1, n_classes))], axis=1)
 
     def start_from(self, mixture: ClassMixture) -> None:
         """Start the first classes of the first mixture from a given one."""
@@ -201,16 +197,10 @@ class ClassFit:
     @one_thread
     def fit(self, tables: PairTables, max_steps: int = _MAX_STEPS) -> ClassFit:
         """Move the mixtures to the tables, from where they are."""
-        shape = self._parameters.shape
-
-        def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = self._loss(flat.reshape(shape), tables)
-            return value, gradient.ravel()
-
         options = {"maxiter": max_steps, "maxfun": 2 * max_steps, "maxcor": 20}
-        start = self._parameters.ravel()
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
-        self._parameters = found.x.reshape(shape)
+        how = {"args": (tables,), "jac": True, "method": "L-BFGS-B", "options": options}
+        found = minimize(self._loss, self._parameters.ravel(), **how)
+        self._parameters = found.x.reshape(self._parameters.shape)
         return self
 
     def _mixtures(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -222,8 +212,9 @@ class ClassFit:
         shares = np.exp(parameters[:, -1:] - parameters[:, -1:].max(axis=2, keepdims=True))
         return raised, shares / shares.sum(axis=2, keepdims=True)
 
-    def _loss(self, parameters: np.ndarray, tables: PairTables) -> tuple[float, np.ndarray]:
+    def _loss(self, flat: np.ndarray, tables: PairTables) -> tuple[float, np.ndarray]:
         """The sum over mixtures of the weighted squares and the prior, and its gradient."""
+        parameters = flat.reshape(self._parameters.shape)
         of_classes, shares = self._mixtures(parameters)
         weighted = of_classes * shares
         errors = weighted @ of_classes.transpose(0, 2, 1) - tables.values
@@ -242,7 +233,7 @@ class ClassFit:
         by_share = (of_classes * (0.5 * by_table + single_residuals)).sum(axis=1, keepdims=True)
         mean = (shares * by_share).sum(axis=2, keepdims=True)
         gradient[:, -1:] += shares * (by_share - mean)
-        return float(loss), gradient
+        return float(loss), gradient.ravel()
 
     @property
     def mixture(self) -> ClassMixture:

@@ -150,7 +150,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
 
     def _oracles(self, domain: RecordDomain, n_asked: int | None = None) -> dict[Any, BaseOracle]:
         """The oracle of each column, at its budget."""
-        chosen = self._chosen(domain)
+        chosen = self._by_column(self.oracle, domain, "oracle", "best")
         budgets = self._budgets(domain, self._n_asked(domain) if n_asked is None else n_asked)
         asked = zip(domain.columns.items(), budgets, strict=True)
         return {key: self._oracle_of(chosen[key], one, key, own) for (key, one), own in asked}
@@ -160,10 +160,6 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
 
     def _weights_by_name(self, domain: RecordDomain) -> dict[Any, float]:
         return dict(zip(domain.columns, self._weights(domain).tolist(), strict=True))
-
-    def _chosen(self, domain: RecordDomain) -> dict[Any, Any]:
-        """The oracle of each column, as the parameter says."""
-        return self._by_column(self.oracle, domain, "oracle", "best")
 
     def _by_column(self, given: Any, domain: RecordDomain, what: str, default: Any) -> dict:
         """A parameter that is the same for all columns, or a mapping with a default."""
@@ -186,19 +182,12 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
             return n_columns
         if not isinstance(self.n_sampled, str):
             if self.n_sampled > n_columns:
-                what = f"n_sampled={self.n_sampled} for {n_columns} columns"
                 raise ValueError(
-                    f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns; it "
-                    'must be at most the number of columns, or "auto".'
+                    f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns: too big."
                 )
             return int(self.n_sampled)
-        sizes = np.array(domain.sizes)
-        variances = self._variances_at(domain)
-
-        def totals_at(epsilon: float) -> np.ndarray:
-            return np.array([variance(epsilon) for variance in variances])
-
-        return best_n_sampled(self.epsilon, self._weights(domain), sizes, totals_at)
+        sizes, total_at = np.array(domain.sizes), self._variances_at(domain)
+        return best_n_sampled(self.epsilon, self._weights(domain), sizes, total_at)
 
     def _budgets(self, domain: RecordDomain, n_asked: int) -> list[float]:
         """The budget of each column's answer."""
@@ -208,23 +197,20 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
             return split_budget(self.epsilon, self._weights(domain), self._variances_at(domain))
         return [budget_share(self.epsilon, Fraction(1, n_asked))] * len(domain.columns)
 
-    def _variances_at(self, domain: RecordDomain) -> list[Callable[[float], float]]:
+    def _variances_at(self, domain: RecordDomain) -> list[TotalVariance]:
         """For each column, the total variance of its oracle at a budget."""
-        chosen = self._chosen(domain)
+        chosen = self._by_column(self.oracle, domain, "oracle", "best")
 
         def variance(key: Any, of_column: Domain, epsilon: float) -> float:
             if isinstance(chosen[key], str) and chosen[key] == "best":
                 return least_variance(epsilon, of_column.size)
-            oracle = self._oracle_of(chosen[key], of_column, key, epsilon)
-            return oracle.channel().total_variance()
+            return self._oracle_of(chosen[key], of_column, key, epsilon).channel().total_variance()
 
         return [partial(variance, key, of_column) for key, of_column in domain.columns.items()]
 
     def _weights(self, domain: RecordDomain) -> np.ndarray:
         """The weight of each column."""
-        given: Any = self.weights
-        if given is None:
-            return np.ones(len(domain.columns))
+        given: Any = {} if self.weights is None else self.weights
         if isinstance(given, Mapping):
             given = list(self._by_column(given, domain, "weights", 1.0).values())
         try:
@@ -252,8 +238,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         return type(self)(**state.parameters)._oracles(domain)
 
 
-#: Total variance of each column at a budget, times the number of users.
-TotalVariances = Callable[[float], np.ndarray]
+#: Total variance of a column at a budget, times the number of users.
+TotalVariance = Callable[[float], float]
 
 # They bound the search for shares of the budget: chosen by hand, not measured.
 _FIRST_UNITS = 1 << 6  # that the budget is split into, at least
@@ -261,10 +247,8 @@ _HALVINGS = 4  # of these units
 _CLEARLY_WORSE = 1.5  # times the least error
 
 
-@lru_cache(maxsize=1 << 14)
-def least_variance(epsilon: float, n_categories: int) -> float:
-    """Return the total variance of the best oracle: `minimax_bound`, remembered."""
-    return minimax_bound(epsilon, n_categories)
+#: The total variance of the best oracle, remembered.
+least_variance = lru_cache(maxsize=1 << 14)(minimax_bound)
 
 
 def budget_share(epsilon: float, share: Fraction) -> float:
@@ -295,7 +279,7 @@ def sampled_error(
 
 
 def best_n_sampled(
-    epsilon: float, weights: np.ndarray, sizes: np.ndarray, totals_at: TotalVariances
+    epsilon: float, weights: np.ndarray, sizes: np.ndarray, total_at: Sequence[TotalVariance]
 ) -> int:
     """Return the number of columns to ask each user for that has the least expected error.
 
@@ -305,7 +289,8 @@ def best_n_sampled(
     # large epsilon; it falls with the number of categories.
     best, least = 1, math.inf
     for n_sampled in range(1, len(sizes) + 1):
-        totals = totals_at(budget_share(epsilon, Fraction(1, n_sampled)))
+        budget = budget_share(epsilon, Fraction(1, n_sampled))
+        totals = np.array([total(budget) for total in total_at])
         if not np.all(np.isfinite(totals)):
             break
         error = sampled_error(weights, sizes, totals, n_sampled)
@@ -318,7 +303,7 @@ def best_n_sampled(
 
 
 def split_budget(
-    epsilon: float, weights: np.ndarray, total_at: Sequence[Callable[[float], float]]
+    epsilon: float, weights: np.ndarray, total_at: Sequence[TotalVariance]
 ) -> list[float]:
     """Return the budget of each column, if all users answer for all of them.
 

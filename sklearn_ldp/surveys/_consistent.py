@@ -109,7 +109,7 @@ def consistent_tables(
     """
     components = Components.of_tables(sizes, columns, values, variances)
     if not non_negative:
-        return components.own_tables(), 0
+        return components.tables(), 0
     return non_negative_tables(components, max_iter)
 
 
@@ -120,14 +120,14 @@ def non_negative_tables(
 
     Shapes: -> (n_cells,).
     """
-    tables, n_iter = components.own_tables(), 0
+    tables, n_iter = components.tables(), 0
     near, inside = tables, _on_simplex(tables)
     prices = [np.zeros_like(table) for table in tables]
     while min(table.min() for table in tables) < -_ENOUGH and n_iter < max_iter:
         n_iter += 1
         triples = zip(near, inside, prices, strict=True)
         pulled = [(x + _PENALTY * (z - u)) / (1 + _PENALTY) for x, z, u in triples]
-        tables = components.fitted(pulled).own_tables()
+        tables = components.fitted(pulled).tables()
         inside = _on_simplex([table + u for table, u in zip(tables, prices, strict=True)])
         prices = [u + t - z for u, t, z in zip(prices, tables, inside, strict=True)]
     # The least share of the uniform distribution that leaves no cell negative.
@@ -252,8 +252,7 @@ def cell_variance(tables: TableSet, name: Any) -> float:
     noise = tables[name].noise
     if noise is None:
         raise ValueError(
-            f"The noise of the table {name!r} is not known, so it has no weight beside the others: "
-            "pass the tables as a MarginalOracle returns them."
+            f"The noise of the table {name!r} is not known: pass what a MarginalOracle returns."
         )
     return float(np.square(noise.std))
 
@@ -263,10 +262,9 @@ def linear_tables(tables: TableSet, components: Components | None = None) -> Tab
     # Raw tables are made of all that users have said. Tables that have been post-processed are
     # taken as they are.
     sizes, columns_of = tables.sizes, tables.columns_of
-    wanted = {name: columns_of[name] for name in tables}
-    for columns in columns_of.values():
-        for j in columns:
-            wanted.setdefault(list(tables.domain.columns)[j], (j,))
+    names = list(tables.domain.columns)
+    singles = {names[j]: (j,) for columns in columns_of.values() for j in columns}
+    wanted: dict[Any, Subset] = {**columns_of, **singles}
     if all(table.is_raw for table in tables.values()):
         components = components or best_components(sizes, tables.views)
         n_users = int(tables.views[0].noise.n_users)
@@ -276,8 +274,7 @@ def linear_tables(tables: TableSet, components: Components | None = None) -> Tab
     known = [name for name in tables if len(tables[name])]
     cells = [tables.row(name) for name in known]
     variances = [cell_variance(tables, name) for name in known]
-    of_known = [columns_of[name] for name in known]
-    components = Components.of_tables(sizes, of_known, cells, variances)
+    components = Components.of_tables(sizes, [columns_of[name] for name in known], cells, variances)
     of_singles = {name: own for name, own in wanted.items() if own in components}
     made = components.tables(list(of_singles.values()))
     found = dict(tables)

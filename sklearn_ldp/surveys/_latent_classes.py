@@ -179,8 +179,7 @@ class _Observed:
         """The variances of the cells if their frequencies are those of the model."""
         if self.view is None:
             return self.variance
-        f = mixture.table(self.columns)
-        return self.view.of_draw.variance(f)
+        return self.view.of_draw.variance(mixture.table(self.columns))
 
 
 def _side_by_side(
@@ -239,8 +238,7 @@ def _observed(tables: TableSet, components: Components) -> list[_Observed]:
     pairs = [pair for pair in pairs if np.isfinite(components.squared_error(pair))]
     singles: list[Subset] = [(j,) for j in range(len(sizes)) if (j,) in components]
     known: list[Subset] = [*pairs] if pairs else singles
-    made = components.tables(known)
-    rows = zip(known, made, strict=True)
+    rows = zip(known, components.tables(known), strict=True)
     observed = [_Observed(c, values, 1 / components.precision(c), None) for c, values in rows]
     # All pairs of a column say the same of it, with another precision than they have of the pair:
     # what is too much in their sum is taken away again.

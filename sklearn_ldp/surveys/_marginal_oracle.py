@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from numbers import Integral, Real
@@ -25,7 +25,6 @@ from ._plan import (
     MAX_RISK,
     TablePlan,
     TableRequest,
-    TotalVariance,
     best_plans,
     column_share,
     table_cells,
@@ -189,13 +188,13 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
 
     # -- hooks of the collection --------------------------------------------------------------
     def _make_mechanism(self, domain: RecordDomain) -> Several:
-        plan, channels = self._plan(domain)
-        sizes = domain.sizes
+        request, channel = self._request(domain)
+        plan, sizes = self._plan(domain, request), domain.sizes
         if plan.method == "fourier":
             views = [View.parity(columns) for columns in plan.views]
         else:
             views = [View.joint(c, [sizes[j] for j in c]) for c in plan.views]
-        of_views = [channels(view.n_values) for view in views]
+        of_views = [channel(view.n_values) for view in views]
         return Several.drawn(of_views, plan.probabilities, views=views)
 
     def _oracles_behind(
@@ -206,31 +205,43 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         return {name: self._oracle_of(self.oracle, one, name) for name, one in joint.items()}
 
     def _weights_by_name(self, domain: RecordDomain) -> dict[Any, float]:
-        tables = self._tables(domain)
-        names = [table_name(domain, columns) for columns in tables]
-        return dict(zip(names, self._weights(domain, tables), strict=True))
+        weights = self._weights(domain).items()
+        return {table_name(domain, columns): weight for columns, weight in weights}
 
-    def _plan(self, domain: RecordDomain) -> tuple[TablePlan, Any]:
-        """How users are asked, and the channel over a number of cells."""
-        sizes, tables = domain.sizes, self._tables(domain)
-        channel_of, total_variance = _channels(self.epsilon, self.oracle, self._total_variances)
-        n_users, weights = self.expected_n_users, self._weights(domain, tables)
-        request = TableRequest(sizes, tables, total_variance, weights, n_users)
-        if self.method == "fourier":
-            if set(sizes) != {2}:
-                what = f'binary columns, got columns of {max(sizes)} categories: use "auto"'
-                raise ValueError(
-                    f'{self._name} with method="fourier" needs binary columns, got columns of '
-                    f'{max(sizes)} categories: use method="split" or "auto".'
-                )
-            plan = request.fourier()
-        elif self.method == "joint":
+    def _request(self, domain: RecordDomain) -> tuple[TableRequest, Callable[[int], Any]]:
+        """The tables asked for, and the channel over a number of cells."""
+        oracle = self.oracle if isinstance(self.oracle, BaseOracle) else None
+
+        @cache
+        def channel(size: int) -> Any:
+            if oracle is None:
+                return best_of_size(self.epsilon, size).channel()
+            return clone(oracle).set_params(epsilon=self.epsilon, input="values").channel(size)
+
+        @cache
+        def total_variance(size: int) -> float:
+            if oracle is not None:
+                return float(self._total_variances([channel(size)])[0])
+            # One of them has the least total variance of all.
+            best = (kind(self.epsilon).channel(size) for kind in (GRR, SubsetSelection))
+            return float(np.min(self._total_variances(best)))
+
+        weights, n_users = self._weights(domain), self.expected_n_users
+        tables, of_tables = [*weights], [*weights.values()]
+        return TableRequest(domain.sizes, tables, total_variance, of_tables, n_users), channel
+
+    def _plan(self, domain: RecordDomain, request: TableRequest) -> TablePlan:
+        """How users are asked."""
+        sizes, tables, n_users = request.sizes, request.tables, self.expected_n_users
+        if self.method == "fourier" and set(sizes) != {2}:
+            raise ValueError(
+                f'{self._name} with method="fourier" needs binary columns, got columns of '
+                f'{max(sizes)} categories: use method="split" or "auto".'
+            )
+        if self.method == "joint":
             self._check_cells(domain, tuple(range(len(sizes))), 'method="split"')
-            plan = request.joint()
-        elif self.method == "split":
-            plan = request.split()
-        else:
-            plan = best_plans(request)[0]
+        # A request has a method for each of the others.
+        plan = best_plans(request)[0] if self.method == "auto" else getattr(request, self.method)()
         if plan.views == tables and min(map(len, tables)) > 1 and plan.method == "split":
             share = self.column_share
             if isinstance(share, str):
@@ -241,42 +252,36 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
             if is_safe or self.column_share != "auto":
                 plan = with_columns
         if plan.n_untold > _MAX_UNTOLD * len(tables):
-            what = f"{len(tables):,} tables, but expects {n_users:,} users among"
-            untold = f"nobody would tell about {plan.n_untold:.0f} tables. Ask for fewer of them"
-            what += f" {len(plan.views):,} sets of columns: {untold}, or give expected_n_users"
             raise ValueError(
                 f"{self._name} is asked for {len(tables):,} tables, but expects {n_users:,} users "
                 f"among {len(plan.views):,} sets of columns: nobody would tell about "
                 f"{plan.n_untold:.0f} tables. Ask for fewer of them, or give expected_n_users."
             )
-        return plan, channel_of
+        return plan
 
     def _compared(self) -> list[TablePlan]:
         """The plans of all methods, for `compare_methods`."""
         self._check_parameters()
-        domain = RecordDomain.declared(self.domains, "compare_methods")
-        _, total_variance = _channels(self.epsilon, self.oracle, self._total_variances)
-        tables, n_users = self._tables(domain), self.expected_n_users
-        return best_plans(TableRequest(domain.sizes, tables, total_variance, None, n_users))
+        request, _ = self._request(RecordDomain.declared(self.domains, "compare_methods"))
+        return best_plans(request)
 
-    def _weights(self, domain: RecordDomain, tables: Sequence[Subset]) -> list[float]:
+    def _weights(self, domain: RecordDomain) -> dict[Subset, float]:
         """The weight of each table asked for."""
-        names = list(domain.columns)
-        weights = (self.weights or {}).items()
-        given = {self._named_table(names, one): weight for one, weight in weights}
+        names, tables = list(domain.columns), dict.fromkeys(self._tables(domain))
+        listed = (self.weights or {}).items()
+        given = {self._named_table(names, one): weight for one, weight in listed}
         # A set of columns that is no table asked for stands for all tables that have them.
-        for columns in sorted({*given} - {*tables}):
+        for columns in sorted(given.keys() - tables.keys()):
             if within := [table for table in tables if set(columns) <= set(table)]:
                 given = {**dict.fromkeys(within, given.pop(columns)), **given}
-        known = {*tables}
-        unknown = [columns for columns in given if columns not in known]
+        unknown = [columns for columns in given if columns not in tables]
         bad = [w for w in given.values() if not (isinstance(w, Real) and 0 < w < math.inf)]
         if unknown or bad:
             what = repr(bad[0]) if bad else f"one for {table_name(domain, unknown[0])!r}"
             raise ValueError(
                 f"{self._name} needs finite weights > 0 of tables that it is asked for, got {what}."
             )
-        return [float(given.get(columns, 1.0)) for columns in tables]
+        return {columns: float(given.get(columns, 1.0)) for columns in tables}
 
     def _tables(self, domain: RecordDomain) -> list[Subset]:
         """The columns of each table asked for, by position."""
@@ -304,8 +309,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         if unknown or len(set(listed)) < len(listed) or not listed:
             what = f"there is no column {unknown[0]!r}" if unknown else "each column counts once"
             raise ValueError(
-                f"{self._name} cannot make the table {columns!r}: {what}; the columns are "
-                f"{', '.join(map(repr, names))}."
+                f"{self._name} cannot make the table {columns!r}: {what}; the columns are {names}."
             )
         return tuple(sorted(names.index(name) for name in listed))
 
@@ -339,20 +343,14 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         views = _table_views(survey, said)  # of all questions that somebody was asked
         if _asks_for(survey, like._tables(domain)):
             return TableSet(self._answers(state), domain, views)
-        return like._combined(domain, survey, views, n_users, state.caveats)
+        return like._combined(domain, views, n_users, *state.caveats)
 
     def _combined(
-        self,
-        domain: RecordDomain,
-        survey: Several,
-        views: list[TableView],
-        n_users: int,
-        caveats: tuple[str, ...] = (),
+        self, domain: RecordDomain, views: list[TableView], n_users: int, *caveats: str
     ) -> TableSet:
         """The tables that follow from what users were asked about instead."""
-        sizes = domain.sizes
-        components = best_components(sizes, views)
-        wanted = {name: v.columns for name, v in self._estimated(domain, survey).items()}
+        components = best_components(domain.sizes, views)
+        wanted = {table_name(domain, columns): columns for columns in self._tables(domain)}
         tables = combined_tables(domain, wanted, views, components, n_users, caveats)
         return TableSet(tables, domain, views)
 
@@ -396,14 +394,13 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
         records = np.empty((len(given), len(domain.columns)), dtype=object)
         records[:] = [key if isinstance(key, tuple) else (key,) for key in given]
         codes = domain.encode(records, self._name)
-        views = self._views(domain, survey)
-        seen = counts_in_views(views, codes, users)
+        seen = counts_in_views(self._views(domain, survey), codes, users)
         drawn = self._simulated(domain, survey, {k: v.astype(np.int64) for k, v in seen.items()}, 1)
         rows = [(j, one) for j, one in enumerate(drawn.values()) if len(one)]
         said = _table_views(survey, [(j, one.values[0], one.noise) for j, one in rows])
         if _asks_for(survey, self._tables(domain)):
             return TableSet(drawn, domain, said)
-        return self._combined(domain, survey, said, int(users.sum()))
+        return self._combined(domain, said, int(users.sum()))
 
     def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
         domain, survey = protocol.domain, protocol.mechanism
@@ -413,7 +410,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet]):
             return {name: planned[name] for name in weights}
         uniform = [np.full(view.n_values, 1 / view.n_values) for view in survey.views]
         views = [(j, values, survey.noise_of(j, 1.0)) for j, values in enumerate(uniform)]
-        tables = self._combined(domain, survey, _table_views(survey, views), 1)
+        tables = self._combined(domain, _table_views(survey, views), 1)
         planned = {}
         for name, columns in tables.columns_of.items():
             noise, joint = tables[name].noise, domain.joint(columns)
@@ -496,26 +493,6 @@ def compare_methods(
         "n_views": np.array([len(plan.views) for plan in plans]),
         "squared_error": np.array([plan.squared_error for plan in plans]),
     }
-
-
-def _channels(epsilon: float, oracle: Any, total_variances: Any) -> tuple[Any, TotalVariance]:
-    """The channel over a number of cells, and its total variance; each is made once."""
-
-    @cache
-    def channel(size: int) -> Any:
-        if isinstance(oracle, BaseOracle):
-            return clone(oracle).set_params(epsilon=epsilon, input="values").channel(size)
-        return best_of_size(epsilon, size).channel()
-
-    @cache
-    def total_variance(size: int) -> float:
-        if isinstance(oracle, BaseOracle):
-            return float(np.min(total_variances([channel(size)])))
-        # One of them has the least total variance of all.
-        best = (kind(epsilon).channel(size) for kind in (GRR, SubsetSelection))
-        return float(np.min(total_variances(best)))
-
-    return channel, total_variance
 
 
 def _table_views(survey: Any, estimates: Sequence[tuple[int, Any, Any]]) -> list[TableView]:

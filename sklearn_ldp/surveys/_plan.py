@@ -18,9 +18,6 @@ _MAX_VIEW_CELLS, _MAX_COMPONENTS = 1 << 14, 1 << 18
 #: A plan is safe if fewer of the tables asked for than this are expected to have no users.
 MAX_RISK = 1e-3
 
-#: Total variance of an oracle over d categories under uniform frequencies, times its users.
-TotalVariance = Callable[[int], float]
-
 
 @dataclass(frozen=True, eq=False)
 class TablePlan:
@@ -60,9 +57,10 @@ class TableRequest:
     """The tables that are asked for, and their columns: it knows the ways to collect them."""
 
     sizes: Sequence[int]  # number of categories of each column
-    tables: Sequence[Subset]  # the columns of each table asked for, rising
-    # Returns the total variance of the oracle over a number of categories, times its users.
-    total_variance: TotalVariance
+    tables: Sequence[Subset]  # the columns of each table asked for, rising; each table once
+    # Returns the total variance of the oracle over a number of categories under uniform
+    # frequencies, times its users.
+    total_variance: Callable[[int], float]
     # How much the errors of each table count; None counts them alike.
     weights: Sequence[float] | None = None
     # Number of users who are expected. Which of them are asked what is drawn, so with fewer of
@@ -74,9 +72,7 @@ class TableRequest:
         """Return the plan that splits the users among tables."""
         # order: number of columns of the tables that users are asked about: all tables of
         # this order. None asks about the tables asked for.
-        views = list(dict.fromkeys(self.tables))
-        if order is not None:
-            views = list(combinations(range(len(self.sizes)), order))
+        views = list(self.tables if order is None else combinations(range(len(self.sizes)), order))
         # A large table needs more users, but its components are seen in other tables, too: so half
         # of the users are split evenly.
         roots = np.sqrt([self._noise(view) * self._n_free(view) for view in views])
@@ -152,8 +148,7 @@ class TableRequest:
 
     def _plan(self, method: str, views: list[Subset], probabilities: np.ndarray) -> TablePlan:
         """A plan with the error of the best linear combination of its tables."""
-        pairs = zip(views, probabilities.tolist(), strict=True)
-        variances = [self._noise(view) / pi for view, pi in pairs]
+        variances = np.array([self._noise(view) for view in views]) / probabilities
         components = Components.of_tables(self.sizes, views, None, variances)
         # The users themselves are not a sample: what they have in common is no error.
         errors = np.array([components.squared_error(table) for table in self.tables])
@@ -176,14 +171,12 @@ class TableRequest:
 
     def _within(self, views: Sequence[Subset]) -> tuple[np.ndarray, np.ndarray]:
         """The views and the tables that follow from them, as two arrays of positions."""
-        places: dict[Subset, list[int]] = {}
-        for i, table in enumerate(self.tables):
-            places.setdefault(table, []).append(i)
+        places = {table: i for i, table in enumerate(self.tables)}
         orders = sorted({len(table) for table in self.tables})
         pairs = []
         for j, view in enumerate(views):
             within = chain.from_iterable(combinations(view, order) for order in orders)
-            pairs += [(j, i) for subset in within for i in places.get(subset, ())]
+            pairs += [(j, places[subset]) for subset in within if subset in places]
         of_view, of_table = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
         return of_view, of_table
 

@@ -119,10 +119,7 @@ class RangeOracle(BaseOracle):
 
     def _make_mechanism(self, domain: Domain) -> Any:
         if self.strategy == "auto" and self.expected_n_users is None:
-            raise ValueError(
-                'RangeOracle(strategy="auto") needs expected_n_users, since clients and servers '
-                "must agree before any data."
-            )
+            raise ValueError('RangeOracle(strategy="auto") needs expected_n_users before any data.')
         is_wave = self.strategy == "square-wave"
         if self.strategy == "auto" and domain.size <= _MOST_OF_MATRIX:
             is_wave = (self.expected_n_users or 0) < _FEW_USERS
@@ -138,9 +135,8 @@ class RangeOracle(BaseOracle):
 def _tree(epsilon: float, n_categories: int) -> TreeChannel:
     """Return the tree whose levels have their most accurate short reports."""
     widths = [1]
-    while n_categories > _FAN_OUT * widths[-1]:
-        widths.append(_FAN_OUT * widths[-1])
-    widths.reverse()
+    while n_categories > _FAN_OUT * widths[0]:
+        widths.insert(0, _FAN_OUT * widths[0])
     levels = []
     for width in widths:
         n_cells = -(-n_categories // width)
@@ -235,8 +231,7 @@ class TreeChannel(Several, LinearMechanism):
                 where = " of a group" if len(asked) > 1 else ""
                 raise ValueError(
                     f"Nobody{where} was asked about level {j + 1} of the {len(self.mechanisms)} of "
-                    f"the tree, so there is no estimate of {self.n_categories:,} bins: collect "
-                    "from more users, or use at most 256 bins."
+                    f"the tree of {self.n_categories:,} bins: ask more users, or use at most 256."
                 )
             levels.append(channel.estimate_decoded(support, asked)[0])
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))

@@ -93,13 +93,12 @@ class ResponseDesign:
         is_law = is_law and channel.max(axis=1).min() > 0
         if not is_law or not np.allclose(channel.sum(axis=0), 1, rtol=0, atol=1e-9):
             raise ValueError(
-                f"The design {self.name} needs a channel of shape (n_outputs, n_answers) whose "
-                f"columns are distributions, and no output that never occurs, got\n{channel}"
+                f"The design {self.name} needs probabilities from 0 to 1, a row for each output: "
+                f"columns are distributions, and no output never occurs. Got\n{channel}"
             )
         if np.linalg.matrix_rank(channel, tol=1e-9) < channel.shape[1]:
             raise ValueError(
-                f"The design {self.name} does not tell all answers apart: for some of them, all "
-                "outputs are equally likely, as with p = 1/2 in Warner's. Take other probabilities."
+                f"The design {self.name} does not tell all answers apart: take other probabilities."
             )
         channel.flags.writeable = False
         object.__setattr__(self, "channel", channel)
@@ -203,8 +202,7 @@ class ResponseDesign:
                 made = getattr(estimate.oracle, "design", estimate.oracle)
                 raise ValueError(
                     f"ResponseDesign.sensitivity of {self.name} got an estimate of another design, "
-                    f"{getattr(made, 'name', made)}: call that of the design that respondents "
-                    "followed."
+                    f"{getattr(made, 'name', made)}: call that of the design that was followed."
                 )
         said = self._said_by_cheaters(output)
         raw, shares = estimate.values[0], np.arange(11) / 100 if cheaters is None else cheaters
@@ -232,8 +230,7 @@ class ResponseDesign:
             return np.full(n, 1 / n)
         if not isinstance(output, Integral) or not 0 <= output < n:
             raise ValueError(
-                f'Argument output must be "random" or the number of an output, from 0 to {n - 1}, '
-                f"got {output!r}."
+                f'The output must be "random" or the number of an output < {n}, got {output!r}.'
             )
         return np.eye(n)[int(output)]
 
@@ -241,8 +238,6 @@ class ResponseDesign:
     @classmethod
     def _of_yes(cls, no: float, yes: float, name: str, wording: str) -> Self:
         """Return a design of two answers and outputs, from the chance of "yes" given each."""
-        if not (0 <= no <= 1 and 0 <= yes <= 1):
-            raise ValueError(f"The design {name} needs probabilities from 0 to 1.")
         return cls([[1 - no, 1 - yes], [no, yes]], name, wording)
 
     @classmethod
@@ -461,8 +456,7 @@ class DesignOracle(MatrixOracle):
         if math.isinf(self.design.epsilon):
             raise ValueError(
                 f"The design {self.design.name} is not private: one of its outputs excludes an "
-                "answer. Its answers can be read, and none are made: take a design of a finite "
-                "epsilon."
+                "answer. Answers are read, and none are made: take a design of a finite epsilon."
             )
 
     def _collect(self, X, sample_weight, *, is_new):
@@ -477,10 +471,8 @@ class DesignOracle(MatrixOracle):
                     '"same"), got text: number them as the interviewer reads them out.'
                 )
             said = np.array([not is_missing(one) for one in rows.tolist()])
-            if not said.all():
-                what = (
-                    f"{len(said) - said.sum():,} of {len(said):,} answers are missing, and left out"
-                )
+            if n_missing := int(np.sum(~said)):
+                what = f"{n_missing:,} of {len(said):,} answers are missing, and left out"
                 warnings.warn(f"{what}: the estimate is of those who answered.", stacklevel=3)
                 X = np.array(rows[said].tolist(), dtype=float)
                 X = X.astype(np.int64) if np.all(np.round(X) == X) else X

@@ -277,8 +277,7 @@ class TableSet(EstimateSet):
         """The codes that are allowed, by the position of the column."""
         if not isinstance(conjunction, Mapping) or not conjunction:
             raise ValueError(
-                "A conjunction is a mapping from columns to categories, such as {'sex': 'F', "
-                f"'age': [1, 2]}}, got {conjunction!r}."
+                f"A conjunction is a mapping like {{'sex': 0, 'age': [1, 2]}}, got {conjunction!r}."
             )
         places = {key: j for j, key in enumerate(self.domain.columns)}
         codes = {}
@@ -433,7 +432,6 @@ def _check_divisors(shares: np.ndarray, what: Any) -> None:
     """Refuse to divide by the estimated share of nobody."""
     if not np.all(shares > 0):
         raise ValueError(
-            f"The shares among users by {what!r} need an estimate above 0 of how many these are, "
-            f"got {shares.min():.3g}: apply Consistent() or LatentClasses() first, or ask for the "
-            "share of all users."
+            f"Shares among users by {what!r} need estimates > 0 of these, got {shares.min():.3g}: "
+            "apply Consistent() or LatentClasses() first, or ask for the share of all users."
         )

@@ -59,15 +59,14 @@ def test_the_gradient_is_that_of_the_loss():
     noisy.add((1, 2), rng.random(8), 0.3)
     noisy.add((2,), rng.random(4), 0.2)
     fit = ClassFit([rng.dirichlet(np.ones(k)) for k in sizes], 2, 3, 0.7, rng)
-    shape = fit._parameters.shape
 
     def loss(flat):
-        return fit._loss(flat.reshape(shape), noisy)[0]
+        return fit._loss(flat, noisy)[0]
 
     def gradient(flat):
-        return fit._loss(flat.reshape(shape), noisy)[1].ravel()
+        return fit._loss(flat, noisy)[1]
 
-    assert check_grad(loss, gradient, rng.normal(size=np.prod(shape))) < 1e-5
+    assert check_grad(loss, gradient, rng.normal(size=fit._parameters.size)) < 1e-5
 
 
 def test_tables_of_a_mixture_are_those_of_its_joint_distribution():

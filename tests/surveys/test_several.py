@@ -2,6 +2,7 @@
 
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, product
 
 import numpy as np
@@ -24,6 +25,7 @@ from sklearn_ldp.oracles import minimax_bound
 from sklearn_ldp.surveys._column_oracle import (
     best_n_sampled,
     budget_share,
+    least_variance,
     sampled_error,
     split_budget,
 )
@@ -417,12 +419,9 @@ def test_collections_of_other_views_do_not_add_up():
 def test_the_best_number_of_columns(size, best):
     """Of 20 columns; the formula of METHODS is that of uniform frequencies."""
     sizes = np.full(20, size)
-
-    def totals_at(epsilon):
-        return np.full(20, minimax_bound(epsilon, size))
-
+    total_at = [partial(least_variance, n_categories=size)] * 20
     found = [
-        best_n_sampled(epsilon, np.ones(20), sizes, totals_at)
+        best_n_sampled(epsilon, np.ones(20), sizes, total_at)
         for epsilon in (0.5, 1, 2, 4, 6, 8, 10, 14, 20)
     ]
     assert found == best
@@ -474,13 +473,10 @@ def test_the_best_number_of_columns_is_found_before_all_are_tried():
     for _ in range(10):
         sizes = rng.integers(2, 60, size=rng.integers(2, 16))
         weights, epsilon = rng.uniform(0.01, 9, len(sizes)), float(np.exp(rng.uniform(-1, 3)))
-
-        def totals_at(budget, sizes=sizes):
-            return np.array([minimax_bound(budget, int(size)) for size in sizes])
-
+        total_at = [partial(minimax_bound, n_categories=int(size)) for size in sizes]
         errors = [
-            sampled_error(weights, sizes, totals_at(epsilon / n), n)
+            sampled_error(weights, sizes, np.array([at(epsilon / n) for at in total_at]), n)
             for n in range(1, len(sizes) + 1)
         ]
-        found = best_n_sampled(epsilon, weights, sizes, totals_at)
+        found = best_n_sampled(epsilon, weights, sizes, total_at)
         assert errors[found - 1] == pytest.approx(min(errors), rel=1e-9)
