@@ -890,7 +890,7 @@ def _named_columns(given: list[Any], features: Any, name: str) -> list[Any]:
 
     blocks = [block_of(one) for one in given]
     for one, block in zip(given, blocks, strict=True):
-        if not len(block) or _are_names(block):
+        if (isinstance(block, list) and not block) or _are_names(block):
             raise ValueError(
                 f"{name} finds no columns of X for {one!r} in private=: list all its indicators, "
                 'or name the column that they are of ("sex" stands for "sex_F" and "sex_M").'
