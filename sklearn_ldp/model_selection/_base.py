@@ -209,14 +209,6 @@ _MOST_SHOWN = 10  # rows of a printed table
 _TASK = 100_000  # estimates post-processed by one task, which takes about a tenth of a second
 
 _PARAGRAPHS = {
-    "candidates": """candidates : "all", list of post-processors or dict of grids, default="all"
-    The post-processors to choose from; a list may hold Pipelines of them. "all" takes
-    :func:`~sklearn_ldp.model_selection.default_candidates`. A dict gives a grid of parameters
-    for each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and
-    every combination is a candidate.
-queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-    The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
-    For a set of estimates also a mapping by the names of parts.""",
     "n_jobs": """n_jobs : int, default=None
     Number of joblib workers; it does not change the result.""",
     "verbose": """verbose : int, default=0

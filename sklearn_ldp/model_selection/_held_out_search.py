@@ -68,7 +68,14 @@ class HeldOutSearch(BaseSearch):
 
     Parameters
     ----------
-    %(candidates)s
+    candidates : "all", list of post-processors or dict of grids, default="all"
+        The post-processors to choose from; a list may hold Pipelines of them. "all" takes
+        :func:`~sklearn_ldp.model_selection.default_candidates`. A dict gives a grid of parameters
+        for each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and
+        every combination is a candidate.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        For a set of estimates also a mapping by the names of parts.
         ``top_k`` takes the largest categories of the estimate that the candidates see.
     method : {"auto", "shards", "bootstrap"}, default="auto"
         What judges: "shards" are for a single raw estimate of an oracle that kept them
