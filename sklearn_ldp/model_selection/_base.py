@@ -61,28 +61,6 @@ def default_candidates() -> list[BasePostProcessor]:
     ]
 
 
-def overlapping_candidates(queries: Queries | None) -> list[BasePostProcessor]:
-    """Return the candidates of "all" for estimates whose shares overlap, the simplest first.
-
-    Parameters
-    ----------
-    queries : query set, (sparse) matrix of shape (n_queries, d) or None
-        The queries, which add up nothing.
-
-    Returns
-    -------
-    list of post-processors
-        Those that do not make the frequencies sum to 1.
-    """
-    return [
-        postprocessing.Base(),
-        postprocessing.BasePos(),
-        postprocessing.BaseCut(),
-        postprocessing.NPMLE(simplex=False),
-        postprocessing.EmpiricalBayes(simplex=False, queries=queries),
-    ]
-
-
 def candidates_knowing(queries: Queries | None) -> list[BasePostProcessor]:
     """Return post-processors that may be told what is asked, of which `knows` tells who is.
 
@@ -143,7 +121,7 @@ def as_candidates(candidates: Candidates, name: str) -> list:
                 f"{odd[0] if odd else candidate!r} as a candidate; give instances such as "
                 "NormSub(), or Base(), which changes nothing."
             )
-    return list(candidates)
+    return candidates
 
 
 def _steps(candidate: Any) -> list:
@@ -271,6 +249,7 @@ class BaseSearch(BasePostProcessor):
         "candidates": [StrOptions({"all"}), list, tuple, dict],
         "n_jobs": [None, Integral],
         "verbose": ["verbose"],
+        "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
 
     _of_each_part = ("queries",)
@@ -333,8 +312,14 @@ class BaseSearch(BasePostProcessor):
 
     def _all(self, candidates: list, *estimates: FrequencyEstimate) -> list:
         """Return the candidates of "all" that can process all estimates, and know the queries."""
-        if not estimates[0].sums_to_one:
-            return overlapping_candidates(self.queries)
+        if not estimates[0].sums_to_one:  # shares overlap, and queries add up nothing
+            return [
+                postprocessing.Base(),
+                postprocessing.BasePos(),
+                postprocessing.BaseCut(),
+                postprocessing.NPMLE(simplex=False),
+                postprocessing.EmpiricalBayes(simplex=False, queries=self.queries),
+            ]
         noises = [one.noise for one in estimates if one.noise is not None]
         known = candidates_knowing(self.queries)
         known = [post for post in known if all(post.knows(self.queries, one) for one in estimates)]
@@ -347,11 +332,18 @@ class BaseSearch(BasePostProcessor):
     def _best(
         self, candidates: list, cases: list[Case], estimate: FrequencyEstimate
     ) -> FrequencyEstimate:
-        """Compare the candidates, and return what the best one makes of the estimate."""
+        """Compare the candidates, and return what the estimate becomes."""
         judgements = self._judgements(candidates, cases, estimate)
         errors = np.array([judgement.errors for judgement in judgements])
         self.results_ = results_of(candidates, self._splits(errors, len(estimate)))
-        self._keep(candidates, self._choice(candidates, judgements, estimate))
+        chosen = self._choice(candidates, judgements, estimate)
+        return self._made(candidates, judgements, chosen, estimate)
+
+    def _made(
+        self, candidates: list, judgements: list[Judgement], chosen: int, estimate: Any
+    ) -> FrequencyEstimate:
+        """Return what the chosen candidate makes of the estimate."""
+        self._keep(candidates, chosen)
         return self.best_estimator_.fit_transform(self._completed(estimate))
 
     def _splits(self, errors: np.ndarray, n_rows: int) -> np.ndarray:

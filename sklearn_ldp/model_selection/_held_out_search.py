@@ -169,7 +169,6 @@ class HeldOutSearch(BaseSearch):
         "min_z_score": [Interval(Real, 0, None, closed="left")],
         "n_splits": [None, Interval(Integral, 1, None, closed="left")],
         "noise": NOISE_CONSTRAINT,
-        "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
 
     sums_to_one = False  # its candidates say for themselves
@@ -336,9 +335,7 @@ class HeldOutSearch(BaseSearch):
             super()._best_of_set(candidates, estimates)
         cases = self._set_cases(estimates)
         judgements = self._of_each(errors_and_answers_of_set, candidates, cases)
-        self.results_: dict[str, np.ndarray] = results_of(
-            candidates, np.array([one.errors for one in judgements])
-        )
+        self.results_ = results_of(candidates, np.array([one.errors for one in judgements]))
         self._keep(candidates, self._choice_for_set(candidates, judgements, estimates, cases[0]))
         return self.best_estimator_.fit_transform(estimates)
 

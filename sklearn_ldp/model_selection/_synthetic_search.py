@@ -131,7 +131,6 @@ class SyntheticSearch(BaseSearch):
         "n_repeats": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "oracle": [None, BaseOracle],
         "n_samples": [None, Interval(Integral, 1, None, closed="left")],
-        "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
 
     def __init__(
