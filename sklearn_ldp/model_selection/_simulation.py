@@ -230,11 +230,8 @@ class StudyFile:
     def __init__(self, path: FilePath | None):
         self._path = None if path is None else Path(path)
         self._known: dict[str, list[float]] = {}
-        if self._path is not None:
-            self._read()
-
-    def _read(self) -> None:
-        assert self._path is not None
+        if self._path is None:
+            return
         try:
             content = self._path.read_bytes()
         except FileNotFoundError:
@@ -586,12 +583,10 @@ def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:
     is_mapping = isinstance(postprocessors, Mapping)
     if is_mapping and all(hasattr(post, "fit") for post in postprocessors.values()):
         posts = as_candidates(list(postprocessors.values()), "simulate_errors")
-        named = dict(zip(map(str, postprocessors), posts, strict=True))
-    else:
-        given = [postprocessors] if hasattr(postprocessors, "fit") else postprocessors
-        posts = as_candidates(given, "simulate_errors")
-        named = _by_name(posts, "postprocessors", candidate_name)
-    return named
+        return dict(zip(map(str, postprocessors), posts, strict=True))
+    given = [postprocessors] if hasattr(postprocessors, "fit") else postprocessors
+    posts = as_candidates(given, "simulate_errors")
+    return _by_name(posts, "postprocessors", candidate_name)
 
 
 def _by_name(given: list, what: str, name: Callable[[Any], str]) -> dict[str, Any]:
