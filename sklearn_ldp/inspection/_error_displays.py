@@ -250,7 +250,13 @@ class ErrorCurveDisplay(BaseDisplay):
         (['Base', 'NormSub'], {'NormSub': 2.0})
         """
         fitted: Any = search
-        _check_grid_search(fitted)
+        if not hasattr(fitted, "cv_results_"):
+            if all(hasattr(fitted, name) for name in ("scoring", "refit", "fit")):
+                check_is_fitted(fitted, "cv_results_")
+            raise TypeError(
+                "ErrorCurveDisplay.from_grid_search needs a fitted GridSearchCV or the like, got "
+                f"{type(search).__name__}; SearchDisplay draws a SyntheticSearch or HeldOutSearch."
+            )
         candidates = fitted.cv_results_["params"]
         parameter = _x_parameter(candidates, x)
         # A candidate may set the parameter itself, or the step that has it.
@@ -596,18 +602,6 @@ def _label_within_decades(axis: Any) -> None:
 
 
 # -- searches of scikit-learn ---------------------------------------------------------------------
-def _check_grid_search(search: Any) -> None:
-    if hasattr(search, "cv_results_"):
-        return
-    if hasattr(search, "scoring") and hasattr(search, "refit") and hasattr(search, "fit"):
-        check_is_fitted(search, "cv_results_")
-    raise TypeError(
-        "ErrorCurveDisplay.from_grid_search needs a fitted GridSearchCV or a similar search of "
-        f"scikit-learn, got {type(search).__name__}; SearchDisplay draws a SyntheticSearch "
-        "or a HeldOutSearch."
-    )
-
-
 def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
     """The parameter of the x axis, as scikit-learn calls it in `set_params`."""
     found = list(dict.fromkeys(name for candidate in candidates for name in candidate))
