@@ -130,12 +130,6 @@ def has_domain(arguments: Any) -> bool:
     return any(one is not None for one in given)
 
 
-def make_survey(arguments: Any, domains: Any) -> ldp.ColumnOracle:
-    """Return the oracle of several columns, of ``--oracle`` and ``--epsilon``, without a seed."""
-    oracle = "best" if arguments.oracle is None else oracle_class(arguments.oracle)()
-    return ldp.ColumnOracle(arguments.epsilon, domains=domains, oracle=oracle)
-
-
 def declared_oracle(
     arguments: Any,
 ) -> ldp.oracles.BaseOracle | ldp.ColumnOracle | ldp.oracles.StringOracle:
@@ -151,7 +145,9 @@ def declared_oracle(
             **lengths,
         )
     if arguments.domains is not None:
-        return make_survey(arguments, read_domains(arguments.domains))
+        of_each: Any = "best" if arguments.oracle is None else oracle_class(arguments.oracle)()
+        domains = read_domains(arguments.domains)
+        return ldp.ColumnOracle(arguments.epsilon, domains=domains, oracle=of_each)
     domain = ldp.Domain.of(read_categories(arguments.categories), "--categories")
     return make_oracle(arguments, domain)
 
@@ -169,12 +165,12 @@ def adopt(arguments: Any, configuration: Mapping[str, Any] | None) -> None:
     """Fill in oracle, epsilon and round, where they are not given, as reports say they are."""
     # configuration: that of the reports; None if they cannot be asked. It is their senders' claim,
     # and whatever does not fit the oracle that is made of it is refused as always.
-    known = _options_of(configuration or {})
+    claimed = configuration or {}
+    known = _options_of(claimed)
     if arguments.domains is not None or arguments.strings is not None:
         known.pop("oracle", None)  # that of a whole survey, which is made of its domains
     taken = {name: one for name, one in known.items() if getattr(arguments, name) is None}
     vars(arguments).update(taken)
-    claimed = configuration or {}
     oracle = claimed.get("oracle")
     if isinstance(oracle, str) and kebab(oracle) in _ONLY_IN_PYTHON:
         raise ValueError(
@@ -254,72 +250,56 @@ ORACLE_NAMES = (
     "package.module:ClassName for any other"
 )
 
-_SHARED: dict[str, dict[str, Any]] = {
-    "--epsilon": {
-        "type": positive,
-        "default": 1.0,
-        "metavar": "E",
-        "help": "privacy budget of one report, > 0 (default: 1)",
-    },
-    "--oracle": {
-        "type": oracle_name,
-        "metavar": "NAME",
-        "help": f"how users randomise: {ORACLE_NAMES} (default: the most accurate one for epsilon "
-        "and the domain, as sklearn_ldp.best_oracle says; with --domains for each column)",
-    },
-    "--domains": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "instead of --categories, for several columns of which each user is asked for one: "
-        'JSON with the public domain of each, {"sex": ["F", "M", null], "visits": 10, "age": '
-        '{"bins": [18, 65]}}; an integer is a number of categories, from 0, null is a missing '
-        "answer (an empty cell), and bins may have bounds, clip, labels, missing and scale",
-    },
-    "--max-items": {
-        "type": count,
-        "metavar": "N",
-        "help": "an answer is a set of categories, of which a report tells up to N (ItemOracle)",
-    },
-    "--round": {
-        "default": "",
-        "metavar": "NAME",
-        "help": "name of the collection: reports of one round are not added to another",
-    },
-    "--seed": {
-        "type": seed,
-        "metavar": "N",
-        "help": "a repeatable simulation that protects nobody (default: secure randomness)",
-    },
-    "--repeats": {
-        "type": count,
-        "default": 30,
-        "metavar": "N",
-        "help": "simulated collections that errors are averaged over (default: 30)",
-    },
-    "--jobs": {
-        "type": jobs,
-        "default": -1,
-        "metavar": "N",
-        "help": "threads; the result does not depend on it (default: -1, all cores)",
-    },
-    "--key-file": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "the key of the collection, all bytes of this file (at least 16): reports and "
-        "checkpoints are signed with it, and what is not signed with it is refused",
-    },
-    "--level": {
-        "type": level,
-        "default": 0.95,
-        "metavar": "P",
-        "help": "coverage of the intervals (default: 0.95)",
-    },
-    "--output": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": f"{', '.join(TABLE_SUFFIXES)}; missing folders are created (default: standard "
-        "output, as an aligned table on a terminal and as CSV in a pipe or a file)",
-    },
+
+def _option(type: Any, metavar: str, help: str, default: Any = None) -> dict[str, Any]:
+    """Return how argparse adds an option."""
+    return {"type": type, "metavar": metavar, "help": help, "default": default}
+
+
+_SHARED = {
+    "--epsilon": _option(positive, "E", "privacy budget of one report, > 0 (default: 1)", 1.0),
+    "--oracle": _option(
+        oracle_name,
+        "NAME",
+        f"how users randomise: {ORACLE_NAMES} (default: the most accurate one for epsilon and the "
+        "domain, as sklearn_ldp.best_oracle says; with --domains for each column)",
+    ),
+    "--domains": _option(
+        Path,
+        "FILE",
+        "instead of --categories, for several columns of which each user is asked for one: JSON "
+        'with the public domain of each, {"sex": ["F", "M", null], "visits": 10, "age": {"bins": '
+        "[18, 65]}}; an integer is a number of categories, from 0, null is a missing answer (an "
+        "empty cell), and bins may have bounds, clip, labels, missing and scale",
+    ),
+    "--max-items": _option(
+        count, "N", "an answer is a set of categories, of which a report tells up to N (ItemOracle)"
+    ),
+    "--round": _option(
+        None, "NAME", "name of the collection: reports of one round are not added to another", ""
+    ),
+    "--seed": _option(
+        seed, "N", "a repeatable simulation that protects nobody (default: secure randomness)"
+    ),
+    "--repeats": _option(
+        count, "N", "simulated collections that errors are averaged over (default: 30)", 30
+    ),
+    "--jobs": _option(
+        jobs, "N", "threads; the result does not depend on it (default: -1, all cores)", -1
+    ),
+    "--key-file": _option(
+        Path,
+        "FILE",
+        "the key of the collection, all bytes of this file (at least 16): reports and checkpoints "
+        "are signed with it, and what is not signed with it is refused",
+    ),
+    "--level": _option(level, "P", "coverage of the intervals (default: 0.95)", 0.95),
+    "--output": _option(
+        Path,
+        "FILE",
+        f"{', '.join(TABLE_SUFFIXES)}; missing folders are created (default: standard output, as "
+        "an aligned table on a terminal and as CSV in a pipe or a file)",
+    ),
 }
 
 
@@ -374,9 +354,7 @@ def add_value_options(parser: Any) -> None:
         help="the first line is the value of a user, although it looks like a header",
     )
     parser.add_argument(
-        "--count-column",
-        metavar="NAME",
-        help="column of the numbers of users (default: count)",
+        "--count-column", metavar="NAME", help="column of the numbers of users (default: count)"
     )
 
 
