@@ -216,9 +216,8 @@ def _tally_parquet(source: Source, column: str, codes: Codes | None) -> Counter:
             f"{source.name}: the column {column!r} holds lists, and a user has one value here: "
             "sets of items are randomised in Python (ItemOracle), or by `client --max-items`."
         )
-    pairs = found.value_counts().to_pylist()
     tally: Counter = Counter()
-    for pair in pairs:
+    for pair in found.value_counts().to_pylist():
         value = pair["values"]
         # The domain says what a missing value or a number is, as it does of text.
         is_known = codes is not None and codes.find(text_of(value)) is not None
@@ -375,11 +374,9 @@ def _count_column(
 ) -> str | None:
     """The column of the numbers of users, if the rows are those of a histogram."""
     kind, name = arguments.input_kind, arguments.count_column or "count"
-    if kind == "values":
-        return None
-    if kind == "histogram" or arguments.count_column is not None:
-        return name
-    return name if name in header and name not in domain.columns else None
+    is_told = kind == "histogram" or arguments.count_column is not None
+    is_there = name in header and name not in domain.columns
+    return name if kind != "values" and (is_told or is_there) else None
 
 
 def text_of(value: object) -> str:
@@ -417,13 +414,11 @@ class Codes:
         place = self.find(value)
         if place is not None:
             return place
-        shown = "a value" if self.is_client else f"the value {shorten(value)}"
-        what = "an empty value" if not value else shown
-        remedy = (
-            "give a missing value a category there, which is null, or leave its row out"
-            if not value
-            else "add it there, or correct the data"
-        )
+        what = "a value" if self.is_client else f"the value {shorten(value)}"
+        remedy = "add it there, or correct the data"
+        if not value:
+            what = "an empty value"
+            remedy = "give a missing value a category there, which is null, or leave its row out"
         raise ValueError(
             f"{self.file}{where}: {what} in the column {self.column!r}, which is not in the domain "
             f"that --domains gives; {remedy}."
@@ -530,7 +525,11 @@ def write_table(columns: Mapping[str, Any], path: Path | None) -> None:
     make_folder(path)
     with replacing(path) as file:
         if not is_csv(path):
-            _write_parquet(columns, file)
+            import pyarrow as pa
+            from pyarrow import parquet
+
+            lists = {name: column.tolist() for name, column in columns.items()}
+            parquet.write_table(pa.table(lists), file)
             return
         content = _as_csv(columns).encode("utf-8")
         is_packed = path.name.lower().endswith(".gz")
@@ -568,13 +567,6 @@ def check_parquet(path: Path) -> None:
             f"--output {path}: Parquet needs pyarrow, which is not installed; install it with "
             "pip install 'sklearn_ldp[data]', or name a .csv file."
         ) from error
-
-
-def _write_parquet(columns: Mapping[str, Any], file: Any) -> None:
-    import pyarrow as pa
-    from pyarrow.parquet import write_table as write_parquet
-
-    write_parquet(pa.table({name: column.tolist() for name, column in columns.items()}), file)
 
 
 def _as_csv(columns: Mapping[str, Any]) -> str:
