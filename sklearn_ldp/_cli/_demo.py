@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> None:
             oracle.set_params(random_state=oracle_seed)
             estimates[name] = oracle.fit_transform(states.categories, sample_weight=states.counts)
             picks[name] = searched(estimates[name], query_sets, seed=search_seed)
-    tables = error_tables(study, _show)
+    tables = error_tables(study, lambda mse: f"{_in_points(mse):.4f}")
     print(f"\n{_ERRORS.format(arguments.repeats)}\n\n{tables}")
     print(f"\n{_PICKS}\n\n{pick_table(study, picks)}\n")
     print(_draw(estimates, states, arguments.output))
@@ -132,10 +132,6 @@ def _in_short(study: ldp.model_selection.ErrorStudy, arguments: argparse.Namespa
         "post-processing\n"
         f"takes the error of a share from {raw:.2f} to {after:.2f} points, free of privacy cost."
     )
-
-
-def _show(mse: float) -> str:
-    return f"{_in_points(mse):.4f}"
 
 
 def _in_points(mse: Any) -> Any:
@@ -226,10 +222,7 @@ def searched(
     estimate: Any, query_sets: Mapping[str, Any], *, seed: int
 ) -> dict[str, dict[str, str]]:
     """Return the pick of each search from an estimate, by the names of queries and search."""
-    searches = [
-        ldp.SyntheticSearch(random_state=seed),
-        ldp.HeldOutSearch(random_state=seed),
-    ]
+    searches = [ldp.SyntheticSearch(random_state=seed), ldp.HeldOutSearch(random_state=seed)]
     return {
         name: {
             type(search).__name__: _pick(search.set_params(queries=queries).fit(estimate))

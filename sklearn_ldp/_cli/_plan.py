@@ -124,11 +124,9 @@ def run(arguments: argparse.Namespace) -> None:
     if (arguments.bounds is None) != (arguments.n_bins is None):
         raise ValueError("--n-bins D and --bounds LOW HIGH need each other.")
     if arguments.n_bins is not None:
-        _plan_numbers(arguments)
-        return
+        return _plan_numbers(arguments)
     if arguments.domains is not None:
-        _plan_survey(arguments)
-        return
+        return _plan_survey(arguments)
     if arguments.like is not None and arguments.exponent is not None:
         raise ValueError("--exponent is for frequencies by Zipf's law; leave it out with --like.")
     presumed = _presumed(arguments)
