@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import partial
 from io import BytesIO
@@ -298,22 +298,6 @@ class _EqualCoins(_ScriptedCoins):
         return np.arange(n_columns or n_items) < np.reshape(sizes, (-1, 1))
 
 
-def _runs(
-    randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any
-) -> Iterator[tuple[tuple, Fraction]]:
-    """Yield a report and its chance for every way in which the coins can fall for one user."""
-    script: list[int] | None = []
-    while script is not None:
-        coins = _ScriptedCoins(script)
-        report = randomise(np.array([code]), coins)
-        yield tuple(np.ravel(report).tolist()), coins.chance
-        script = None
-        for place in reversed(range(len(coins.outcomes))):
-            if coins.outcomes[place] + 1 < coins.n_outcomes[place]:
-                script = [*coins.outcomes[:place], coins.outcomes[place] + 1]
-                break
-
-
 def exact_report_distribution(
     channel: Mechanism, code: int | tuple[int, ...]
 ) -> dict[tuple[int, ...], Fraction]:
@@ -344,10 +328,19 @@ def exact_report_distribution(
 def _distribution(
     randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any
 ) -> dict[tuple[int, ...], Fraction]:
+    """Add up the chances of every way in which the coins can fall for one user."""
     distribution: dict[tuple[int, ...], Fraction] = {}
-    for report, chance in _runs(randomise, code):
-        distribution[report] = distribution.get(report, Fraction(0)) + chance
-    return distribution
+    script: list[int] = []
+    while True:
+        coins = _ScriptedCoins(script)
+        report = tuple(np.ravel(randomise(np.array([code]), coins)).tolist())
+        distribution[report] = distribution.get(report, Fraction(0)) + coins.chance
+        script = coins.outcomes
+        while script and script[-1] + 1 == coins.n_outcomes[len(script) - 1]:
+            script.pop()  # that coin has fallen in all ways
+        if not script:
+            return distribution
+        script[-1] += 1
 
 
 _SMALL = 4  # categories: few enough to enumerate, and not a power of every field order
@@ -640,17 +633,14 @@ def _small(oracle: Any, **parameters: Any) -> Any:
     return clone(oracle).set_params(**{**given, **parameters})
 
 
-def _holds(oracle: Any) -> tuple[int, np.ndarray]:
+def _holds(oracle: Any) -> tuple[int, list]:
     """The number of users, and the counts."""
-    return oracle.n_samples_seen_, oracle.__collector__().state("counts").counts.by_group[0].copy()
-
-
-def _same_holdings(one: tuple[int, np.ndarray], other: tuple[int, np.ndarray]) -> bool:
-    return one[0] == other[0] and np.array_equal(one[1], other[1])
+    counts = oracle.__collector__().state("counts").counts
+    return oracle.n_samples_seen_, counts.by_group[0].tolist()
 
 
 def _same(one: Any, other: Any) -> bool:
-    return _same_holdings(_holds(one), _holds(other))
+    return _holds(one) == _holds(other)
 
 
 def check_one_release(oracle: BaseOracle) -> None:
@@ -720,7 +710,7 @@ def check_merge(oracle: Any) -> None:
     before = _holds(other)
     merged, whole = _small(oracle).merge(one).merge(other), _small(oracle).aggregate(reports)
     assert _same(merged, whole), "merged servers do not hold what one server of all reports does"
-    assert _same_holdings(before, _holds(other)), "merge has changed its argument"
+    assert before == _holds(other), "merge has changed its argument"
     renamed = {_declares(oracle): _case(oracle).other_domain}
     for change in ({"epsilon": oracle.epsilon * 1.5}, renamed):
         stranger = _small(oracle, **change)
@@ -759,7 +749,7 @@ def _assert_refused(oracle: Any, method: str, *args: Any, **kwargs: Any) -> None
     assert error is not None, f"{method} accepts malformed input"
     is_helpful = type(oracle).__name__ in str(error) or "X" in str(error)
     assert is_helpful, f"an error names neither the class nor X: {error}"
-    assert _same_holdings(before, _holds(oracle)), f"{method} has kept a part of what it refuses"
+    assert before == _holds(oracle), f"{method} has kept a part of what it refuses"
 
 
 def check_randomness(oracle: Any) -> None:
@@ -838,22 +828,21 @@ def check_threads(oracle: Any) -> None:
     """Assert that users whom other threads add meanwhile count, and that a later fit wins whole."""
     values = _case(oracle).values
     reports = np.asarray(_small(oracle).privatize(values))
-    one, whole = _small(oracle).aggregate(reports), _small(oracle).aggregate(reports)
-    for begun in (None, one):  # nothing was collected before, or something was
-        for add in ("aggregate", "merge"):
-            server = _small(oracle, random_state=None)
-            if begun is not None:
-                server.merge(begun)
-            added = {"aggregate": reports, "merge": one}[add]
-            server.aggregate(_Slow(reports, partial(getattr(server, add), added)))
-            expected = clone(whole).merge(whole).merge(one)
-            if begun is not None:
-                expected.merge(begun)
-            assert _same(server, expected), f"users are lost if another thread calls {add}"
-    for begun in (None, one):
+    one = _small(oracle).aggregate(reports)
+
+    def holding(*collected: Any) -> Any:
         server = _small(oracle, random_state=None)
-        if begun is not None:
-            server.merge(begun)
+        for other in collected:
+            server.merge(other)
+        return server
+
+    for begun in ([], [one]):  # nothing was collected before, or something was
+        for add, added in {"aggregate": reports, "merge": one}.items():
+            server = holding(*begun)
+            server.aggregate(_Slow(reports, partial(getattr(server, add), added)))
+            expected = holding(*begun, one, one)
+            assert _same(server, expected), f"users are lost if another thread calls {add}"
+        server = holding(*begun)
         server.aggregate(_Slow(reports, partial(server.fit, values)))
         assert server.n_samples_seen_ == len(values), "a fit keeps what was collected before it"
     server.aggregate(_Slow(reports, partial(server.partial_fit, values)))
@@ -885,11 +874,9 @@ def check_containers(postprocessor: BasePostProcessor) -> None:
     result = fitted.transform(estimate)
     assert isinstance(result, FrequencyEstimate), "transform returns no FrequencyEstimate"
     assert result.noise is estimate.noise, "the result has lost the noise of the raw estimate"
-    for name, held in (
-        ("estimate_", fitted.estimate_.values),
-        ("frequencies_", fitted.frequencies_),
-    ):
-        is_same = np.array_equal(held, result.values)
+    held = {"estimate_": fitted.estimate_.values, "frequencies_": fitted.frequencies_}
+    for name, values in held.items():
+        is_same = np.array_equal(values, result.values)
         assert is_same, (
             f"{name} is not what transform returns for the same estimate: `_process` draws random "
             "numbers without a seed, or depends on attributes that an earlier call has set"
