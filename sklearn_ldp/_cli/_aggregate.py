@@ -101,11 +101,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     target.add_argument("--lock-seconds", type=seconds, default=600.0, metavar="S", help=text)
     text = "the least time between two writes of the checkpoint (default: 10)"
     target.add_argument("--checkpoint-every", type=seconds, default=10.0, metavar="S", help=text)
-    target.add_argument(
-        "--dask",
-        metavar="ADDRESS",
-        help="add up on the Dask cluster of this scheduler, whose workers see the same files",
-    )
+    text = "add up on the Dask cluster of this scheduler, whose workers see the same files"
+    target.add_argument("--dask", metavar="ADDRESS", help=text)
     text = (
         "with --dask: seconds to wait for a file before giving up, or never; what was "
         "added is kept (default: 600)"

@@ -320,12 +320,11 @@ def add_domain_options(
     either = parser.add_mutually_exclusive_group(required=required)
     either.add_argument("--categories", type=Path, metavar="FILE", help=help)
     add_shared(either, "--domains")
-    either.add_argument(
-        "--strings",
-        metavar="LETTERS",
-        help="instead of --categories, for strings that nobody can list: the letters that they "
-        "are made of, such as abcdefghijklmnopqrstuvwxyz",
+    text = (
+        "instead of --categories, for strings that nobody can list: the letters that they are "
+        "made of, such as abcdefghijklmnopqrstuvwxyz"
     )
+    either.add_argument("--strings", metavar="LETTERS", help=text)
     for option, default, text in (
         ("--max-length", 20, "with --strings, letters that are kept of each"),
         ("--n-found", 32, "with --strings, how many to find"),
@@ -343,19 +342,12 @@ def add_value_options(parser: Any) -> None:
         "--input-kind", choices=["auto", "values", "histogram"], default="auto", help=text
     )
     either = parser.add_mutually_exclusive_group()  # a column has a name only in a header
-    either.add_argument(
-        "--value-column",
-        metavar="NAME",
-        help="column of the values, as the header calls it (default: value)",
-    )
-    either.add_argument(
-        "--no-header",
-        action="store_true",
-        help="the first line is the value of a user, although it looks like a header",
-    )
-    parser.add_argument(
-        "--count-column", metavar="NAME", help="column of the numbers of users (default: count)"
-    )
+    text = "column of the values, as the header calls it (default: value)"
+    either.add_argument("--value-column", metavar="NAME", help=text)
+    text = "the first line is the value of a user, although it looks like a header"
+    either.add_argument("--no-header", action="store_true", help=text)
+    text = "column of the numbers of users (default: count)"
+    parser.add_argument("--count-column", metavar="NAME", help=text)
 
 
 def check_table_output(path: Path | None, source: Path | None = None) -> None:

@@ -54,12 +54,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "residents who report, drawn at random (default: 100000)"
     parser.add_argument("--n-samples", type=count, default=100_000, metavar="N", help=text)
     add_shared(parser, "--repeats", "--jobs")
-    add_shared(
-        parser,
-        "--seed",
-        default=0,
-        help="makes the demo repeatable, and its reports predictable (default: 0)",
-    )
+    text = "makes the demo repeatable, and its reports predictable (default: 0)"
+    add_shared(parser, "--seed", default=0, help=text)
     text = "the picture, .png, .pdf or .svg (default: sklearn_ldp_demo.png)"
     parser.add_argument(
         "--output", type=Path, default=Path("sklearn_ldp_demo.png"), metavar="FILE", help=text
@@ -142,7 +138,6 @@ def _in_points(mse: Any) -> Any:
 def _draw(estimates: dict, states: Any, path: Path) -> str:
     """Draw a dozen states: the truth, the best estimate, and what post-processing makes of it."""
     try:
-        import matplotlib  # noqa: F401
         from matplotlib.figure import Figure
         from matplotlib.ticker import PercentFormatter
     except ImportError:

@@ -88,9 +88,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "without --like: that of Zipf's law, which frequencies are presumed to follow (default: 1)"
     )
     parser.add_argument("--exponent", type=positive, metavar="S", help=text)
-    parser.add_argument(
-        "--n-samples", type=count, required=True, metavar="N", help="number of users"
-    )
+    text = "number of users"
+    parser.add_argument("--n-samples", type=count, required=True, metavar="N", help=text)
     text = "half width to reach, a frequency (default: 0.01, one percentage point)"
     parser.add_argument("--target", type=unit, default=0.01, metavar="F", help=text)
     add_shared(parser, "--level")
