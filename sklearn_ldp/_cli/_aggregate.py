@@ -202,9 +202,8 @@ def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
         if file.suffix == ".npz" and file.is_file():
             raise ValueError(
-                f"{file} is a sum, and sums may share batches: count the report files of all "
-                "servers with one --checkpoint, or merge sums of other batches in Python "
-                "(Aggregator.merge)."
+                f"{file} is a sum, and sums may share batches: count all report files with one "
+                "--checkpoint, or merge sums of other batches in Python (Aggregator.merge)."
             )
         if not file.is_dir():
             check_suffix(file, tuple(SUFFIXES), option="")

@@ -321,8 +321,7 @@ def _labels(arguments: argparse.Namespace, categories: np.ndarray) -> dict[str, 
         places = [place[text] for text in categories.astype(str).tolist()]
     except KeyError as error:
         raise ValueError(
-            f"{arguments.file} has no group for the category {error} of --categories: add a row "
-            "for it, with the count 0."
+            f"{arguments.file} has no group for {error} of --categories: add a row of count 0."
         ) from None
     return {name: labels[places].tolist() for name, labels in histogram.groups.items()}
 
@@ -352,9 +351,8 @@ def _refuse_reports(path: Path) -> None:
         file.seek(max(path.stat().st_size - _HEADER_BYTES, 0))
         if _REPORTS in first + file.read(_HEADER_BYTES):
             raise ValueError(
-                f"{path} holds reports, which are added up before they are estimated: first "
-                f"`sklearn-ldp aggregate {path} --checkpoint state.npz` with the options of their "
-                "clients, then estimate state.npz."
+                f"{path} holds reports: first `sklearn-ldp aggregate {path} --checkpoint "
+                "state.npz` with the options of their clients, then estimate state.npz."
             )
 
 

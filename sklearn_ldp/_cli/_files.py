@@ -44,8 +44,7 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
             raise ValueError(f"--no-header is for text; {source.name} is Parquet: leave it out.")
         if kind == "histogram" or count_column is not None:
             raise ValueError(
-                "--no-header is for values, one per line; a histogram needs a header that names "
-                "its columns."
+                "--no-header is for values; a histogram needs a header that names its columns."
             )
         _check_one_column(source, header, kind)
         return _as_histogram(source, Counter(_lines(source, codes)))
@@ -169,9 +168,8 @@ def _check_first_line(source: Source, tally: Counter, codes: Codes | None) -> No
     if codes is not None:
         if codes.find(first) is None:
             raise ValueError(
-                f"{where} is not in the domain that --categories gives. Say {column} if it is a "
-                "header; if it is a user's value, say --no-header, and add it to the domain or "
-                "correct it."
+                f"{where} is not in the domain of --categories. Say {column} if it is a header; if "
+                "it is a user's value, say --no-header, and add it to the domain or correct it."
             )
     elif _is_unlike_the_rest(first, tally):
         raise ValueError(
@@ -564,8 +562,7 @@ def check_parquet(path: Path) -> None:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"--output {path}: Parquet needs pyarrow, which is not installed; install it with "
-            "pip install 'sklearn_ldp[data]', or name a .csv file."
+            f"--output {path} needs pyarrow: pip install 'sklearn_ldp[data]', or name a .csv file."
         ) from error
 
 

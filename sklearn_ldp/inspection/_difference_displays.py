@@ -123,13 +123,11 @@ class DifferenceDisplay(BaseDisplay):
         """
         if not hasattr(difference, "changed"):
             raise TypeError(
-                "DifferenceDisplay needs a difference of two estimates (estimate_a - estimate_b), "
-                f"got {type(difference).__name__}."
+                f"DifferenceDisplay needs estimate_a - estimate_b, got {type(difference).__name__}."
             )
         if len(difference) != 1:
             raise ValueError(
-                f"DifferenceDisplay shows a single difference, got {len(difference)}: select a "
-                "row of each estimate before you subtract them."
+                f"DifferenceDisplay draws one difference, got {len(difference)}: subtract two rows."
             )
         if k is not None and k < 1:
             raise ValueError(f"Argument k must be None or an integer >= 1, got {k!r}.")

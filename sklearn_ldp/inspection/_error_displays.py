@@ -615,9 +615,8 @@ def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
             ]
         if len(epsilons) != 1:
             raise ValueError(
-                f"ErrorCurveDisplay looks for one epsilon among the parameters {found} of the "
-                f"search, and found {len(epsilons)}; name the parameter of the x axis: "
-                "from_grid_search(search, x=..)."
+                f"ErrorCurveDisplay looks for one epsilon among the parameters {found}, and found "
+                f"{len(epsilons)}: name that of the x axis, from_grid_search(search, x=..)."
             )
         return epsilons[0]
     name = x if x in found else x.removeprefix("param_")

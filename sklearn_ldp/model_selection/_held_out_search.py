@@ -220,9 +220,8 @@ class HeldOutSearch(BaseSearch):
             return self._noisy_copies(estimate)
         if _n_filled(estimate) < 2:
             raise ValueError(
-                'HeldOutSearch(method="shards") needs a single raw estimate of an oracle that kept '
-                "at least two shards of reports (n_shards > 1, as by default): pass "
-                'oracle.estimate_ itself, or take method="auto".'
+                'HeldOutSearch(method="shards") needs a single raw estimate with at least two '
+                'shards of reports (n_shards > 1): pass oracle.estimate_, or take method="auto".'
             )
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)
@@ -348,9 +347,8 @@ class HeldOutSearch(BaseSearch):
             if _n_filled(part) < 2:
                 raise ValueError(
                     "HeldOutSearch needs reports about each table itself in at least two shards, "
-                    f"which {name!r} does not have: collect with MarginalOracle("
-                    'method="split", n_shards=10) from enough users, or take LatentClasses() '
-                    "without a search."
+                    f'and {name!r} lacks them: collect with MarginalOracle(method="split", '
+                    "n_shards=10) from enough users, or take LatentClasses() without a search."
                 )
         copies = self._copies(estimates.names).items()
         asks = {name: as_query_set(one.queries) for name, one in copies}

@@ -537,8 +537,7 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
         if n_samples is None:
             if np.any(values != np.floor(values)) or not values.sum():
                 raise ValueError(
-                    f"simulate_errors needs n_samples=, or whole counts instead of "
-                    f"frequencies{of}, to know how many users there are."
+                    f"simulate_errors needs n_samples=, or whole counts instead of frequencies{of}."
                 )
             whole = given if np.asarray(given).dtype.kind in "iu" else values
             yield str(name), check_counts(whole, f"simulate_errors: frequencies{of}")
@@ -562,9 +561,8 @@ def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
         )
     if isinstance(oracles, BaseColumnSurvey):
         raise TypeError(
-            f"simulate_errors is for oracles of one column, got {type(oracles).__name__}: give it "
-            "the oracle and the frequencies of one column, or compare what post-processors make "
-            "of survey.simulate(counts, n_repeats) by query_errors."
+            f"simulate_errors is for oracles of one column, got {type(oracles).__name__}: give "
+            "that of one column, or judge survey.simulate(counts, n_repeats) by query_errors."
         )
     is_named = isinstance(oracles, Mapping)
     given = oracles.values() if is_named else oracles

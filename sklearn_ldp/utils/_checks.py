@@ -463,9 +463,8 @@ def _assert_support(channel: Any, laws: list[dict[tuple, Fraction]], codes: np.n
             found = sum(int(counts[k, at]) * law.get(reports[k], Fraction(0)) for k in some)
             name, told = ("p", p) if is_own[at] else ("q", q)
             assert found == told, (
-                "the estimator's p and q are not the mechanism's: reports on the value "
-                f"{code} support {codes[at]} with probability {float(found):.6g}, and {name} is "
-                f"{float(told):.6g}"
+                f"the estimator's {name}={float(told):.6g} is not the mechanism's: reports on the "
+                f"value {code} support {codes[at]} with probability {float(found):.6g}"
             )
         if not channel.has_exact_support:
             continue
