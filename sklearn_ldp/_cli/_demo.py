@@ -69,12 +69,9 @@ def run(arguments: argparse.Namespace) -> None:
     states = ldp.datasets.load_us_states(n_samples=arguments.n_samples, random_state=arguments.seed)
     query_sets = _query_sets(states)
     print(_introduction(arguments, list(query_sets)), flush=True)
-    oracles = {
-        oracle.__name__: oracle(
-            arguments.epsilon, categories=states.categories, n_jobs=arguments.jobs
-        )
-        for oracle in all_oracles().values()
-    }
+    known = {"categories": states.categories, "n_jobs": arguments.jobs}
+    made = [oracle(arguments.epsilon, **known) for oracle in all_oracles().values()]
+    oracles = {type(oracle).__name__: oracle for oracle in made}
     estimates, picks = {}, {}
     coins = np.random.default_rng(arguments.seed)
     with Progress(1 + len(oracles)) as progress:
@@ -213,9 +210,7 @@ def error_tables(study: ldp.model_selection.ErrorStudy, show: Callable[[float], 
     return "\n\n".join(tables)
 
 
-def searched(
-    estimate: Any, query_sets: Mapping[str, Any], *, seed: int
-) -> dict[str, dict[str, str]]:
+def searched(estimate: Any, query_sets: Mapping[str, Any], seed: int) -> dict[str, dict[str, str]]:
     """Return the pick of each search from an estimate, by the names of queries and search."""
     searches = [ldp.SyntheticSearch(random_state=seed), ldp.HeldOutSearch(random_state=seed)]
     return {

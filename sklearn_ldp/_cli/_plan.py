@@ -162,9 +162,8 @@ def _shuffled(oracles: list[Any], arguments: argparse.Namespace) -> dict[str, np
     """Return the epsilon that reports spend after a shuffle, by oracle or by column of a survey."""
     if not arguments.shuffled:
         return {}
-    spent = [
-        ldp.metrics.shuffled_epsilon(one, arguments.n_samples, arguments.delta) for one in oracles
-    ]
+    n, delta = arguments.n_samples, arguments.delta
+    spent = [ldp.metrics.shuffled_epsilon(one, n, delta) for one in oracles]
     return {"shuffled_epsilon": np.array(list(spent[0].values()) if len(spent) == 1 else spent)}
 
 
@@ -257,16 +256,14 @@ def _columns(arguments: argparse.Namespace, presumed: np.ndarray) -> dict[str, n
 
     named, d = all_oracles(), len(presumed)
     oracles = [oracle(arguments.epsilon, categories=d) for oracle in named.values()]
-    rows = [
-        _figures(ldp.planning.Plan(oracle, level=arguments.level), arguments) for oracle in oracles
-    ]
+    plans = [ldp.planning.Plan(oracle, level=arguments.level) for oracle in oracles]
+    rows = [_figures(plan, arguments) for plan in plans]
+    bits = [ldp.oracles.profile_oracle(oracle, d).report_bits for oracle in oracles]
     figures = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     rmse = figures.pop("rmse")
     return {
         "oracle": np.array(list(named)),
-        "report_bits": np.array(
-            [ldp.oracles.profile_oracle(oracle, d).report_bits for oracle in oracles]
-        ),
+        "report_bits": np.array(bits),
         "rmse": rmse,
         "processed_rmse": rmse * np.sqrt(_processed_share(oracles, presumed, arguments.n_samples)),
         **figures,
