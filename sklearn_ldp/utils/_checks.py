@@ -11,7 +11,7 @@ from functools import partial
 from io import BytesIO
 from itertools import combinations, islice, pairwise, product
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import sklearn
@@ -29,6 +29,9 @@ from .._core.support.privacy import PrivacyWarning
 from ..collection import read_reports, write_reports
 from ..oracles import BaseOracle
 from ..postprocessing import BasePostProcessor
+
+#: The probability of each report, by its numbers.
+_Law: TypeAlias = dict[tuple[int, ...], Fraction]
 
 
 def check_oracle(oracle: BaseOracle) -> None:
@@ -325,11 +328,9 @@ def exact_report_distribution(
     return _distribution(channel.privatize, code)
 
 
-def _distribution(
-    randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any
-) -> dict[tuple[int, ...], Fraction]:
+def _distribution(randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any) -> _Law:
     """Add up the chances of every way in which the coins can fall for one user."""
-    distribution: dict[tuple[int, ...], Fraction] = {}
+    distribution: _Law = {}
     script: list[int] = []
     while True:
         coins = _ScriptedCoins(script)
@@ -364,14 +365,11 @@ def check_exact_epsilon_of(mechanism: Any, codes: Iterable[Any], epsilon: float)
     _assert_private([exact_report_distribution(mechanism, code) for code in codes], epsilon)
 
 
-def _assert_private(
-    laws: list[dict[tuple, Fraction]], epsilon: float, is_whole: bool = True
-) -> None:
+def _assert_private(laws: list[_Law], epsilon: float, is_whole: bool = True) -> None:
     """Assert the same of the laws of reports; those of all codes must not waste budget either."""
     _assert_laws(laws)
-    worst = max(
-        max(law[report] for law in laws) / min(law[report] for law in laws) for report in laws[0]
-    )
+    chances = ([law[report] for law in laws] for report in laws[0])
+    worst = max(max(one) / min(one) for one in chances)
     bound = exp_lower_bound(epsilon)
     share = float(worst / bound - 1)
     remedy = "; round thresholds as `direct_threshold` does" if share < 1e-9 else ""
@@ -382,7 +380,7 @@ def _assert_private(
         assert worst >= bound * (1 - Fraction(1, 10**12)), "privacy budget is wasted"
 
 
-def _assert_laws(laws: list[dict[tuple[int, ...], Fraction]]) -> None:
+def _assert_laws(laws: list[_Law]) -> None:
     total = all(sum(law.values()) == 1 for law in laws)
     assert total, "the probabilities of the reports on a value do not add up to 1"
     same = all(law.keys() == laws[0].keys() for law in laws)
@@ -410,7 +408,7 @@ def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
     n_draws = part.n_values if part.n_draws is None else part.n_draws
     drawn = part.draw(np.arange).tolist()
     assert len(drawn) == n_draws, "`public_part.draw` does not return as many parts as it is asked"
-    laws: list[dict[tuple[int, ...], Fraction]] = [{} for _ in range(_SMALL)]
+    laws: list[_Law] = [{} for _ in range(_SMALL)]
     for value in range(part.n_values):
 
         def randomise(codes: np.ndarray, coins: Any, value: int = value) -> np.ndarray:
@@ -441,7 +439,7 @@ def check_exact_support_probabilities(oracle: BaseOracle) -> None:
     _assert_support(channel, laws, np.arange(_SMALL))
 
 
-def _assert_support(channel: Any, laws: list[dict[tuple, Fraction]], codes: np.ndarray) -> None:
+def _assert_support(channel: Any, laws: list[_Law], codes: np.ndarray) -> None:
     """Assert that p and q, joint support and covariances are those of the laws of reports."""
     shape = channel.privatize(codes[:1], _ScriptedCoins([])).shape
     reports = sorted(set().union(*laws))
