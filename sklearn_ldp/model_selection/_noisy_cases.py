@@ -170,9 +170,8 @@ def _square_root_product(product: Any, vector: np.ndarray) -> np.ndarray:
     while True:
         image = product(basis[-1])
         diagonal.append(float(basis[-1] @ image))
-        values, vectors = np.linalg.eigh(
-            np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
-        )
+        tridiagonal = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+        values, vectors = np.linalg.eigh(tridiagonal)
         before, weights = weights, vectors @ (np.sqrt(np.maximum(values, 0)) * vectors[0])
         change = np.linalg.norm(weights - np.append(before, 0))
         # Twice, as rounding leaves something along earlier vectors.

@@ -132,10 +132,8 @@ class SyntheticStack(SyntheticSearch):
 
     def _weights(self, errors, chosen):
         """The weights of all candidates; errors have shape (n_rows, n_candidates, n_answers)."""
-        n_populations = 2 if self.synthesizer is None else 1
-        products = (errors @ errors.transpose(0, 2, 1)).reshape(
-            n_populations, -1, errors.shape[1], errors.shape[1]
-        )
+        n_populations, k = 2 if self.synthesizer is None else 1, errors.shape[1]
+        products = (errors @ errors.transpose(0, 2, 1)).reshape(n_populations, -1, k, k)
         means = products.mean(axis=1)
         own = means[:, chosen, chosen]
         scaled = means / np.where(own > 0, own, 1.0)[:, None, None]
@@ -144,9 +142,8 @@ class SyntheticStack(SyntheticSearch):
         return weights
 
     def _mean(self, estimate, made):
-        values = sum(
-            weight * one.values for (weight, _), one in zip(self._stacked, made, strict=True)
-        )
+        pairs = zip(self._stacked, made, strict=True)
+        values = sum(weight * one.values for (weight, _), one in pairs)
         return estimate.with_values(values, by=type(self).__name__)
 
     def _process(self, estimate):
