@@ -266,12 +266,8 @@ def ending_like_ctrl_c() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may ask for signals
         return
-    numbers = [
-        number
-        for name in ("SIGTERM", "SIGHUP")
-        if (number := getattr(signal, name, None)) is not None
-        and signal.getsignal(number) is signal.SIG_DFL
-    ]
+    known = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+    numbers = [one for one in known if one and signal.getsignal(one) is signal.SIG_DFL]
 
     def end(number: int, frame: Any) -> NoReturn:
         for other in numbers:

@@ -206,17 +206,16 @@ def _plan_numbers(arguments: argparse.Namespace) -> None:
             ldp.planning.Plan(made, queries=queries, level=arguments.level)
             for queries in (below, below[[len(below) // 2]], ldp.queries.mean())
         )
-        rows.append(
-            {
-                "oracle": name,
-                "report_bits": made.channel().report_bits,
-                "rmse": shares.rmse(n),
-                "half_width": shares.half_width(n),
-                "users_needed": shares.users_for(half_width=arguments.target),
-                "median_half_width": (high - low) * median.half_width(n),
-                "mean_half_width": of_mean.half_width(n),
-            }
-        )
+        row = {
+            "oracle": name,
+            "report_bits": made.channel().report_bits,
+            "rmse": shares.rmse(n),
+            "half_width": shares.half_width(n),
+            "users_needed": shares.users_for(half_width=arguments.target),
+            "median_half_width": (high - low) * median.half_width(n),
+            "mean_half_width": of_mean.half_width(n),
+        }
+        rows.append(row)
     write_table({key: np.array([row[key] for row in rows]) for key in rows[0]}, arguments.output)
     alone: Any = ldp.LocalMean(arguments.epsilon, bounds=(low, high)).protocol().mechanism
     std = (high - low) / 2 * np.sqrt(alone.worst_variance / n)
@@ -239,13 +238,11 @@ def _presumed(arguments: argparse.Namespace) -> np.ndarray:
 def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -> np.ndarray:
     """Return how much of the raw mean squared error is left after EmpiricalBayes, by oracle."""
     # Where reports are all true, there is no error to lessen.
+    named = {str(i): oracle for i, oracle in enumerate(oracles)}
+    posts = [ldp.Base(), ldp.EmpiricalBayes()]
+    repeats = int(np.clip(_SIMULATED // len(presumed), _FEWEST, _MOST))
     study = ldp.model_selection.simulate_errors(
-        {str(i): oracle for i, oracle in enumerate(oracles)},
-        [ldp.Base(), ldp.EmpiricalBayes()],
-        presumed,
-        n_samples=n_samples,
-        n_repeats=int(np.clip(_SIMULATED // len(presumed), _FEWEST, _MOST)),
-        random_state=0,
+        named, posts, presumed, n_samples, n_repeats=repeats, random_state=0
     )
     raw, processed = (study.select(postprocessor=name).error for name in ("Base", "EmpiricalBayes"))
     return np.divide(processed, raw, out=np.ones_like(raw), where=raw > _NO_ERROR)

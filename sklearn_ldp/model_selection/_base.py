@@ -480,13 +480,12 @@ def results_of(candidates: list, errors: np.ndarray) -> SearchResults:
         The columns of `results_` that all searches have.
     """
     mean = -errors.mean(axis=1)
-    return SearchResults(
-        {
-            "candidate": np.array([candidate_name(candidate) for candidate in candidates]),
-            "params": objects([candidate.get_params(deep=False) for candidate in candidates]),
-            **{f"split{i}_test_score": -of_split for i, of_split in enumerate(errors.T)},
-            "mean_test_score": mean,
-            "std_test_score": errors.std(axis=1),
-            "rank_test_score": np.array([1 + np.count_nonzero(mean > m) for m in mean]),
-        }
-    )
+    columns = {
+        "candidate": np.array([candidate_name(candidate) for candidate in candidates]),
+        "params": objects([candidate.get_params(deep=False) for candidate in candidates]),
+        **{f"split{i}_test_score": -of_split for i, of_split in enumerate(errors.T)},
+        "mean_test_score": mean,
+        "std_test_score": errors.std(axis=1),
+        "rank_test_score": np.array([1 + np.count_nonzero(mean > m) for m in mean]),
+    }
+    return SearchResults(columns)

@@ -945,12 +945,10 @@ def check_permutation_equivariance(postprocessor: BasePostProcessor) -> None:
     for estimate in (_estimates(1), _estimates(1, 1, d=130)):
         order = np.random.default_rng(2).permutation(estimate.shape[1])
         permuted = estimate.with_values(estimate.values[:, order])
-        np.testing.assert_allclose(
-            _processed(postprocessor, permuted),
-            _processed(postprocessor, estimate)[:, order],
-            atol=1e-12,
-            err_msg=f"the result depends on the order of the {len(order)} categories",
-        )
+        found = _processed(postprocessor, permuted)
+        expected = _processed(postprocessor, estimate)[:, order]
+        message = f"the result depends on the order of the {len(order)} categories"
+        np.testing.assert_allclose(found, expected, atol=1e-12, err_msg=message)
 
 
 def check_order_is_preserved(postprocessor: BasePostProcessor) -> None:
