@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .. import postprocessing
+from .. import postprocessing as pp
 from .._core.domains.values import objects
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.estimates.errors import query_errors
@@ -44,21 +44,9 @@ def default_candidates() -> list[BasePostProcessor]:
     >>> default_candidates()[:2]
     [Base(), Norm()]
     """
-    return [
-        postprocessing.Base(),
-        postprocessing.Norm(),
-        postprocessing.BasePos(),
-        postprocessing.PostPos(),
-        postprocessing.BaseCut(),
-        postprocessing.NormSub(),
-        postprocessing.NormCut(),
-        postprocessing.NormMul(),
-        postprocessing.NormHyb(),
-        postprocessing.MLEApx(),
-        postprocessing.Power(),
-        postprocessing.PowerNS(),
-        postprocessing.EmpiricalBayes(),
-    ]
+    few = [pp.Base(), pp.Norm(), pp.BasePos(), pp.PostPos(), pp.BaseCut(), pp.NormSub()]
+    more = [pp.NormCut(), pp.NormMul(), pp.NormHyb(), pp.MLEApx(), pp.Power(), pp.PowerNS()]
+    return [*few, *more, pp.EmpiricalBayes()]
 
 
 def candidates_knowing(queries: Queries | None) -> list[BasePostProcessor]:
@@ -74,11 +62,7 @@ def candidates_knowing(queries: Queries | None) -> list[BasePostProcessor]:
     list of post-processors
         More candidates of a search with ``candidates="all"``.
     """
-    return [
-        postprocessing.MonotoneCDF(),
-        postprocessing.EmpiricalBayes(queries=queries),
-        postprocessing.SmoothMLE(),
-    ]
+    return [pp.MonotoneCDF(), pp.EmpiricalBayes(queries=queries), pp.SmoothMLE()]
 
 
 def as_candidates(candidates: Candidates, name: str) -> list:
@@ -152,7 +136,7 @@ def _grid(key: Any, grid: Any, name: str) -> list:
     """Return one post-processor of a class for each combination of parameters in its grid."""
     from sklearn.model_selection import ParameterGrid  # slow to import, so only if needed
 
-    known = exported_classes(postprocessing, BasePostProcessor)
+    known = exported_classes(pp, BasePostProcessor)
     if key not in known:
         raise ValueError(
             f"{name} does not know the post-processor {key!r} of the candidates' grids; it knows "
@@ -312,13 +296,8 @@ class BaseSearch(BasePostProcessor):
     def _all(self, candidates: list, *estimates: FrequencyEstimate) -> list:
         """Return the candidates of "all" that can process all estimates, and know the queries."""
         if not estimates[0].sums_to_one:  # shares overlap, and queries add up nothing
-            return [
-                postprocessing.Base(),
-                postprocessing.BasePos(),
-                postprocessing.BaseCut(),
-                postprocessing.NPMLE(simplex=False),
-                postprocessing.EmpiricalBayes(simplex=False, queries=self.queries),
-            ]
+            plain = [pp.Base(), pp.BasePos(), pp.BaseCut(), pp.NPMLE(simplex=False)]
+            return [*plain, pp.EmpiricalBayes(simplex=False, queries=self.queries)]
         noises = [one.noise for one in estimates if one.noise is not None]
         known = candidates_knowing(self.queries)
         known = [post for post in known if all(post.knows(self.queries, one) for one in estimates)]
