@@ -174,11 +174,8 @@ class ErrorStudy:
         if library not in ("pandas", "polars"):
             raise ValueError(f'Argument library must be "pandas" or "polars", got {library!r}.')
         module = import_library("ErrorStudy.to_frame", library)
-        table = {
-            name: values.tolist() if values.dtype == object else values
-            for name, values in self.to_dict().items()
-        }
-        return module.DataFrame(table)
+        columns = self.to_dict().items()
+        return module.DataFrame({k: v.tolist() if v.dtype == object else v for k, v in columns})
 
     def __repr__(self) -> str:
         title = f"{type(self).__name__} of {len(self)} rows and {self.errors.shape[1]} repeats"
@@ -273,12 +270,10 @@ class StudyFile:
         self._known.update(entries)
         if self._path is None:
             return
-        lines = [
-            json.dumps({"key": key, "errors": values, "sha256": _line_digest(key, values)})
-            for key, values in entries.items()
-        ]
         with errors_name(self._path), self._path.open("a", encoding="utf-8") as file:
-            file.write("".join(f"{line}\n" for line in lines))
+            for key, values in entries.items():
+                line = {"key": key, "errors": values, "sha256": _line_digest(key, values)}
+                file.write(f"{json.dumps(line)}\n")
             file.flush()
             os.fsync(file.fileno())
 
