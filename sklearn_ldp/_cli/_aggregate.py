@@ -236,10 +236,8 @@ def _aggregate_on_dask(arguments: argparse.Namespace, oracle: Any, options: dict
         raise ImportError("--dask needs distributed: pip install 'sklearn_ldp[dask]'.") from error
     if any(str(file) == "-" for file in arguments.files):
         raise ValueError("--dask adds up files that the workers can open, not standard input.")
-    paths = [
-        path.resolve() if isinstance(path, Path) else path
-        for path in _paths(arguments.files, arguments.on_refusal == "skip")
-    ]
+    found = _paths(arguments.files, arguments.on_refusal == "skip")
+    paths = [path.resolve() if isinstance(path, Path) else path for path in found]
     make_folder(arguments.checkpoint)
     if arguments.timeout is not None:
         options["timeout"] = arguments.timeout if arguments.timeout < inf else None

@@ -261,10 +261,8 @@ def read_domains(path: Path) -> dict[str, Any]:
             f"{path}: expected an object with the domain of each column, such as {_EXAMPLE}, got "
             f"{shorten(domains)}."
         )
-    read = {
-        name: _read_domain(domain, f"{path}: the domain of the column {shorten(name)}")
-        for name, domain in domains.items()
-    }
+    where = f"{path}: the domain of the column"
+    read = {name: _read_domain(one, f"{where} {shorten(name)}") for name, one in domains.items()}
     n = sum(domain if isinstance(domain, int) else len(domain) for domain in read.values())
     if n > _MAX_CATEGORIES:
         raise ValueError(
@@ -315,11 +313,8 @@ def _read_domain(domain: Any, where: str) -> Any:
         raise ValueError(
             f"{where} must be a list of categories or a number of them >= 1, got {shorten(domain)}."
         )
-    odd = [
-        one
-        for one in domain
-        if one is not None and (not is_category(one) or (type(one) is int and abs(one) > _LARGEST))
-    ]
+    named = [one for one in domain if one is not None]
+    odd = [x for x in named if not is_category(x) or (type(x) is int and abs(x) > _LARGEST)]
     if odd:
         raise ValueError(
             f"{where} must list text without NUL, which is not empty, integers, or null for a "
@@ -354,10 +349,8 @@ def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain, *, is_client: bo
                 "--domains must be there once."
             )
     read = _parquet_columns if source.is_parquet else _csv_columns
-    codes = {
-        name: Codes(source.name, name, of_column, is_client)
-        for name, of_column in domain.columns.items()
-    }
+    columns = domain.columns.items()
+    codes = {name: Codes(source.name, name, column, is_client) for name, column in columns}
     cells = read(source, header, codes, count)
     if not len(cells[-1]):
         raise ValueError(f"{source.name} has a header but no rows.")
