@@ -373,9 +373,8 @@ def _assert_private(laws: list[_Law], epsilon: float, is_whole: bool = True) -> 
     bound = exp_lower_bound(epsilon)
     share = float(worst / bound - 1)
     remedy = "; round thresholds as `direct_threshold` does" if share < 1e-9 else ""
-    assert worst <= bound, (
-        f"epsilon is exceeded: a ratio is exp(epsilon) times 1 + {share:.3g}{remedy}"
-    )
+    told = f"a ratio is exp(epsilon) times 1 + {share:.3g}{remedy}"
+    assert worst <= bound, f"epsilon is exceeded: {told}"
     if is_whole and bound < 2**24:  # beyond, the resolution of 2**-64 shows
         assert worst >= bound * (1 - Fraction(1, 10**12)), "privacy budget is wasted"
 
@@ -646,12 +645,10 @@ def check_one_release(oracle: BaseOracle) -> None:
     estimate = oracle.fit_transform(_VALUES)
     assert isinstance(estimate, FrequencyEstimate), "fit_transform returns no FrequencyEstimate"
     assert estimate.shape == (1, 5), f"the estimate has shape {estimate.shape}, expected (1, 5)"
-    for name, held, expected in (
-        ("frequencies_", oracle.frequencies_, estimate.values[0]),
-        ("estimate_", oracle.estimate_.values, estimate.values),
-        ("categories_", oracle.categories_, estimate.categories),
-    ):
-        assert np.array_equal(held, expected), f"{name} is not what fit_transform has returned"
+    expected = {"frequencies_": estimate.values[0], "categories_": estimate.categories}
+    for name, values in {**expected, "estimate_": estimate.values}.items():
+        is_same = np.array_equal(getattr(oracle, name), values)
+        assert is_same, f"{name} is not what fit_transform has returned"
     assert estimate.noise == oracle.noise_, "noise_ is not the noise of the estimate"
     n_users = (oracle.n_samples_seen_, oracle.noise_.n_samples)
     assert n_users == (len(_VALUES),) * 2, "n_samples_seen_ and noise_ do not count all users"
@@ -732,10 +729,8 @@ def check_refused_values_change_nothing(oracle: Any) -> None:
     values = _case(oracle).values
     fitted, ones = _small(oracle).fit(values), np.ones(len(values))
     weights = [-ones, 0.5 * ones, 0 * ones, ones[1:], np.nan * ones]
-    for X, weight in [
-        *((X, None) for X in _case(oracle).malformed),
-        *((values, weight) for weight in weights),
-    ]:
+    weighted = [(values, weight) for weight in weights]
+    for X, weight in [*((X, None) for X in _case(oracle).malformed), *weighted]:
         for method in ("fit", "partial_fit"):
             _assert_refused(fitted, method, X, sample_weight=weight)
 
