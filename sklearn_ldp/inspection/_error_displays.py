@@ -160,8 +160,7 @@ class ErrorCurveDisplay(BaseDisplay):
 
         def ambiguous(name: str, points: np.ndarray) -> ValueError:
             """The error that names the columns which the picture does not show."""
-            columns: Any = getattr(results, "columns", None)
-            columns = columns if isinstance(columns, Mapping) else results
+            columns: Any = getattr(results, "columns", results)
             others = [key for key in _VARIED if key in columns and key not in used]
             varied = [key for key in others if len(set(_column(results, key)[points])) > 1]
             return ValueError(
@@ -608,11 +607,9 @@ def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
     if x is None:
         epsilons = [name for name in found if name.rpartition("__")[2] == "epsilon"]
         if not epsilons:  # oracles of several budgets
-            steps = [[one.get(name) for one in candidates] for name in found]
-            pairs = zip(found, steps, strict=True)
-            epsilons = [
-                f"{k}__epsilon" for k, own in pairs if all(hasattr(o, "epsilon") for o in own)
-            ]
+            steps = {name: [one.get(name) for one in candidates] for name in found}
+            oracles = [k for k, own in steps.items() if all(hasattr(x, "epsilon") for x in own)]
+            epsilons = [f"{name}__epsilon" for name in oracles]
         if len(epsilons) != 1:
             raise ValueError(
                 f"ErrorCurveDisplay looks for one epsilon among the parameters {found}, and found "
