@@ -43,9 +43,7 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
         if source.is_parquet:
             raise ValueError(f"--no-header is for text; {source.name} is Parquet: leave it out.")
         if kind == "histogram" or count_column is not None:
-            raise ValueError(
-                "--no-header is for values; a histogram needs a header that names its columns."
-            )
+            raise ValueError("--no-header is for values, and a histogram needs a header.")
         _check_one_column(source, header, kind)
         return _as_histogram(source, Counter(_lines(source, codes)))
     value, count = value_column or "value", count_column or "count"
@@ -76,9 +74,7 @@ def read_categories(path: Path) -> Any:
     if path.name.lower().endswith(".json"):
         found = _read_json(path)
         if isinstance(found, dict) and "bins" not in found:
-            raise ValueError(
-                f"--categories {path} has the domains of columns: give it with --domains."
-            )
+            raise ValueError(f"--categories {path} has domains of columns: give it with --domains.")
         return _read_domain(found, f"--categories {path}")
     source = source_of(path)
     lines = [line.rstrip("\r\n") for line in source.lines()]
@@ -131,9 +127,7 @@ def read_header(source: Source) -> list[str]:
     if source.is_parquet:
         return source.parquet_header()
     if next(source.lines(), None) is None:
-        raise ValueError(
-            f"{source.name} is empty: expected one value per line, or a CSV with a header."
-        )
+        raise ValueError(f"{source.name} is empty: expected a value per line or CSV with a header.")
     return source.first_cells()
 
 
