@@ -129,12 +129,10 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser.commands = commands.choices
     for name, title in _COMMANDS.items():
         command: Any = import_module(f"._{name}", __name__) if name in argv else None
-        subparser = commands.add_parser(
-            name, help=title, **_help_texts(command and command.__doc__)
-        )
+        made = commands.add_parser(name, help=title, **_help_texts(command and command.__doc__))
         if command:
-            command.add_options(subparser)
-            subparser.set_defaults(run=command.run)
+            command.add_options(made)
+            made.set_defaults(run=command.run)
     return parser
 
 

@@ -74,9 +74,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     source.add_argument("files", type=_place, nargs="+", metavar="FILE", help=text)
     text = "the format of standard input (default: arrow)"
-    source.add_argument(
-        "--format", choices=["arrow", "parquet", "jsonl"], default="arrow", help=text
-    )
+    formats = ["arrow", "parquet", "jsonl"]
+    source.add_argument("--format", choices=formats, default="arrow", help=text)
     text = "what to do when a batch is refused (default: stop; skip keeps a note of it)"
     source.add_argument("--on-refusal", choices=["stop", "skip"], default="stop", help=text)
     text = "what to do with a batch that comes twice in this call (default: ignore)"

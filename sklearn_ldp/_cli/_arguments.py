@@ -98,9 +98,8 @@ def spelled(name: str, known: Iterable[str], other: str = "") -> str:
     close = get_close_matches(_plain(name), plain, 1)
     meant = "".join(f", did you mean {plain[one]!r}?" for one in close)
     choices = ", ".join(map(repr, plain.values()))
-    raise argparse.ArgumentTypeError(
-        f"invalid choice: {name!r}{meant} (choose from {choices}){other}"
-    )
+    text = f"invalid choice: {name!r}{meant} (choose from {choices}){other}"
+    raise argparse.ArgumentTypeError(text)
 
 
 def _plain(name: str) -> str:
@@ -338,9 +337,8 @@ def add_domain_options(
 def add_value_options(parser: Any) -> None:
     """Add the options that say where the values in a file are."""
     text = "what FILE holds (default: auto, a histogram if it has both columns)"
-    parser.add_argument(
-        "--input-kind", choices=["auto", "values", "histogram"], default="auto", help=text
-    )
+    kinds = ["auto", "values", "histogram"]
+    parser.add_argument("--input-kind", choices=kinds, default="auto", help=text)
     either = parser.add_mutually_exclusive_group()  # a column has a name only in a header
     text = "column of the values, as the header calls it (default: value)"
     either.add_argument("--value-column", metavar="NAME", help=text)

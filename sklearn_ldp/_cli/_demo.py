@@ -57,9 +57,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "makes the demo repeatable, and its reports predictable (default: 0)"
     add_shared(parser, "--seed", default=0, help=text)
     text = "the picture, .png, .pdf or .svg (default: sklearn_ldp_demo.png)"
-    parser.add_argument(
-        "--output", type=Path, default=Path("sklearn_ldp_demo.png"), metavar="FILE", help=text
-    )
+    picture = Path("sklearn_ldp_demo.png")
+    parser.add_argument("--output", type=Path, default=picture, metavar="FILE", help=text)
 
 
 def run(arguments: argparse.Namespace) -> None:
