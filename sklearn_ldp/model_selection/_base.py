@@ -138,10 +138,8 @@ def _grid(key: Any, grid: Any, name: str) -> list:
 
     known = exported_classes(pp, BasePostProcessor)
     if key not in known:
-        raise ValueError(
-            f"{name} does not know the post-processor {key!r} of the candidates' grids; it knows "
-            f"{', '.join(known)}."
-        )
+        names = ", ".join(known)
+        raise ValueError(f"{name} does not know the post-processor {key!r}; it knows {names}.")
     # set_params refuses an unknown parameter and names the ones that the class has.
     return [known[key]().set_params(**parameters) for parameters in ParameterGrid(grid)]
 
