@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sklearn_ldp as ldp
 
@@ -20,6 +20,9 @@ from .._core.support.files import check_writable, read_regular
 from .._core.support.lazy import is_concrete
 from .._core.support.text import printable
 from ._files import TABLE_SUFFIXES, check_parquet, is_csv, read_categories, read_domains
+
+if TYPE_CHECKING:
+    from ..oracles import BaseOracle
 
 
 # -- oracles, post-processors and searches, by name ----------------------------------------------
@@ -48,21 +51,21 @@ _ONLY_IN_PYTHON = ("key-value-oracle", "local-mean", "marginal-oracle", "design-
 _NAMED = (*_ORACLES, "range-oracle")
 
 
-def all_oracles() -> dict[str, type[ldp.oracles.BaseOracle]]:
+def all_oracles() -> dict[str, type[BaseOracle]]:
     """Return the oracles for a list of categories, such as ``{"olh": OLH, ..}``."""
     return {name: getattr(ldp.oracles, cls) for name, cls in _ORACLES.items()}
 
 
-def named_oracles() -> dict[str, type[ldp.oracles.BaseOracle]]:
+def named_oracles() -> dict[str, type[BaseOracle]]:
     """Return the classes that ``--oracle`` may name: all oracles, and that of bins of numbers."""
     return {**all_oracles(), "range-oracle": ldp.RangeOracle}
 
 
-def oracle_class(name: str) -> Callable[..., ldp.oracles.BaseOracle]:
+def oracle_class(name: str) -> Callable[..., BaseOracle]:
     """Return the class of ``--oracle``."""
     # name: a key of `named_oracles` or the name of its class, "olh-mixing", or
     # `package.module:ClassName` of any other subclass of BaseOracle that can be imported.
-    known: dict[str, Callable[..., ldp.oracles.BaseOracle]] = {**named_oracles()}
+    known: dict[str, Callable[..., BaseOracle]] = {**named_oracles()}
     known["olh-mixing"] = partial(ldp.oracles.OLH, hash_family="mixing")
     module, colon, attribute = name.partition(":")
     if not colon:
@@ -106,9 +109,7 @@ def _plain(name: str) -> str:
     return re.sub("[-_ ]", "", name).casefold()
 
 
-def make_oracle(
-    arguments: Any, categories: Any, *, in_browsers: bool = False
-) -> ldp.oracles.BaseOracle:
+def make_oracle(arguments: Any, categories: Any, *, in_browsers: bool = False) -> BaseOracle:
     """Return the oracle of ``--oracle``, or the best one, and ``--epsilon``, without a seed."""
     if max_items := getattr(arguments, "max_items", None):
         if arguments.oracle is not None:
@@ -129,9 +130,7 @@ def has_domain(arguments: Any) -> bool:
     return any(one is not None for one in given)
 
 
-def declared_oracle(
-    arguments: Any,
-) -> ldp.oracles.BaseOracle | ldp.ColumnOracle | ldp.oracles.StringOracle:
+def declared_oracle(arguments: Any) -> BaseOracle | ldp.ColumnOracle | ldp.oracles.StringOracle:
     """Return the oracle over the domain of ``--categories``, ``--domains`` or ``--strings``."""
     if arguments.strings is not None:
         if arguments.oracle is not None:
@@ -151,7 +150,7 @@ def declared_oracle(
     return make_oracle(arguments, domain)
 
 
-def hashing_oracle(arguments: Any, categories: Any) -> ldp.oracles.BaseOracle:
+def hashing_oracle(arguments: Any, categories: Any) -> BaseOracle:
     """Return the oracle of ``--open``, for clients that know no list, and for their server."""
     if arguments.oracle not in (None, "olh", "olh-mixing"):
         raise ValueError(f"--open is for --oracle olh, got {arguments.oracle}.")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from .._core.support.files import check_writable, make_folder, replacing
 from .._core.support.progress import Progress
 from .._core.support.text import format_table, narrow
 from ._arguments import add_shared, all_oracles, check_suffix, count
+
+if TYPE_CHECKING:
+    from ..model_selection import ErrorStudy
 
 _PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 _STATES, _LEVEL = 12, 0.95  # that are drawn, from the largest to the smallest
@@ -113,7 +116,7 @@ def _introduction(arguments: argparse.Namespace, query_names: list[str]) -> str:
     )
 
 
-def _in_short(study: ldp.model_selection.ErrorStudy, arguments: argparse.Namespace) -> str:
+def _in_short(study: ErrorStudy, arguments: argparse.Namespace) -> str:
     """Return a sentence that a visitor can repeat: the gain by post-processing."""
     states = study["queries"][0]
     errors = [_errors(study, oracle, states) for oracle in dict.fromkeys(study["oracle"])]
@@ -134,6 +137,7 @@ def _in_points(mse: Any) -> Any:
 def _draw(estimates: dict, states: Any, path: Path) -> str:
     """Draw a dozen states: the truth, the best estimate, and what post-processing makes of it."""
     try:
+        import matplotlib  # noqa: F401
         from matplotlib.figure import Figure
         from matplotlib.ticker import PercentFormatter
     except ImportError:
@@ -177,12 +181,8 @@ TOLD = "with queries="  # short, as it heads rows of wide tables
 
 
 def with_told(
-    study: ldp.model_selection.ErrorStudy,
-    oracles: Any,
-    counts: Any,
-    query_sets: Mapping[str, Any],
-    **options: Any,
-) -> ldp.model_selection.ErrorStudy:
+    study: ErrorStudy, oracles: Any, counts: Any, query_sets: Mapping[str, Any], **options: Any
+) -> ErrorStudy:
     """Return a study with the errors of an EmpiricalBayes that is told what is asked."""
     studies = [study]
     for asked, queries in query_sets.items():
@@ -193,7 +193,7 @@ def with_told(
     return ldp.model_selection.ErrorStudy(columns, np.concatenate([one.errors for one in studies]))
 
 
-def error_tables(study: ldp.model_selection.ErrorStudy, show: Callable[[float], str]) -> str:
+def error_tables(study: ErrorStudy, show: Callable[[float], str]) -> str:
     """Return one table per query set, with a row per post-processor and a column per oracle."""
     oracles = list(dict.fromkeys(study["oracle"]))
     # The stars get a column of their own, a blank in the head, to keep the digits aligned.
@@ -228,9 +228,7 @@ def _pick(search: Any) -> str:
     return TOLD if is_told else ldp.model_selection.candidate_name(best)
 
 
-def pick_table(
-    study: ldp.model_selection.ErrorStudy, picks: Mapping[str, dict[str, dict[str, str]]]
-) -> str:
+def pick_table(study: ErrorStudy, picks: Mapping[str, dict[str, dict[str, str]]]) -> str:
     """Return a table of what the searches pick, with one row per query set below each oracle."""
     searches = list(next(iter(next(iter(picks.values())).values())))
     header = ["oracle,\n  queries", "best in\nhindsight"]
@@ -250,7 +248,7 @@ def pick_table(
     return format_table(header, rows, left=left)
 
 
-def _errors(study: ldp.model_selection.ErrorStudy, oracle: str, queries: str) -> dict[str, float]:
+def _errors(study: ErrorStudy, oracle: str, queries: str) -> dict[str, float]:
     rows = study.select(oracle=oracle, queries=queries)
     return dict(zip(rows["postprocessor"].tolist(), rows.error.tolist(), strict=True))
 
