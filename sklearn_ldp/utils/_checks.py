@@ -139,16 +139,15 @@ def expected_failed_checks(estimator: BaseEstimator) -> dict[str, str]:
     """
     expected = dict(getattr(estimator, "_expected_failed_checks", {}))
     reads_categories = getattr(estimator, "_reads_categories", "check_fit1d" in expected)
-    if reads_categories and parse_version(sklearn.__version__) < parse_version("1.8"):
-        expected["check_positive_only_tag_during_fit"] = (
-            "before 1.8 the check turns categories into fractions"
-        )
+    release = parse_version(sklearn.__version__)
+    if reads_categories and release < parse_version("1.8"):
+        why = "before 1.8 the check turns categories into fractions"
+        expected["check_positive_only_tag_during_fit"] = why
     classifier = get_tags(estimator).classifier_tags
     is_binary = classifier is not None and not classifier.multi_class
-    if is_binary and parse_version(sklearn.__version__) < parse_version("1.7"):
-        expected["check_sample_weight_equivalence_on_dense_data"] = (
-            "before 1.7 the check makes two classes by the first row, which another order changes"
-        )
+    if is_binary and release < parse_version("1.7"):
+        why = "before 1.7 the check makes two classes by the first row, which another order changes"
+        expected["check_sample_weight_equivalence_on_dense_data"] = why
     return expected
 
 
