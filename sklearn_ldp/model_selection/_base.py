@@ -101,8 +101,9 @@ def as_candidates(candidates: Candidates, name: str) -> list:
         odd = [step for step in steps if not isinstance(step, BasePostProcessor)]
         if odd or not steps:
             raise TypeError(
-                f"{name} chooses among post-processors such as NormSub(), or Base() for none, or "
-                f"Pipelines of them, got {odd[0] if odd else candidate!r} as a candidate."
+                f"{name} chooses among post-processors (or Pipelines of them), got "
+                f"{odd[0] if odd else candidate!r} as a candidate; give instances such as "
+                "NormSub(), or Base(), which changes nothing."
             )
     return candidates
 

@@ -334,7 +334,8 @@ class HeldOutSearch(BaseSearch):
             super()._best_of_set(candidates, estimates)
         cases = self._set_cases(estimates)
         judgements = self._of_each(errors_and_answers_of_set, candidates, cases)
-        self.results_ = results_of(candidates, np.array([one.errors for one in judgements]))
+        errors = np.array([one.errors for one in judgements])
+        self.results_: dict[str, np.ndarray] = results_of(candidates, errors)
         self._keep(candidates, self._choice_for_set(candidates, judgements, estimates, cases[0]))
         return self.best_estimator_.fit_transform(estimates)
 
