@@ -34,7 +34,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from signal import SIGINT
@@ -66,17 +66,13 @@ _COMMANDS = {
 class _Parser(argparse.ArgumentParser):
     """Print errors in one line, whereas argparse would print the usage before them."""
 
+    commands: Mapping[str, Any] = {}  # the parser of each
+
     def error(self, message: str) -> NoReturn:
         wrong = re.search(r"invalid choice: '(.*?)'|unrecognized arguments: (\S+)", message)
         names = [name for action in self._actions for name in action.choices or ()]
         if wrong and wrong[2]:
-            parsers: list[Any] = [
-                parser
-                for action in self._actions
-                if isinstance(action.choices, dict)
-                for parser in action.choices.values()
-            ]
-            names = [name for one in parsers for name in one._option_string_actions]
+            names = [name for one in self.commands.values() for name in one._option_string_actions]
         near = wrong and get_close_matches(wrong[1] or wrong[2], names, 1)
         meant = f"; did you mean {near[0]!r}?" if near and "did you mean" not in message else ""
         _complain(f"{message}{meant} (try {self.prog} --help)")
@@ -130,14 +126,13 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = _Parser(prog=PROG, **_help_texts(__doc__))
     parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
+    parser.commands = commands.choices
     for name, title in _COMMANDS.items():
         command: Any = import_module(f"._{name}", __name__) if name in argv else None
-        subparser = commands.add_parser(
-            name, help=title, **_help_texts(command and command.__doc__)
-        )
+        made = commands.add_parser(name, help=title, **_help_texts(command and command.__doc__))
         if command:
-            command.add_options(subparser)
-            subparser.set_defaults(run=command.run)
+            command.add_options(made)
+            made.set_defaults(run=command.run)
     return parser
 
 

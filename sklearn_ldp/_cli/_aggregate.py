@@ -74,9 +74,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     source.add_argument("files", type=_place, nargs="+", metavar="FILE", help=text)
     text = "the format of standard input (default: arrow)"
-    source.add_argument(
-        "--format", choices=["arrow", "parquet", "jsonl"], default="arrow", help=text
-    )
+    formats = ["arrow", "parquet", "jsonl"]
+    source.add_argument("--format", choices=formats, default="arrow", help=text)
     text = "what to do when a batch is refused (default: stop; skip keeps a note of it)"
     source.add_argument("--on-refusal", choices=["stop", "skip"], default="stop", help=text)
     text = "what to do with a batch that comes twice in this call (default: ignore)"
@@ -101,11 +100,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     target.add_argument("--lock-seconds", type=seconds, default=600.0, metavar="S", help=text)
     text = "the least time between two writes of the checkpoint (default: 10)"
     target.add_argument("--checkpoint-every", type=seconds, default=10.0, metavar="S", help=text)
-    target.add_argument(
-        "--dask",
-        metavar="ADDRESS",
-        help="add up on the Dask cluster of this scheduler, whose workers see the same files",
-    )
+    text = "add up on the Dask cluster of this scheduler, whose workers see the same files"
+    target.add_argument("--dask", metavar="ADDRESS", help=text)
     text = (
         "with --dask: seconds to wait for a file before giving up, or never; what was "
         "added is kept (default: 600)"
@@ -205,9 +201,8 @@ def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
         if file.suffix == ".npz" and file.is_file():
             raise ValueError(
-                f"{file} is a sum, and sums may share batches: count the report files of all "
-                "servers with one --checkpoint, or merge sums of other batches in Python "
-                "(Aggregator.merge)."
+                f"{file} is a sum, and sums may share batches: count all report files with one "
+                "--checkpoint, or merge sums of other batches in Python (Aggregator.merge)."
             )
         if not file.is_dir():
             check_suffix(file, tuple(SUFFIXES), option="")
@@ -240,10 +235,8 @@ def _aggregate_on_dask(arguments: argparse.Namespace, oracle: Any, options: dict
         raise ImportError("--dask needs distributed: pip install 'sklearn_ldp[dask]'.") from error
     if any(str(file) == "-" for file in arguments.files):
         raise ValueError("--dask adds up files that the workers can open, not standard input.")
-    paths = [
-        path.resolve() if isinstance(path, Path) else path
-        for path in _paths(arguments.files, arguments.on_refusal == "skip")
-    ]
+    found = _paths(arguments.files, arguments.on_refusal == "skip")
+    paths = [path.resolve() if isinstance(path, Path) else path for path in found]
     make_folder(arguments.checkpoint)
     if arguments.timeout is not None:
         options["timeout"] = arguments.timeout if arguments.timeout < inf else None
@@ -270,12 +263,8 @@ def ending_like_ctrl_c() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may ask for signals
         return
-    numbers = [
-        number
-        for name in ("SIGTERM", "SIGHUP")
-        if (number := getattr(signal, name, None)) is not None
-        and signal.getsignal(number) is signal.SIG_DFL
-    ]
+    known = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+    numbers = [one for one in known if one and signal.getsignal(one) is signal.SIG_DFL]
 
     def end(number: int, frame: Any) -> NoReturn:
         for other in numbers:

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sklearn_ldp as ldp
 
@@ -20,6 +20,9 @@ from .._core.support.files import check_writable, read_regular
 from .._core.support.lazy import is_concrete
 from .._core.support.text import printable
 from ._files import TABLE_SUFFIXES, check_parquet, is_csv, read_categories, read_domains
+
+if TYPE_CHECKING:
+    from ..oracles import BaseOracle
 
 
 # -- oracles, post-processors and searches, by name ----------------------------------------------
@@ -48,21 +51,21 @@ _ONLY_IN_PYTHON = ("key-value-oracle", "local-mean", "marginal-oracle", "design-
 _NAMED = (*_ORACLES, "range-oracle")
 
 
-def all_oracles() -> dict[str, type[ldp.oracles.BaseOracle]]:
+def all_oracles() -> dict[str, type[BaseOracle]]:
     """Return the oracles for a list of categories, such as ``{"olh": OLH, ..}``."""
     return {name: getattr(ldp.oracles, cls) for name, cls in _ORACLES.items()}
 
 
-def named_oracles() -> dict[str, type[ldp.oracles.BaseOracle]]:
+def named_oracles() -> dict[str, type[BaseOracle]]:
     """Return the classes that ``--oracle`` may name: all oracles, and that of bins of numbers."""
     return {**all_oracles(), "range-oracle": ldp.RangeOracle}
 
 
-def oracle_class(name: str) -> Callable[..., ldp.oracles.BaseOracle]:
+def oracle_class(name: str) -> Callable[..., BaseOracle]:
     """Return the class of ``--oracle``."""
     # name: a key of `named_oracles` or the name of its class, "olh-mixing", or
     # `package.module:ClassName` of any other subclass of BaseOracle that can be imported.
-    known: dict[str, Callable[..., ldp.oracles.BaseOracle]] = {**named_oracles()}
+    known: dict[str, Callable[..., BaseOracle]] = {**named_oracles()}
     known["olh-mixing"] = partial(ldp.oracles.OLH, hash_family="mixing")
     module, colon, attribute = name.partition(":")
     if not colon:
@@ -98,18 +101,15 @@ def spelled(name: str, known: Iterable[str], other: str = "") -> str:
     close = get_close_matches(_plain(name), plain, 1)
     meant = "".join(f", did you mean {plain[one]!r}?" for one in close)
     choices = ", ".join(map(repr, plain.values()))
-    raise argparse.ArgumentTypeError(
-        f"invalid choice: {name!r}{meant} (choose from {choices}){other}"
-    )
+    text = f"invalid choice: {name!r}{meant} (choose from {choices}){other}"
+    raise argparse.ArgumentTypeError(text)
 
 
 def _plain(name: str) -> str:
     return re.sub("[-_ ]", "", name).casefold()
 
 
-def make_oracle(
-    arguments: Any, categories: Any, *, in_browsers: bool = False
-) -> ldp.oracles.BaseOracle:
+def make_oracle(arguments: Any, categories: Any, *, in_browsers: bool = False) -> BaseOracle:
     """Return the oracle of ``--oracle``, or the best one, and ``--epsilon``, without a seed."""
     if max_items := getattr(arguments, "max_items", None):
         if arguments.oracle is not None:
@@ -130,15 +130,7 @@ def has_domain(arguments: Any) -> bool:
     return any(one is not None for one in given)
 
 
-def make_survey(arguments: Any, domains: Any) -> ldp.ColumnOracle:
-    """Return the oracle of several columns, of ``--oracle`` and ``--epsilon``, without a seed."""
-    oracle = "best" if arguments.oracle is None else oracle_class(arguments.oracle)()
-    return ldp.ColumnOracle(arguments.epsilon, domains=domains, oracle=oracle)
-
-
-def declared_oracle(
-    arguments: Any,
-) -> ldp.oracles.BaseOracle | ldp.ColumnOracle | ldp.oracles.StringOracle:
+def declared_oracle(arguments: Any) -> BaseOracle | ldp.ColumnOracle | ldp.oracles.StringOracle:
     """Return the oracle over the domain of ``--categories``, ``--domains`` or ``--strings``."""
     if arguments.strings is not None:
         if arguments.oracle is not None:
@@ -151,12 +143,14 @@ def declared_oracle(
             **lengths,
         )
     if arguments.domains is not None:
-        return make_survey(arguments, read_domains(arguments.domains))
+        of_each: Any = "best" if arguments.oracle is None else oracle_class(arguments.oracle)()
+        domains = read_domains(arguments.domains)
+        return ldp.ColumnOracle(arguments.epsilon, domains=domains, oracle=of_each)
     domain = ldp.Domain.of(read_categories(arguments.categories), "--categories")
     return make_oracle(arguments, domain)
 
 
-def hashing_oracle(arguments: Any, categories: Any) -> ldp.oracles.BaseOracle:
+def hashing_oracle(arguments: Any, categories: Any) -> BaseOracle:
     """Return the oracle of ``--open``, for clients that know no list, and for their server."""
     if arguments.oracle not in (None, "olh", "olh-mixing"):
         raise ValueError(f"--open is for --oracle olh, got {arguments.oracle}.")
@@ -169,12 +163,12 @@ def adopt(arguments: Any, configuration: Mapping[str, Any] | None) -> None:
     """Fill in oracle, epsilon and round, where they are not given, as reports say they are."""
     # configuration: that of the reports; None if they cannot be asked. It is their senders' claim,
     # and whatever does not fit the oracle that is made of it is refused as always.
-    known = _options_of(configuration or {})
+    claimed = configuration or {}
+    known = _options_of(claimed)
     if arguments.domains is not None or arguments.strings is not None:
         known.pop("oracle", None)  # that of a whole survey, which is made of its domains
     taken = {name: one for name, one in known.items() if getattr(arguments, name) is None}
     vars(arguments).update(taken)
-    claimed = configuration or {}
     oracle = claimed.get("oracle")
     if isinstance(oracle, str) and kebab(oracle) in _ONLY_IN_PYTHON:
         raise ValueError(
@@ -254,72 +248,56 @@ ORACLE_NAMES = (
     "package.module:ClassName for any other"
 )
 
-_SHARED: dict[str, dict[str, Any]] = {
-    "--epsilon": {
-        "type": positive,
-        "default": 1.0,
-        "metavar": "E",
-        "help": "privacy budget of one report, > 0 (default: 1)",
-    },
-    "--oracle": {
-        "type": oracle_name,
-        "metavar": "NAME",
-        "help": f"how users randomise: {ORACLE_NAMES} (default: the most accurate one for epsilon "
-        "and the domain, as sklearn_ldp.best_oracle says; with --domains for each column)",
-    },
-    "--domains": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "instead of --categories, for several columns of which each user is asked for one: "
-        'JSON with the public domain of each, {"sex": ["F", "M", null], "visits": 10, "age": '
-        '{"bins": [18, 65]}}; an integer is a number of categories, from 0, null is a missing '
-        "answer (an empty cell), and bins may have bounds, clip, labels, missing and scale",
-    },
-    "--max-items": {
-        "type": count,
-        "metavar": "N",
-        "help": "an answer is a set of categories, of which a report tells up to N (ItemOracle)",
-    },
-    "--round": {
-        "default": "",
-        "metavar": "NAME",
-        "help": "name of the collection: reports of one round are not added to another",
-    },
-    "--seed": {
-        "type": seed,
-        "metavar": "N",
-        "help": "a repeatable simulation that protects nobody (default: secure randomness)",
-    },
-    "--repeats": {
-        "type": count,
-        "default": 30,
-        "metavar": "N",
-        "help": "simulated collections that errors are averaged over (default: 30)",
-    },
-    "--jobs": {
-        "type": jobs,
-        "default": -1,
-        "metavar": "N",
-        "help": "threads; the result does not depend on it (default: -1, all cores)",
-    },
-    "--key-file": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "the key of the collection, all bytes of this file (at least 16): reports and "
-        "checkpoints are signed with it, and what is not signed with it is refused",
-    },
-    "--level": {
-        "type": level,
-        "default": 0.95,
-        "metavar": "P",
-        "help": "coverage of the intervals (default: 0.95)",
-    },
-    "--output": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": f"{', '.join(TABLE_SUFFIXES)}; missing folders are created (default: standard "
-        "output, as an aligned table on a terminal and as CSV in a pipe or a file)",
-    },
+
+def _option(type: Any, metavar: str, help: str, default: Any = None) -> dict[str, Any]:
+    """Return how argparse adds an option."""
+    return {"type": type, "metavar": metavar, "help": help, "default": default}
+
+
+_SHARED = {
+    "--epsilon": _option(positive, "E", "privacy budget of one report, > 0 (default: 1)", 1.0),
+    "--oracle": _option(
+        oracle_name,
+        "NAME",
+        f"how users randomise: {ORACLE_NAMES} (default: the most accurate one for epsilon and the "
+        "domain, as sklearn_ldp.best_oracle says; with --domains for each column)",
+    ),
+    "--domains": _option(
+        Path,
+        "FILE",
+        "instead of --categories, for several columns of which each user is asked for one: JSON "
+        'with the public domain of each, {"sex": ["F", "M", null], "visits": 10, "age": {"bins": '
+        "[18, 65]}}; an integer is a number of categories, from 0, null is a missing answer (an "
+        "empty cell), and bins may have bounds, clip, labels, missing and scale",
+    ),
+    "--max-items": _option(
+        count, "N", "an answer is a set of categories, of which a report tells up to N (ItemOracle)"
+    ),
+    "--round": _option(
+        None, "NAME", "name of the collection: reports of one round are not added to another", ""
+    ),
+    "--seed": _option(
+        seed, "N", "a repeatable simulation that protects nobody (default: secure randomness)"
+    ),
+    "--repeats": _option(
+        count, "N", "simulated collections that errors are averaged over (default: 30)", 30
+    ),
+    "--jobs": _option(
+        jobs, "N", "threads; the result does not depend on it (default: -1, all cores)", -1
+    ),
+    "--key-file": _option(
+        Path,
+        "FILE",
+        "the key of the collection, all bytes of this file (at least 16): reports and checkpoints "
+        "are signed with it, and what is not signed with it is refused",
+    ),
+    "--level": _option(level, "P", "coverage of the intervals (default: 0.95)", 0.95),
+    "--output": _option(
+        Path,
+        "FILE",
+        f"{', '.join(TABLE_SUFFIXES)}; missing folders are created (default: standard output, as "
+        "an aligned table on a terminal and as CSV in a pipe or a file)",
+    ),
 }
 
 
@@ -340,12 +318,11 @@ def add_domain_options(
     either = parser.add_mutually_exclusive_group(required=required)
     either.add_argument("--categories", type=Path, metavar="FILE", help=help)
     add_shared(either, "--domains")
-    either.add_argument(
-        "--strings",
-        metavar="LETTERS",
-        help="instead of --categories, for strings that nobody can list: the letters that they "
-        "are made of, such as abcdefghijklmnopqrstuvwxyz",
+    text = (
+        "instead of --categories, for strings that nobody can list: the letters that they are "
+        "made of, such as abcdefghijklmnopqrstuvwxyz"
     )
+    either.add_argument("--strings", metavar="LETTERS", help=text)
     for option, default, text in (
         ("--max-length", 20, "with --strings, letters that are kept of each"),
         ("--n-found", 32, "with --strings, how many to find"),
@@ -359,25 +336,15 @@ def add_domain_options(
 def add_value_options(parser: Any) -> None:
     """Add the options that say where the values in a file are."""
     text = "what FILE holds (default: auto, a histogram if it has both columns)"
-    parser.add_argument(
-        "--input-kind", choices=["auto", "values", "histogram"], default="auto", help=text
-    )
+    kinds = ["auto", "values", "histogram"]
+    parser.add_argument("--input-kind", choices=kinds, default="auto", help=text)
     either = parser.add_mutually_exclusive_group()  # a column has a name only in a header
-    either.add_argument(
-        "--value-column",
-        metavar="NAME",
-        help="column of the values, as the header calls it (default: value)",
-    )
-    either.add_argument(
-        "--no-header",
-        action="store_true",
-        help="the first line is the value of a user, although it looks like a header",
-    )
-    parser.add_argument(
-        "--count-column",
-        metavar="NAME",
-        help="column of the numbers of users (default: count)",
-    )
+    text = "column of the values, as the header calls it (default: value)"
+    either.add_argument("--value-column", metavar="NAME", help=text)
+    text = "the first line is the value of a user, although it looks like a header"
+    either.add_argument("--no-header", action="store_true", help=text)
+    text = "column of the numbers of users (default: count)"
+    parser.add_argument("--count-column", metavar="NAME", help=text)
 
 
 def check_table_output(path: Path | None, source: Path | None = None) -> None:

@@ -71,14 +71,9 @@ def run(arguments: argparse.Namespace) -> None:
     if path is None and not arguments.self_test:
         raise ValueError("client needs --output FILE.mjs, or --self-test.")
     oracle = _oracle(arguments)
-    module = clients.client_module(
-        oracle,
-        collection_round=arguments.round,
-        epsilon_forever=arguments.epsilon_forever,
-        most_epsilon=arguments.most_epsilon,
-        fixed_part=arguments.fixed_part,
-        missing=arguments.missing,
-    )
+    chosen = ("epsilon_forever", "most_epsilon", "fixed_part", "missing")
+    options = {name: getattr(arguments, name) for name in chosen}
+    module = clients.client_module(oracle, collection_round=arguments.round, **options)
     if arguments.self_test:
         folder = Path(tempfile.mkdtemp(prefix="sklearn-ldp-"))
         vectors = clients.client_vectors(oracle, _SELF_TEST_ROWS)

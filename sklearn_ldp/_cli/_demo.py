@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from .._core.support.files import check_writable, make_folder, replacing
 from .._core.support.progress import Progress
 from .._core.support.text import format_table, narrow
 from ._arguments import add_shared, all_oracles, check_suffix, count
+
+if TYPE_CHECKING:
+    from ..model_selection import ErrorStudy
 
 _PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 _STATES, _LEVEL = 12, 0.95  # that are drawn, from the largest to the smallest
@@ -54,16 +57,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "residents who report, drawn at random (default: 100000)"
     parser.add_argument("--n-samples", type=count, default=100_000, metavar="N", help=text)
     add_shared(parser, "--repeats", "--jobs")
-    add_shared(
-        parser,
-        "--seed",
-        default=0,
-        help="makes the demo repeatable, and its reports predictable (default: 0)",
-    )
+    text = "makes the demo repeatable, and its reports predictable (default: 0)"
+    add_shared(parser, "--seed", default=0, help=text)
     text = "the picture, .png, .pdf or .svg (default: sklearn_ldp_demo.png)"
-    parser.add_argument(
-        "--output", type=Path, default=Path("sklearn_ldp_demo.png"), metavar="FILE", help=text
-    )
+    picture = Path("sklearn_ldp_demo.png")
+    parser.add_argument("--output", type=Path, default=picture, metavar="FILE", help=text)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -73,12 +71,9 @@ def run(arguments: argparse.Namespace) -> None:
     states = ldp.datasets.load_us_states(n_samples=arguments.n_samples, random_state=arguments.seed)
     query_sets = _query_sets(states)
     print(_introduction(arguments, list(query_sets)), flush=True)
-    oracles = {
-        oracle.__name__: oracle(
-            arguments.epsilon, categories=states.categories, n_jobs=arguments.jobs
-        )
-        for oracle in all_oracles().values()
-    }
+    known = {"categories": states.categories, "n_jobs": arguments.jobs}
+    made = [oracle(arguments.epsilon, **known) for oracle in all_oracles().values()]
+    oracles = {type(oracle).__name__: oracle for oracle in made}
     estimates, picks = {}, {}
     coins = np.random.default_rng(arguments.seed)
     with Progress(1 + len(oracles)) as progress:
@@ -95,7 +90,7 @@ def run(arguments: argparse.Namespace) -> None:
             oracle.set_params(random_state=oracle_seed)
             estimates[name] = oracle.fit_transform(states.categories, sample_weight=states.counts)
             picks[name] = searched(estimates[name], query_sets, seed=search_seed)
-    tables = error_tables(study, _show)
+    tables = error_tables(study, lambda mse: f"{_in_points(mse):.4f}")
     print(f"\n{_ERRORS.format(arguments.repeats)}\n\n{tables}")
     print(f"\n{_PICKS}\n\n{pick_table(study, picks)}\n")
     print(_draw(estimates, states, arguments.output))
@@ -121,7 +116,7 @@ def _introduction(arguments: argparse.Namespace, query_names: list[str]) -> str:
     )
 
 
-def _in_short(study: ldp.model_selection.ErrorStudy, arguments: argparse.Namespace) -> str:
+def _in_short(study: ErrorStudy, arguments: argparse.Namespace) -> str:
     """Return a sentence that a visitor can repeat: the gain by post-processing."""
     states = study["queries"][0]
     errors = [_errors(study, oracle, states) for oracle in dict.fromkeys(study["oracle"])]
@@ -132,10 +127,6 @@ def _in_short(study: ldp.model_selection.ErrorStudy, arguments: argparse.Namespa
         "post-processing\n"
         f"takes the error of a share from {raw:.2f} to {after:.2f} points, free of privacy cost."
     )
-
-
-def _show(mse: float) -> str:
-    return f"{_in_points(mse):.4f}"
 
 
 def _in_points(mse: Any) -> Any:
@@ -190,12 +181,8 @@ TOLD = "with queries="  # short, as it heads rows of wide tables
 
 
 def with_told(
-    study: ldp.model_selection.ErrorStudy,
-    oracles: Any,
-    counts: Any,
-    query_sets: Mapping[str, Any],
-    **options: Any,
-) -> ldp.model_selection.ErrorStudy:
+    study: ErrorStudy, oracles: Any, counts: Any, query_sets: Mapping[str, Any], **options: Any
+) -> ErrorStudy:
     """Return a study with the errors of an EmpiricalBayes that is told what is asked."""
     studies = [study]
     for asked, queries in query_sets.items():
@@ -206,7 +193,7 @@ def with_told(
     return ldp.model_selection.ErrorStudy(columns, np.concatenate([one.errors for one in studies]))
 
 
-def error_tables(study: ldp.model_selection.ErrorStudy, show: Callable[[float], str]) -> str:
+def error_tables(study: ErrorStudy, show: Callable[[float], str]) -> str:
     """Return one table per query set, with a row per post-processor and a column per oracle."""
     oracles = list(dict.fromkeys(study["oracle"]))
     # The stars get a column of their own, a blank in the head, to keep the digits aligned.
@@ -222,14 +209,9 @@ def error_tables(study: ldp.model_selection.ErrorStudy, show: Callable[[float], 
     return "\n\n".join(tables)
 
 
-def searched(
-    estimate: Any, query_sets: Mapping[str, Any], *, seed: int
-) -> dict[str, dict[str, str]]:
+def searched(estimate: Any, query_sets: Mapping[str, Any], seed: int) -> dict[str, dict[str, str]]:
     """Return the pick of each search from an estimate, by the names of queries and search."""
-    searches = [
-        ldp.SyntheticSearch(random_state=seed),
-        ldp.HeldOutSearch(random_state=seed),
-    ]
+    searches = [ldp.SyntheticSearch(random_state=seed), ldp.HeldOutSearch(random_state=seed)]
     return {
         name: {
             type(search).__name__: _pick(search.set_params(queries=queries).fit(estimate))
@@ -246,9 +228,7 @@ def _pick(search: Any) -> str:
     return TOLD if is_told else ldp.model_selection.candidate_name(best)
 
 
-def pick_table(
-    study: ldp.model_selection.ErrorStudy, picks: Mapping[str, dict[str, dict[str, str]]]
-) -> str:
+def pick_table(study: ErrorStudy, picks: Mapping[str, dict[str, dict[str, str]]]) -> str:
     """Return a table of what the searches pick, with one row per query set below each oracle."""
     searches = list(next(iter(next(iter(picks.values())).values())))
     header = ["oracle,\n  queries", "best in\nhindsight"]
@@ -268,7 +248,7 @@ def pick_table(
     return format_table(header, rows, left=left)
 
 
-def _errors(study: ldp.model_selection.ErrorStudy, oracle: str, queries: str) -> dict[str, float]:
+def _errors(study: ErrorStudy, oracle: str, queries: str) -> dict[str, float]:
     rows = study.select(oracle=oracle, queries=queries)
     return dict(zip(rows["postprocessor"].tolist(), rows.error.tolist(), strict=True))
 

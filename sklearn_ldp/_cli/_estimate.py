@@ -57,6 +57,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
+from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -105,17 +106,15 @@ _NUMBERS = ("estimate", "low", "high", "frequency", "count")
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     source = parser.add_argument_group("input")
-    source.add_argument(
-        "file", type=Path, metavar="FILE", help="values, a histogram or a checkpoint"
-    )
+    text = "values, a histogram or a checkpoint"
+    source.add_argument("file", type=Path, metavar="FILE", help=text)
     text = "more checkpoints of the same question, of other users, such as those of later weeks"
     source.add_argument("more", nargs="*", type=Path, metavar="FILE", help=text)
-    add_domain_options(
-        source,
-        required=False,
-        help="the public domain, one category per line, or a .json file with what --domains has "
-        "of a column; without it the domain is learned from the raw values, which leaks it",
+    text = (
+        "the public domain, one category per line, or a .json file with what --domains has of a "
+        "column; without it the domain is learned from the raw values, which leaks it"
     )
+    add_domain_options(source, required=False, help=text)
     add_value_options(source)
     text = "name of the collection (default: as the checkpoint says)"
     add_shared(source, "--round", default=None, help=text)
@@ -125,13 +124,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_shared(method, "--epsilon", default=None, help=text)
     add_shared(method, "--oracle")
     posts = [*POSTPROCESSORS, *SEARCHES]
-    method.add_argument(
-        "--post",
-        type=lambda name: spelled(name, posts),
-        metavar="NAME",
-        help=f"the post-processor, or a search that picks one: {', '.join(posts)} (default: "
-        "empirical-bayes; with --strings always post-pos)",
+    text = (
+        f"the post-processor, or a search that picks one: {', '.join(posts)} (default: "
+        "empirical-bayes; with --strings always post-pos)"
     )
+    method.add_argument("--post", type=partial(spelled, known=posts), metavar="NAME", help=text)
     text = (
         "the categories have an order, that of --categories, such as ages: with "
         "empirical-bayes, neighbours then help each other (as bins do without it)"
@@ -329,8 +326,7 @@ def _labels(arguments: argparse.Namespace, categories: np.ndarray) -> dict[str, 
         places = [place[text] for text in categories.astype(str).tolist()]
     except KeyError as error:
         raise ValueError(
-            f"{arguments.file} has no group for the category {error} of --categories: add a row "
-            "for it, with the count 0."
+            f"{arguments.file} has no group for {error} of --categories: add a row of count 0."
         ) from None
     return {name: labels[places].tolist() for name, labels in histogram.groups.items()}
 
@@ -360,9 +356,8 @@ def _refuse_reports(path: Path) -> None:
         file.seek(max(path.stat().st_size - _HEADER_BYTES, 0))
         if _REPORTS in first + file.read(_HEADER_BYTES):
             raise ValueError(
-                f"{path} holds reports, which are added up before they are estimated: first "
-                f"`sklearn-ldp aggregate {path} --checkpoint state.npz` with the options of their "
-                "clients, then estimate state.npz."
+                f"{path} holds reports: first `sklearn-ldp aggregate {path} --checkpoint "
+                "state.npz` with the options of their clients, then estimate state.npz."
             )
 
 
@@ -449,7 +444,17 @@ def _tables(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str,
 
 def _written(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
     """Return the table of one estimate as it is written."""
-    return _ordered(_columns(raw, estimate, arguments), "frequency", arguments)
+    from .._core.statements import at_level, table_columns
+
+    numbers = table_columns(estimate, arguments.level)
+    numbers.setdefault("frequency", numbers["estimate"])  # without a post-processor
+    columns = {
+        "category": raw.categories,
+        **{name: numbers[name][0] for name in _NUMBERS},
+        "interval": np.full(raw.shape[1], at_level(arguments.level)),
+        **(raw.flags or {}),
+    }
+    return _ordered(columns, "frequency", arguments)
 
 
 def _ordered(columns: dict[str, np.ndarray], by: str, arguments: Any) -> dict[str, np.ndarray]:
@@ -460,19 +465,6 @@ def _ordered(columns: dict[str, np.ndarray], by: str, arguments: Any) -> dict[st
     if is_csv(arguments.output):
         columns["category"] = _for_spreadsheets(columns["category"], arguments)
     return columns
-
-
-def _columns(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
-    from .._core.statements import at_level, table_columns
-
-    numbers = table_columns(estimate, arguments.level)
-    numbers.setdefault("frequency", numbers["estimate"])  # without a post-processor
-    return {
-        "category": raw.categories,
-        **{name: numbers[name][0] for name in _NUMBERS},
-        "interval": np.full(raw.shape[1], at_level(arguments.level)),
-        **(raw.flags or {}),
-    }
 
 
 def _for_spreadsheets(values: np.ndarray, arguments: argparse.Namespace) -> np.ndarray:

@@ -43,10 +43,7 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
         if source.is_parquet:
             raise ValueError(f"--no-header is for text; {source.name} is Parquet: leave it out.")
         if kind == "histogram" or count_column is not None:
-            raise ValueError(
-                "--no-header is for values, one per line; a histogram needs a header that names "
-                "its columns."
-            )
+            raise ValueError("--no-header is for values, and a histogram needs a header.")
         _check_one_column(source, header, kind)
         return _as_histogram(source, Counter(_lines(source, codes)))
     value, count = value_column or "value", count_column or "count"
@@ -77,9 +74,7 @@ def read_categories(path: Path) -> Any:
     if path.name.lower().endswith(".json"):
         found = _read_json(path)
         if isinstance(found, dict) and "bins" not in found:
-            raise ValueError(
-                f"--categories {path} has the domains of columns: give it with --domains."
-            )
+            raise ValueError(f"--categories {path} has domains of columns: give it with --domains.")
         return _read_domain(found, f"--categories {path}")
     source = source_of(path)
     lines = [line.rstrip("\r\n") for line in source.lines()]
@@ -132,9 +127,7 @@ def read_header(source: Source) -> list[str]:
     if source.is_parquet:
         return source.parquet_header()
     if next(source.lines(), None) is None:
-        raise ValueError(
-            f"{source.name} is empty: expected one value per line, or a CSV with a header."
-        )
+        raise ValueError(f"{source.name} is empty: expected a value per line or CSV with a header.")
     return source.first_cells()
 
 
@@ -169,9 +162,8 @@ def _check_first_line(source: Source, tally: Counter, codes: Codes | None) -> No
     if codes is not None:
         if codes.find(first) is None:
             raise ValueError(
-                f"{where} is not in the domain that --categories gives. Say {column} if it is a "
-                "header; if it is a user's value, say --no-header, and add it to the domain or "
-                "correct it."
+                f"{where} is not in the domain of --categories. Say {column} if it is a header; if "
+                "it is a user's value, say --no-header, and add it to the domain or correct it."
             )
     elif _is_unlike_the_rest(first, tally):
         raise ValueError(
@@ -216,9 +208,8 @@ def _tally_parquet(source: Source, column: str, codes: Codes | None) -> Counter:
             f"{source.name}: the column {column!r} holds lists, and a user has one value here: "
             "sets of items are randomised in Python (ItemOracle), or by `client --max-items`."
         )
-    pairs = found.value_counts().to_pylist()
     tally: Counter = Counter()
-    for pair in pairs:
+    for pair in found.value_counts().to_pylist():
         value = pair["values"]
         # The domain says what a missing value or a number is, as it does of text.
         is_known = codes is not None and codes.find(text_of(value)) is not None
@@ -264,10 +255,8 @@ def read_domains(path: Path) -> dict[str, Any]:
             f"{path}: expected an object with the domain of each column, such as {_EXAMPLE}, got "
             f"{shorten(domains)}."
         )
-    read = {
-        name: _read_domain(domain, f"{path}: the domain of the column {shorten(name)}")
-        for name, domain in domains.items()
-    }
+    where = f"{path}: the domain of the column"
+    read = {name: _read_domain(one, f"{where} {shorten(name)}") for name, one in domains.items()}
     n = sum(domain if isinstance(domain, int) else len(domain) for domain in read.values())
     if n > _MAX_CATEGORIES:
         raise ValueError(
@@ -318,11 +307,8 @@ def _read_domain(domain: Any, where: str) -> Any:
         raise ValueError(
             f"{where} must be a list of categories or a number of them >= 1, got {shorten(domain)}."
         )
-    odd = [
-        one
-        for one in domain
-        if one is not None and (not is_category(one) or (type(one) is int and abs(one) > _LARGEST))
-    ]
+    named = [one for one in domain if one is not None]
+    odd = [x for x in named if not is_category(x) or (type(x) is int and abs(x) > _LARGEST)]
     if odd:
         raise ValueError(
             f"{where} must list text without NUL, which is not empty, integers, or null for a "
@@ -357,10 +343,8 @@ def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain, *, is_client: bo
                 "--domains must be there once."
             )
     read = _parquet_columns if source.is_parquet else _csv_columns
-    codes = {
-        name: Codes(source.name, name, of_column, is_client)
-        for name, of_column in domain.columns.items()
-    }
+    columns = domain.columns.items()
+    codes = {name: Codes(source.name, name, column, is_client) for name, column in columns}
     cells = read(source, header, codes, count)
     if not len(cells[-1]):
         raise ValueError(f"{source.name} has a header but no rows.")
@@ -375,11 +359,9 @@ def _count_column(
 ) -> str | None:
     """The column of the numbers of users, if the rows are those of a histogram."""
     kind, name = arguments.input_kind, arguments.count_column or "count"
-    if kind == "values":
-        return None
-    if kind == "histogram" or arguments.count_column is not None:
-        return name
-    return name if name in header and name not in domain.columns else None
+    is_told = kind == "histogram" or arguments.count_column is not None
+    is_there = name in header and name not in domain.columns
+    return name if kind != "values" and (is_told or is_there) else None
 
 
 def text_of(value: object) -> str:
@@ -417,13 +399,11 @@ class Codes:
         place = self.find(value)
         if place is not None:
             return place
-        shown = "a value" if self.is_client else f"the value {shorten(value)}"
-        what = "an empty value" if not value else shown
-        remedy = (
-            "give a missing value a category there, which is null, or leave its row out"
-            if not value
-            else "add it there, or correct the data"
-        )
+        what = "a value" if self.is_client else f"the value {shorten(value)}"
+        remedy = "add it there, or correct the data"
+        if not value:
+            what = "an empty value"
+            remedy = "give a missing value a category there, which is null, or leave its row out"
         raise ValueError(
             f"{self.file}{where}: {what} in the column {self.column!r}, which is not in the domain "
             f"that --domains gives; {remedy}."
@@ -530,7 +510,11 @@ def write_table(columns: Mapping[str, Any], path: Path | None) -> None:
     make_folder(path)
     with replacing(path) as file:
         if not is_csv(path):
-            _write_parquet(columns, file)
+            import pyarrow as pa
+            from pyarrow import parquet
+
+            lists = {name: column.tolist() for name, column in columns.items()}
+            parquet.write_table(pa.table(lists), file)
             return
         content = _as_csv(columns).encode("utf-8")
         is_packed = path.name.lower().endswith(".gz")
@@ -565,16 +549,8 @@ def check_parquet(path: Path) -> None:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"--output {path}: Parquet needs pyarrow, which is not installed; install it with "
-            "pip install 'sklearn_ldp[data]', or name a .csv file."
+            f"--output {path} needs pyarrow: pip install 'sklearn_ldp[data]', or name a .csv file."
         ) from error
-
-
-def _write_parquet(columns: Mapping[str, Any], file: Any) -> None:
-    import pyarrow as pa
-    from pyarrow.parquet import write_table as write_parquet
-
-    write_parquet(pa.table({name: column.tolist() for name, column in columns.items()}), file)
 
 
 def _as_csv(columns: Mapping[str, Any]) -> str:

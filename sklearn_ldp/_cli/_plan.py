@@ -88,9 +88,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "without --like: that of Zipf's law, which frequencies are presumed to follow (default: 1)"
     )
     parser.add_argument("--exponent", type=positive, metavar="S", help=text)
-    parser.add_argument(
-        "--n-samples", type=count, required=True, metavar="N", help="number of users"
-    )
+    text = "number of users"
+    parser.add_argument("--n-samples", type=count, required=True, metavar="N", help=text)
     text = "half width to reach, a frequency (default: 0.01, one percentage point)"
     parser.add_argument("--target", type=unit, default=0.01, metavar="F", help=text)
     add_shared(parser, "--level")
@@ -124,11 +123,9 @@ def run(arguments: argparse.Namespace) -> None:
     if (arguments.bounds is None) != (arguments.n_bins is None):
         raise ValueError("--n-bins D and --bounds LOW HIGH need each other.")
     if arguments.n_bins is not None:
-        _plan_numbers(arguments)
-        return
+        return _plan_numbers(arguments)
     if arguments.domains is not None:
-        _plan_survey(arguments)
-        return
+        return _plan_survey(arguments)
     if arguments.like is not None and arguments.exponent is not None:
         raise ValueError("--exponent is for frequencies by Zipf's law; leave it out with --like.")
     presumed = _presumed(arguments)
@@ -165,9 +162,8 @@ def _shuffled(oracles: list[Any], arguments: argparse.Namespace) -> dict[str, np
     """Return the epsilon that reports spend after a shuffle, by oracle or by column of a survey."""
     if not arguments.shuffled:
         return {}
-    spent = [
-        ldp.metrics.shuffled_epsilon(one, arguments.n_samples, arguments.delta) for one in oracles
-    ]
+    n, delta = arguments.n_samples, arguments.delta
+    spent = [ldp.metrics.shuffled_epsilon(one, n, delta) for one in oracles]
     return {"shuffled_epsilon": np.array(list(spent[0].values()) if len(spent) == 1 else spent)}
 
 
@@ -210,17 +206,16 @@ def _plan_numbers(arguments: argparse.Namespace) -> None:
             ldp.planning.Plan(made, queries=queries, level=arguments.level)
             for queries in (below, below[[len(below) // 2]], ldp.queries.mean())
         )
-        rows.append(
-            {
-                "oracle": name,
-                "report_bits": made.channel().report_bits,
-                "rmse": shares.rmse(n),
-                "half_width": shares.half_width(n),
-                "users_needed": shares.users_for(half_width=arguments.target),
-                "median_half_width": (high - low) * median.half_width(n),
-                "mean_half_width": of_mean.half_width(n),
-            }
-        )
+        row = {
+            "oracle": name,
+            "report_bits": made.channel().report_bits,
+            "rmse": shares.rmse(n),
+            "half_width": shares.half_width(n),
+            "users_needed": shares.users_for(half_width=arguments.target),
+            "median_half_width": (high - low) * median.half_width(n),
+            "mean_half_width": of_mean.half_width(n),
+        }
+        rows.append(row)
     write_table({key: np.array([row[key] for row in rows]) for key in rows[0]}, arguments.output)
     alone: Any = ldp.LocalMean(arguments.epsilon, bounds=(low, high)).protocol().mechanism
     std = (high - low) / 2 * np.sqrt(alone.worst_variance / n)
@@ -243,13 +238,11 @@ def _presumed(arguments: argparse.Namespace) -> np.ndarray:
 def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -> np.ndarray:
     """Return how much of the raw mean squared error is left after EmpiricalBayes, by oracle."""
     # Where reports are all true, there is no error to lessen.
+    named = {str(i): oracle for i, oracle in enumerate(oracles)}
+    posts = [ldp.Base(), ldp.EmpiricalBayes()]
+    repeats = int(np.clip(_SIMULATED // len(presumed), _FEWEST, _MOST))
     study = ldp.model_selection.simulate_errors(
-        {str(i): oracle for i, oracle in enumerate(oracles)},
-        [ldp.Base(), ldp.EmpiricalBayes()],
-        presumed,
-        n_samples=n_samples,
-        n_repeats=int(np.clip(_SIMULATED // len(presumed), _FEWEST, _MOST)),
-        random_state=0,
+        named, posts, presumed, n_samples, n_repeats=repeats, random_state=0
     )
     raw, processed = (study.select(postprocessor=name).error for name in ("Base", "EmpiricalBayes"))
     return np.divide(processed, raw, out=np.ones_like(raw), where=raw > _NO_ERROR)
@@ -260,16 +253,14 @@ def _columns(arguments: argparse.Namespace, presumed: np.ndarray) -> dict[str, n
 
     named, d = all_oracles(), len(presumed)
     oracles = [oracle(arguments.epsilon, categories=d) for oracle in named.values()]
-    rows = [
-        _figures(ldp.planning.Plan(oracle, level=arguments.level), arguments) for oracle in oracles
-    ]
+    plans = [ldp.planning.Plan(oracle, level=arguments.level) for oracle in oracles]
+    rows = [_figures(plan, arguments) for plan in plans]
+    bits = [ldp.oracles.profile_oracle(oracle, d).report_bits for oracle in oracles]
     figures = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     rmse = figures.pop("rmse")
     return {
         "oracle": np.array(list(named)),
-        "report_bits": np.array(
-            [ldp.oracles.profile_oracle(oracle, d).report_bits for oracle in oracles]
-        ),
+        "report_bits": np.array(bits),
         "rmse": rmse,
         "processed_rmse": rmse * np.sqrt(_processed_share(oracles, presumed, arguments.n_samples)),
         **figures,

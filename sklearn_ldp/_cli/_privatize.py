@@ -59,19 +59,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     target = parser.add_argument_group("output")
     text = f"{', '.join(_SUFFIXES)}; missing folders are created; - is standard output"
     target.add_argument("--output", type=Path, metavar="FILE", required=True, help=text)
-    target.add_argument(
-        "--force",
-        action="store_true",
-        help="replace an existing output; its users have spent epsilon, and spend it once more",
-    )
+    text = "replace an existing output; its users have spent epsilon, and spend it once more"
+    target.add_argument("--force", action="store_true", help=text)
     formats = list(dict.fromkeys(_SUFFIXES.values()))
     text = "the format on standard output (default: arrow)"
     target.add_argument("--format", choices=formats, default="arrow", help=text)
-    target.add_argument(
-        "--batch-id",
-        metavar="ID",
-        help="name of the batch, which counts once however often it is sent (default: random)",
-    )
+    text = "name of the batch, which counts once however often it is sent (default: random)"
+    target.add_argument("--batch-id", metavar="ID", help=text)
     add_shared(target, "--round", "--key-file")
 
 

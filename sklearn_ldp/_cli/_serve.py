@@ -106,20 +106,16 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         oracle = client = make_oracle(arguments, listed, in_browsers=True)
     name = arguments.question_id or arguments.round or "poll"
-    question = Question(
-        arguments.question or name,
-        name,
-        tuple(arguments.origin),
-        arguments.results_token,
-        _names(arguments.host, arguments.host_name),
-    )
+    text, origins, token = arguments.question or name, arguments.origin, arguments.results_token
+    hosts = _names(arguments.host, arguments.host_name)
+    question = Question(text, name, tuple(origins), token, hosts)
     numbers = ("batch_reports", "batch_seconds", "least", "step")
     rules = Rules(**{one: getattr(arguments, one) for one in numbers})
 
     def started(port: int) -> None:
         shown = f"http://{arguments.host}:{port}"
-        token = f"?token={arguments.results_token}" if arguments.results_token else ""
-        print(f"{shown}/ asks, and {shown}/results{token} shows; Ctrl-C ends", flush=True)
+        query = f"?token={token}" if token else ""
+        print(f"{shown}/ asks, and {shown}/results{query} shows; Ctrl-C ends", flush=True)
         if arguments.demo:
             visitors = partial(_visit, port, oracle, arguments.round, np.array(listed))
             threading.Thread(target=visitors, daemon=True).start()

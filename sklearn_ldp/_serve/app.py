@@ -74,11 +74,9 @@ class App:
         fields = oracle.protocol().mechanism.report_fields
         self._most = max(_BODY, 4096 + 24 * sum(field.width or 1 for field in fields))
         domain = client.protocol().domain
-        settings: dict[str, Any] = {"categories": None, "memo": question.name}
-        settings["is_set"] = domain.shares_overlap
-        if not domain.is_open:
-            listed = domain.categories.tolist()
-            settings["categories"] = [None if is_missing(one) else one for one in listed]
+        listed = None if domain.is_open else domain.categories.tolist()
+        known = listed and [None if is_missing(one) else one for one in listed]
+        settings = {"categories": known, "memo": question.name, "is_set": domain.shares_overlap}
         shown = "" if question.token else '<p><a href="results">Results</a></p>'
         page = {
             "question": escape(question.text),

@@ -113,8 +113,7 @@ class Slots(NamedTuple):
 
 def held_in(folder: Any) -> str:
     """Say how many reports a server holds in a folder, and when they are sealed; or nothing."""
-    paths = sorted((Path(folder) / OWN).glob("*.slots"))
-    files = [Slots.open(path) for path in paths]
+    files = [Slots.open(path) for path in sorted((Path(folder) / OWN).glob("*.slots"))]
     n = sum(len(one.read()[0]) for one in files)
     for one in files:
         os.close(one.file)

@@ -19,13 +19,7 @@ from sklearn.base import clone
 
 from .._core.mechanisms import Counts
 from .._core.storage.checkpoints import locked
-from .._core.storage.containers import (
-    from_columns,
-    n_integers,
-    report_fields,
-    row_bytes,
-    to_columns,
-)
+from .._core.storage.containers import from_columns, n_integers, report_fields, to_columns
 from .._core.support.arrays import pack_arrays, unpack_arrays
 from .._core.support.files import make_folder, read_regular, replacing
 from ..collection import write_reports
@@ -82,7 +76,9 @@ class Store:
         n, first = n_integers(self._fields), self._fields[0]
         self.is_row = n > 1 or first.width is not None
         blank = np.zeros((0, n) if self.is_row else 0, np.int64)
-        self._columns = to_columns(blank, self._fields)  # their types and widths
+        columns = enumerate(to_columns(blank, self._fields))  # their types and widths
+        kinds = [(f"{i}", one.dtype.newbyteorder("<"), one.shape[1:]) for i, one in columns]
+        self._record = np.dtype(kinds)
         self._queue: SimpleQueue[Post | None] = SimpleQueue()
         self._seen: list[np.ndarray] = []  # sorted tags; each array is less than half the last one
         self.counts: Counts = self.protocol.empty
@@ -297,7 +293,7 @@ class Store:
         batch_id = secrets.token_hex(16)
         path = self._own / f"{batch_id}.slots"
         rules = self.rules
-        shape = row_bytes(self._fields), rules.batch_reports, rules.batch_seconds
+        shape = self._record.itemsize, rules.batch_reports, rules.batch_seconds
         return Slots.make(path, batch_id, self.protocol.configuration, *shape)
 
     def _later(self, work: Callable[..., Any], *args: Any) -> Future:
@@ -318,13 +314,8 @@ class Store:
 
     def _reports(self, records: np.ndarray) -> np.ndarray:
         """Reports in canonical form from records."""
-        columns, start = [], 0
-        for like in self._columns:
-            n_bytes = like.dtype.itemsize * int(np.prod(like.shape[1:]))
-            part = np.ascontiguousarray(records[:, start : start + n_bytes])
-            kind = like.dtype.newbyteorder("<")
-            columns.append(part.view(kind).reshape(len(records), *like.shape[1:]))
-            start += n_bytes
+        rows = np.ascontiguousarray(records).view(self._record)[:, 0]
+        columns = [rows[name] for name in self._record.names or ()]
         return self.protocol.check(from_columns(columns, self._fields))
 
     def _seal(self, slots: Slots) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -21,20 +22,7 @@ LINES: tuple = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1.2, 1, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "h", ">", "p", "d", "1", "2", "3", "4")
 
 # Methods that the papers draw in the same panel are neighbours here, and neighbours differ most.
-_METHODS = (
-    "Base",
-    "BasePos",
-    "PostPos",
-    "Norm",
-    "NormMul",
-    "NormSub",
-    "MLEApx",
-    "BaseCut",
-    "NormCut",
-    "Power",
-    "PowerNS",
-    "NormHyb",
-)
+_METHODS = "Base BasePos PostPos Norm NormMul NormSub MLEApx BaseCut NormCut Power PowerNS NormHyb"
 
 
 class BaseDisplay:
@@ -112,20 +100,17 @@ def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return for each name the keywords "color", "linestyle" and "marker" of ``ax.plot``."""
     # A post-processor of the papers, in either spelling ("NormSub", "Norm-Sub"), looks the same
     # everywhere; other names take the looks that are left, in their order.
-    known = {_plain(method): i for i, method in enumerate(_METHODS)}
-    places = {name: known.get(_plain(name)) for name in names}
+    known = {method.casefold(): i for i, method in enumerate(_METHODS.split())}
+    places = {name: known.get(re.sub("[- ]", "", name).casefold()) for name in names}
     free = (i for i in itertools.count() if i not in places.values())
+    return {name: look_of(next(free) if i is None else i) for name, i in places.items()}
+
+
+def look_of(i: int) -> dict[str, Any]:
+    """Return the look of the i-th method of a picture, from 0."""
     # 7, 4 and 17 have no common divisor, so 476 looks come before one is repeated.
-    looks = {}
-    for name, known_place in places.items():
-        i = next(free) if known_place is None else known_place
-        look = {"color": COLORS[i % len(COLORS)], "linestyle": LINES[i % len(LINES)]}
-        looks[name] = {**look, "marker": MARKERS[i % len(MARKERS)]}
-    return looks
-
-
-def _plain(name: str) -> str:
-    return name.replace("-", "").replace(" ", "").casefold()
+    looks = {"color": COLORS, "linestyle": LINES, "marker": MARKERS}
+    return {key: known[i % len(known)] for key, known in looks.items()}
 
 
 def merged(defaults: dict[str, Any], kwargs: dict[str, Any]) -> dict[str, Any]:

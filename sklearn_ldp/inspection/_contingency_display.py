@@ -278,9 +278,8 @@ class ContingencyDisplay(BaseDisplay):
             places = zip(cells, np.argwhere(self.within_noise), strict=True)
             dark = [cell for cell, (i, j) in places if self._is_dark(i, j)]
             if dark:  # on which the grey is not seen
-                ax.add_collection(
-                    PatchCollection(dark, linewidth=0, **{**look, "edgecolor": "0.9"})
-                )
+                look["edgecolor"] = "0.9"
+                ax.add_collection(PatchCollection(dark, linewidth=0, **look))
         if self.noise_level is not None:
             for end in (-self.noise_level, self.noise_level):
                 self.colorbar_.ax.axhline(end, color="black", linewidth=1, linestyle=(0, (3, 2)))

@@ -123,13 +123,11 @@ class DifferenceDisplay(BaseDisplay):
         """
         if not hasattr(difference, "changed"):
             raise TypeError(
-                "DifferenceDisplay needs a difference of two estimates (estimate_a - estimate_b), "
-                f"got {type(difference).__name__}."
+                f"DifferenceDisplay needs estimate_a - estimate_b, got {type(difference).__name__}."
             )
         if len(difference) != 1:
             raise ValueError(
-                f"DifferenceDisplay shows a single difference, got {len(difference)}: select a "
-                "row of each estimate before you subtract them."
+                f"DifferenceDisplay draws one difference, got {len(difference)}: subtract two rows."
             )
         if k is not None and k < 1:
             raise ValueError(f"Argument k must be None or an integer >= 1, got {k!r}.")
@@ -313,9 +311,7 @@ class TrendDisplay(BaseDisplay):
                 raise ValueError(f"TrendDisplay knows no category {missing[0]!r} of the estimate.")
             how, which = "as named", "these"
         if not 1 <= len(places) <= _MOST_LINES:
-            raise ValueError(
-                f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}."
-            )
+            raise ValueError(f"TrendDisplay draws 1 to {_MOST_LINES} lines, got {len(places)}.")
         # The rows are of different users, hence independent; for those of a trend it is Sidak's
         # inequality.
         each = level ** (1 / n_rows)

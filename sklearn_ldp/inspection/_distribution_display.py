@@ -196,8 +196,7 @@ class DistributionDisplay(EstimateDisplay):
         axes = self._axes(ax, (7.0, 6.0), nrows=2, sharex=True)
         if np.shape(axes) != (2,):
             raise ValueError(
-                "DistributionDisplay draws on two axes, one for the density and one for the "
-                "distribution function: give both, as ax=display.ax_, or leave out ax."
+                "DistributionDisplay draws on two axes: give both, ax=display.ax_, or leave out ax."
             )
         n_others = sum(hasattr(line, "display") for line in axes[0].lines)
         color = COLORS[n_others % len(COLORS)]

@@ -160,8 +160,7 @@ class ErrorCurveDisplay(BaseDisplay):
 
         def ambiguous(name: str, points: np.ndarray) -> ValueError:
             """The error that names the columns which the picture does not show."""
-            columns: Any = getattr(results, "columns", None)
-            columns = columns if isinstance(columns, Mapping) else results
+            columns: Any = getattr(results, "columns", results)
             others = [key for key in _VARIED if key in columns and key not in used]
             varied = [key for key in others if len(set(_column(results, key)[points])) > 1]
             return ValueError(
@@ -250,7 +249,13 @@ class ErrorCurveDisplay(BaseDisplay):
         (['Base', 'NormSub'], {'NormSub': 2.0})
         """
         fitted: Any = search
-        _check_grid_search(fitted)
+        if not hasattr(fitted, "cv_results_"):
+            if all(hasattr(fitted, name) for name in ("scoring", "refit", "fit")):
+                check_is_fitted(fitted, "cv_results_")
+            raise TypeError(
+                "ErrorCurveDisplay.from_grid_search needs a fitted GridSearchCV or the like, got "
+                f"{type(search).__name__}; SearchDisplay draws a SyntheticSearch or HeldOutSearch."
+            )
         candidates = fitted.cv_results_["params"]
         parameter = _x_parameter(candidates, x)
         # A candidate may set the parameter itself, or the step that has it.
@@ -596,34 +601,19 @@ def _label_within_decades(axis: Any) -> None:
 
 
 # -- searches of scikit-learn ---------------------------------------------------------------------
-def _check_grid_search(search: Any) -> None:
-    if hasattr(search, "cv_results_"):
-        return
-    if hasattr(search, "scoring") and hasattr(search, "refit") and hasattr(search, "fit"):
-        check_is_fitted(search, "cv_results_")
-    raise TypeError(
-        "ErrorCurveDisplay.from_grid_search needs a fitted GridSearchCV or a similar search of "
-        f"scikit-learn, got {type(search).__name__}; SearchDisplay draws a SyntheticSearch "
-        "or a HeldOutSearch."
-    )
-
-
 def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
     """The parameter of the x axis, as scikit-learn calls it in `set_params`."""
     found = list(dict.fromkeys(name for candidate in candidates for name in candidate))
     if x is None:
         epsilons = [name for name in found if name.rpartition("__")[2] == "epsilon"]
         if not epsilons:  # oracles of several budgets
-            steps = [[one.get(name) for one in candidates] for name in found]
-            pairs = zip(found, steps, strict=True)
-            epsilons = [
-                f"{k}__epsilon" for k, own in pairs if all(hasattr(o, "epsilon") for o in own)
-            ]
+            steps = {name: [one.get(name) for one in candidates] for name in found}
+            oracles = [k for k, own in steps.items() if all(hasattr(x, "epsilon") for x in own)]
+            epsilons = [f"{name}__epsilon" for name in oracles]
         if len(epsilons) != 1:
             raise ValueError(
-                f"ErrorCurveDisplay looks for one epsilon among the parameters {found} of the "
-                f"search, and found {len(epsilons)}; name the parameter of the x axis: "
-                "from_grid_search(search, x=..)."
+                f"ErrorCurveDisplay looks for one epsilon among the parameters {found}, and found "
+                f"{len(epsilons)}: name that of the x axis, from_grid_search(search, x=..)."
             )
         return epsilons[0]
     name = x if x in found else x.removeprefix("param_")

@@ -14,7 +14,7 @@ from .._core.domains.values import places_among
 from .._core.queries import Queries, as_query_set
 from .._core.statements import Estimate, table_intervals
 from .._core.support.typing import Axes
-from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged, name_ticks
+from ._base import EstimateDisplay, look_of, merged, name_ticks
 
 _MOST_DRAWN, _MOST_NAMES = 256, 64  # categories in order; names beside the axis of a usual figure
 # Letters of a name that is turned, inches of a row, and letters side by side; chosen by hand.
@@ -336,12 +336,9 @@ class FrequencyDisplay(EstimateDisplay):
         from matplotlib.colors import to_rgba
 
         is_vertical, is_bars = first.orientation == "vertical", first.by == "category"
-        look: dict[str, Any] = {
-            "color": COLORS[i % len(COLORS)],
-            "marker": MARKERS[i % len(MARKERS)],
-        }
-        look |= {"linestyle": "none", "markersize": 4 if is_bars else 3, "label": self.name}
-        look = merged(look, kwargs)
+        usual = look_of(i)
+        markers = {"linestyle": "none", "markersize": 4 if is_bars else 3, "label": self.name}
+        look = merged(usual | markers, kwargs)
         self.band_: Any = None
         frequencies, bars = np.asarray(self.frequencies)[order], None
         if self.interval is not None:
@@ -359,7 +356,7 @@ class FrequencyDisplay(EstimateDisplay):
         look["yerr" if is_vertical else "xerr"] = bars
         self.errorbar_: Any = ax.errorbar(*points, **look)
         for bar in self.errorbar_.lines[2]:
-            bar.set_linestyle(LINES[i % len(LINES)])
+            bar.set_linestyle(usual["linestyle"])
 
     def _places_among(self, categories: Any) -> np.ndarray:
         """Where the categories of this display are among the given ones."""

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .. import postprocessing
+from .. import postprocessing as pp
 from .._core.domains.values import objects
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.estimates.errors import query_errors
@@ -44,43 +44,9 @@ def default_candidates() -> list[BasePostProcessor]:
     >>> default_candidates()[:2]
     [Base(), Norm()]
     """
-    return [
-        postprocessing.Base(),
-        postprocessing.Norm(),
-        postprocessing.BasePos(),
-        postprocessing.PostPos(),
-        postprocessing.BaseCut(),
-        postprocessing.NormSub(),
-        postprocessing.NormCut(),
-        postprocessing.NormMul(),
-        postprocessing.NormHyb(),
-        postprocessing.MLEApx(),
-        postprocessing.Power(),
-        postprocessing.PowerNS(),
-        postprocessing.EmpiricalBayes(),
-    ]
-
-
-def overlapping_candidates(queries: Queries | None) -> list[BasePostProcessor]:
-    """Return the candidates of "all" for estimates whose shares overlap, the simplest first.
-
-    Parameters
-    ----------
-    queries : query set, (sparse) matrix of shape (n_queries, d) or None
-        The queries, which add up nothing.
-
-    Returns
-    -------
-    list of post-processors
-        Those that do not make the frequencies sum to 1.
-    """
-    return [
-        postprocessing.Base(),
-        postprocessing.BasePos(),
-        postprocessing.BaseCut(),
-        postprocessing.NPMLE(simplex=False),
-        postprocessing.EmpiricalBayes(simplex=False, queries=queries),
-    ]
+    few = [pp.Base(), pp.Norm(), pp.BasePos(), pp.PostPos(), pp.BaseCut(), pp.NormSub()]
+    more = [pp.NormCut(), pp.NormMul(), pp.NormHyb(), pp.MLEApx(), pp.Power(), pp.PowerNS()]
+    return [*few, *more, pp.EmpiricalBayes()]
 
 
 def candidates_knowing(queries: Queries | None) -> list[BasePostProcessor]:
@@ -96,11 +62,7 @@ def candidates_knowing(queries: Queries | None) -> list[BasePostProcessor]:
     list of post-processors
         More candidates of a search with ``candidates="all"``.
     """
-    return [
-        postprocessing.MonotoneCDF(),
-        postprocessing.EmpiricalBayes(queries=queries),
-        postprocessing.SmoothMLE(),
-    ]
+    return [pp.MonotoneCDF(), pp.EmpiricalBayes(queries=queries), pp.SmoothMLE()]
 
 
 def as_candidates(candidates: Candidates, name: str) -> list:
@@ -143,7 +105,7 @@ def as_candidates(candidates: Candidates, name: str) -> list:
                 f"{odd[0] if odd else candidate!r} as a candidate; give instances such as "
                 "NormSub(), or Base(), which changes nothing."
             )
-    return list(candidates)
+    return candidates
 
 
 def _steps(candidate: Any) -> list:
@@ -175,12 +137,10 @@ def _grid(key: Any, grid: Any, name: str) -> list:
     """Return one post-processor of a class for each combination of parameters in its grid."""
     from sklearn.model_selection import ParameterGrid  # slow to import, so only if needed
 
-    known = exported_classes(postprocessing, BasePostProcessor)
+    known = exported_classes(pp, BasePostProcessor)
     if key not in known:
-        raise ValueError(
-            f"{name} does not know the post-processor {key!r} of the candidates' grids; it knows "
-            f"{', '.join(known)}."
-        )
+        names = ", ".join(known)
+        raise ValueError(f"{name} does not know the post-processor {key!r}; it knows {names}.")
     # set_params refuses an unknown parameter and names the ones that the class has.
     return [known[key]().set_params(**parameters) for parameters in ParameterGrid(grid)]
 
@@ -209,14 +169,6 @@ _MOST_SHOWN = 10  # rows of a printed table
 _TASK = 100_000  # estimates post-processed by one task, which takes about a tenth of a second
 
 _PARAGRAPHS = {
-    "candidates": """candidates : "all", list of post-processors or dict of grids, default="all"
-    The post-processors to choose from; a list may hold Pipelines of them. "all" takes
-    :func:`~sklearn_ldp.model_selection.default_candidates`. A dict gives a grid of parameters
-    for each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and
-    every combination is a candidate.
-queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-    The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
-    For a set of estimates also a mapping by the names of parts.""",
     "n_jobs": """n_jobs : int, default=None
     Number of joblib workers; it does not change the result.""",
     "verbose": """verbose : int, default=0
@@ -279,6 +231,7 @@ class BaseSearch(BasePostProcessor):
         "candidates": [StrOptions({"all"}), list, tuple, dict],
         "n_jobs": [None, Integral],
         "verbose": ["verbose"],
+        "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
 
     _of_each_part = ("queries",)
@@ -341,8 +294,9 @@ class BaseSearch(BasePostProcessor):
 
     def _all(self, candidates: list, *estimates: FrequencyEstimate) -> list:
         """Return the candidates of "all" that can process all estimates, and know the queries."""
-        if not estimates[0].sums_to_one:
-            return overlapping_candidates(self.queries)
+        if not estimates[0].sums_to_one:  # shares overlap, and queries add up nothing
+            plain = [pp.Base(), pp.BasePos(), pp.BaseCut(), pp.NPMLE(simplex=False)]
+            return [*plain, pp.EmpiricalBayes(simplex=False, queries=self.queries)]
         noises = [one.noise for one in estimates if one.noise is not None]
         known = candidates_knowing(self.queries)
         known = [post for post in known if all(post.knows(self.queries, one) for one in estimates)]
@@ -355,11 +309,18 @@ class BaseSearch(BasePostProcessor):
     def _best(
         self, candidates: list, cases: list[Case], estimate: FrequencyEstimate
     ) -> FrequencyEstimate:
-        """Compare the candidates, and return what the best one makes of the estimate."""
+        """Compare the candidates, and return what the estimate becomes."""
         judgements = self._judgements(candidates, cases, estimate)
         errors = np.array([judgement.errors for judgement in judgements])
         self.results_ = results_of(candidates, self._splits(errors, len(estimate)))
-        self._keep(candidates, self._choice(candidates, judgements, estimate))
+        chosen = self._choice(candidates, judgements, estimate)
+        return self._made(candidates, judgements, chosen, estimate)
+
+    def _made(
+        self, candidates: list, judgements: list[Judgement], chosen: int, estimate: Any
+    ) -> FrequencyEstimate:
+        """Return what the chosen candidate makes of the estimate."""
+        self._keep(candidates, chosen)
         return self.best_estimator_.fit_transform(self._completed(estimate))
 
     def _splits(self, errors: np.ndarray, n_rows: int) -> np.ndarray:
@@ -497,13 +458,12 @@ def results_of(candidates: list, errors: np.ndarray) -> SearchResults:
         The columns of `results_` that all searches have.
     """
     mean = -errors.mean(axis=1)
-    return SearchResults(
-        {
-            "candidate": np.array([candidate_name(candidate) for candidate in candidates]),
-            "params": objects([candidate.get_params(deep=False) for candidate in candidates]),
-            **{f"split{i}_test_score": -of_split for i, of_split in enumerate(errors.T)},
-            "mean_test_score": mean,
-            "std_test_score": errors.std(axis=1),
-            "rank_test_score": np.array([1 + np.count_nonzero(mean > m) for m in mean]),
-        }
-    )
+    columns = {
+        "candidate": np.array([candidate_name(candidate) for candidate in candidates]),
+        "params": objects([candidate.get_params(deep=False) for candidate in candidates]),
+        **{f"split{i}_test_score": -of_split for i, of_split in enumerate(errors.T)},
+        "mean_test_score": mean,
+        "std_test_score": errors.std(axis=1),
+        "rank_test_score": np.array([1 + np.count_nonzero(mean > m) for m in mean]),
+    }
+    return SearchResults(columns)

@@ -68,7 +68,14 @@ class HeldOutSearch(BaseSearch):
 
     Parameters
     ----------
-    %(candidates)s
+    candidates : "all", list of post-processors or dict of grids, default="all"
+        The post-processors to choose from; a list may hold Pipelines of them. "all" takes
+        :func:`~sklearn_ldp.model_selection.default_candidates`. A dict gives a grid of parameters
+        for each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and
+        every combination is a candidate.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
+        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        For a set of estimates also a mapping by the names of parts.
         ``top_k`` takes the largest categories of the estimate that the candidates see.
     method : {"auto", "shards", "bootstrap"}, default="auto"
         What judges: "shards" are for a single raw estimate of an oracle that kept them
@@ -162,7 +169,6 @@ class HeldOutSearch(BaseSearch):
         "min_z_score": [Interval(Real, 0, None, closed="left")],
         "n_splits": [None, Interval(Integral, 1, None, closed="left")],
         "noise": NOISE_CONSTRAINT,
-        "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
 
     sums_to_one = False  # its candidates say for themselves
@@ -214,9 +220,8 @@ class HeldOutSearch(BaseSearch):
             return self._noisy_copies(estimate)
         if _n_filled(estimate) < 2:
             raise ValueError(
-                'HeldOutSearch(method="shards") needs a single raw estimate of an oracle that kept '
-                "at least two shards of reports (n_shards > 1, as by default): pass "
-                'oracle.estimate_ itself, or take method="auto".'
+                'HeldOutSearch(method="shards") needs a single raw estimate with at least two '
+                'shards of reports (n_shards > 1): pass oracle.estimate_, or take method="auto".'
             )
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)
@@ -329,9 +334,8 @@ class HeldOutSearch(BaseSearch):
             super()._best_of_set(candidates, estimates)
         cases = self._set_cases(estimates)
         judgements = self._of_each(errors_and_answers_of_set, candidates, cases)
-        self.results_: dict[str, np.ndarray] = results_of(
-            candidates, np.array([one.errors for one in judgements])
-        )
+        errors = np.array([one.errors for one in judgements])
+        self.results_: dict[str, np.ndarray] = results_of(candidates, errors)
         self._keep(candidates, self._choice_for_set(candidates, judgements, estimates, cases[0]))
         return self.best_estimator_.fit_transform(estimates)
 
@@ -344,9 +348,8 @@ class HeldOutSearch(BaseSearch):
             if _n_filled(part) < 2:
                 raise ValueError(
                     "HeldOutSearch needs reports about each table itself in at least two shards, "
-                    f"which {name!r} does not have: collect with MarginalOracle("
-                    'method="split", n_shards=10) from enough users, or take LatentClasses() '
-                    "without a search."
+                    f'and {name!r} lacks them: collect with MarginalOracle(method="split", '
+                    "n_shards=10) from enough users, or take LatentClasses() without a search."
                 )
         copies = self._copies(estimates.names).items()
         asks = {name: as_query_set(one.queries) for name, one in copies}

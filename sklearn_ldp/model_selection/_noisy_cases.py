@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.noise import Noise
-from .._core.queries import QuerySet, as_query_set, query_matrix
+from .._core.queries import QuerySet, query_matrix
 from ..metrics import query_errors
 from ._base import Case, Judgement
 
@@ -42,7 +42,7 @@ class SetCase(NamedTuple):
         """The share of each part in the mean error over all answers."""
         n_answers = {}
         for name, (part, truth, queries) in self.parts.items():
-            asked = as_query_set(queries).aligned(part.categories, part.domain)
+            asked = queries.aligned(part.categories, part.domain)
             n_answers[name] = asked.matrix(len(truth), truth).shape[0]
         total = sum(n_answers.values())
         return {name: n / total for name, n in n_answers.items()}
@@ -76,26 +76,21 @@ def _judged(case: Case, result: FrequencyEstimate) -> tuple[float, np.ndarray]:
     Returns
     -------
     (float, ndarray)
-        The error, which contains the noise of the case; and the answers, or the values if the error
-        has a closed form.
+        The error, in which the noise of the case is the same for all candidates; and the answers,
+        or the values if the error has a closed form.
     """
-    is_closed = as_query_set(case.queries).square_weights(result.shape[1]) is not None
-    answers = result.values if is_closed else result.answer(case.queries)
-    return _error(case, result), answers[0]
-
-
-def _error(case: Case, result: FrequencyEstimate) -> float:
-    """The error of one row, in which the noise of the case is the same for all candidates."""
-    queries, truth = as_query_set(case.queries), case.frequencies
+    queries, truth = case.queries, case.frequencies
+    is_closed = queries.square_weights(len(truth)) is not None
+    answers = result.values if is_closed else result.answer(queries)
     error = query_errors(truth, result, queries=queries)[0]
-    if not result.clip_answers or queries.square_weights(len(truth)) is None:
-        return error
-    # Without clipping, the error over all sets is known. Drawn sets, whose noise is their own, are
-    # only to tell what clipping changes.
-    unclipped = replace(result, clip_answers=False)
-    drawn = query_matrix(queries.matrix(len(truth)))
-    error += query_errors(truth, unclipped, queries=queries)[0]
-    return error - query_errors(truth, unclipped, queries=drawn)[0]
+    if is_closed and result.clip_answers:
+        # Without clipping, the error over all sets is known. Drawn sets, whose noise is their own,
+        # are only to tell what clipping changes.
+        unclipped = replace(result, clip_answers=False)
+        drawn = query_matrix(queries.matrix(len(truth)))
+        error += query_errors(truth, unclipped, queries=queries)[0]
+        error -= query_errors(truth, unclipped, queries=drawn)[0]
+    return error, answers[0]
 
 
 def errors_and_answers_of_set(candidate: Any, cases: list[SetCase]) -> Judgement:
@@ -175,9 +170,8 @@ def _square_root_product(product: Any, vector: np.ndarray) -> np.ndarray:
     while True:
         image = product(basis[-1])
         diagonal.append(float(basis[-1] @ image))
-        values, vectors = np.linalg.eigh(
-            np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
-        )
+        tridiagonal = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+        values, vectors = np.linalg.eigh(tridiagonal)
         before, weights = weights, vectors @ (np.sqrt(np.maximum(values, 0)) * vectors[0])
         change = np.linalg.norm(weights - np.append(before, 0))
         # Twice, as rounding leaves something along earlier vectors.

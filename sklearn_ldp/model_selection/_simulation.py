@@ -174,11 +174,8 @@ class ErrorStudy:
         if library not in ("pandas", "polars"):
             raise ValueError(f'Argument library must be "pandas" or "polars", got {library!r}.')
         module = import_library("ErrorStudy.to_frame", library)
-        table = {
-            name: values.tolist() if values.dtype == object else values
-            for name, values in self.to_dict().items()
-        }
-        return module.DataFrame(table)
+        columns = self.to_dict().items()
+        return module.DataFrame({k: v.tolist() if v.dtype == object else v for k, v in columns})
 
     def __repr__(self) -> str:
         title = f"{type(self).__name__} of {len(self)} rows and {self.errors.shape[1]} repeats"
@@ -230,11 +227,8 @@ class StudyFile:
     def __init__(self, path: FilePath | None):
         self._path = None if path is None else Path(path)
         self._known: dict[str, list[float]] = {}
-        if self._path is not None:
-            self._read()
-
-    def _read(self) -> None:
-        assert self._path is not None
+        if self._path is None:
+            return
         try:
             content = self._path.read_bytes()
         except FileNotFoundError:
@@ -276,12 +270,10 @@ class StudyFile:
         self._known.update(entries)
         if self._path is None:
             return
-        lines = [
-            json.dumps({"key": key, "errors": values, "sha256": _line_digest(key, values)})
-            for key, values in entries.items()
-        ]
         with errors_name(self._path), self._path.open("a", encoding="utf-8") as file:
-            file.write("".join(f"{line}\n" for line in lines))
+            for key, values in entries.items():
+                line = {"key": key, "errors": values, "sha256": _line_digest(key, values)}
+                file.write(f"{json.dumps(line)}\n")
             file.flush()
             os.fsync(file.fileno())
 
@@ -540,8 +532,7 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
         if n_samples is None:
             if np.any(values != np.floor(values)) or not values.sum():
                 raise ValueError(
-                    f"simulate_errors needs n_samples=, or whole counts instead of "
-                    f"frequencies{of}, to know how many users there are."
+                    f"simulate_errors needs n_samples=, or whole counts instead of frequencies{of}."
                 )
             whole = given if np.asarray(given).dtype.kind in "iu" else values
             yield str(name), check_counts(whole, f"simulate_errors: frequencies{of}")
@@ -565,9 +556,8 @@ def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
         )
     if isinstance(oracles, BaseColumnSurvey):
         raise TypeError(
-            f"simulate_errors is for oracles of one column, got {type(oracles).__name__}: give it "
-            "the oracle and the frequencies of one column, or compare what post-processors make "
-            "of survey.simulate(counts, n_repeats) by query_errors."
+            f"simulate_errors is for oracles of one column, got {type(oracles).__name__}: give "
+            "that of one column, or judge survey.simulate(counts, n_repeats) by query_errors."
         )
     is_named = isinstance(oracles, Mapping)
     given = oracles.values() if is_named else oracles
@@ -586,12 +576,10 @@ def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:
     is_mapping = isinstance(postprocessors, Mapping)
     if is_mapping and all(hasattr(post, "fit") for post in postprocessors.values()):
         posts = as_candidates(list(postprocessors.values()), "simulate_errors")
-        named = dict(zip(map(str, postprocessors), posts, strict=True))
-    else:
-        given = [postprocessors] if hasattr(postprocessors, "fit") else postprocessors
-        posts = as_candidates(given, "simulate_errors")
-        named = _by_name(posts, "postprocessors", candidate_name)
-    return named
+        return dict(zip(map(str, postprocessors), posts, strict=True))
+    given = [postprocessors] if hasattr(postprocessors, "fit") else postprocessors
+    posts = as_candidates(given, "simulate_errors")
+    return _by_name(posts, "postprocessors", candidate_name)
 
 
 def _by_name(given: list, what: str, name: Callable[[Any], str]) -> dict[str, Any]:

@@ -131,7 +131,6 @@ class SyntheticSearch(BaseSearch):
         "n_repeats": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "oracle": [None, BaseOracle],
         "n_samples": [None, Interval(Integral, 1, None, closed="left")],
-        "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
 
     def __init__(
@@ -199,9 +198,8 @@ class SyntheticSearch(BaseSearch):
             n_samples = estimate.noise.n_users
         if oracle is None or n_samples is None:
             raise ValueError(
-                f"{type(self).__name__} must know which oracle made the estimate, and from how "
-                "many users, to simulate it again; a plain array does not tell. Pass the "
-                "FrequencyEstimate that the oracle returns, or give oracle= and n_samples=."
+                f"{type(self).__name__} must know which oracle made the estimate, and of how many "
+                "users: pass the FrequencyEstimate that it returns, or give oracle= and n_samples=."
             )
         self._refuse_changed(estimate)
         query_set, d = as_query_set(self.queries), estimate.shape[1]

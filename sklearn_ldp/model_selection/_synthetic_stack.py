@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.queries import Queries
 from .._core.support.random import RandomState
 from ..oracles import BaseOracle
-from ._base import Candidates, Case, Judgement, PostProcessor, candidate_name, results_of
+from ._base import Candidates, Case, Judgement, PostProcessor, candidate_name
 from ._synthetic_search import SyntheticSearch
 
 # How much of the weight goes to the mean, and not to the pick: chosen among 33 rules on 26 November
@@ -91,12 +91,6 @@ class SyntheticStack(SyntheticSearch):
     {'BasePos': 0.88, 'NormSub': 0.12}
     """
 
-    _parameter_constraints: dict = {
-        name: allowed
-        for name, allowed in SyntheticSearch._parameter_constraints.items()
-        if name != "metric"
-    }
-
     metric = "mse"  # the squared error of a mean follows from products of errors, others do not
 
     def __init__(
@@ -125,13 +119,7 @@ class SyntheticStack(SyntheticSearch):
     def _judgements(self, candidates, cases, estimate):
         return self._of_each(_errors_of_answers, candidates, cases)
 
-    def _best(self, candidates, cases, estimate):
-        judgements = self._judgements(candidates, cases, estimate)
-        errors = np.array([one.errors for one in judgements])
-        self.results_: dict[str, np.ndarray] = results_of(
-            candidates, self._splits(errors, len(estimate))
-        )
-        chosen = self._choice(candidates, judgements, estimate)
+    def _made(self, candidates, judgements, chosen, estimate):
         weights = self._weights(np.stack([one.answers for one in judgements], axis=1), chosen)
         self.results_["weight"] = weights
         self.weights_: dict[Any, float] = dict.fromkeys(self.results_["candidate"].tolist(), 0.0)
@@ -144,10 +132,8 @@ class SyntheticStack(SyntheticSearch):
 
     def _weights(self, errors, chosen):
         """The weights of all candidates; errors have shape (n_rows, n_candidates, n_answers)."""
-        n_populations = 2 if self.synthesizer is None else 1
-        products = (errors @ errors.transpose(0, 2, 1)).reshape(
-            n_populations, -1, errors.shape[1], errors.shape[1]
-        )
+        n_populations, k = 2 if self.synthesizer is None else 1, errors.shape[1]
+        products = (errors @ errors.transpose(0, 2, 1)).reshape(n_populations, -1, k, k)
         means = products.mean(axis=1)
         own = means[:, chosen, chosen]
         scaled = means / np.where(own > 0, own, 1.0)[:, None, None]
@@ -156,9 +142,8 @@ class SyntheticStack(SyntheticSearch):
         return weights
 
     def _mean(self, estimate, made):
-        values = sum(
-            weight * one.values for (weight, _), one in zip(self._stacked, made, strict=True)
-        )
+        pairs = zip(self._stacked, made, strict=True)
+        values = sum(weight * one.values for (weight, _), one in pairs)
         return estimate.with_values(values, by=type(self).__name__)
 
     def _process(self, estimate):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import pickle
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import partial
 from io import BytesIO
 from itertools import combinations, islice, pairwise, product
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import sklearn
@@ -29,6 +29,9 @@ from .._core.support.privacy import PrivacyWarning
 from ..collection import read_reports, write_reports
 from ..oracles import BaseOracle
 from ..postprocessing import BasePostProcessor
+
+#: The probability of each report, by its numbers.
+_Law: TypeAlias = dict[tuple[int, ...], Fraction]
 
 
 def check_oracle(oracle: BaseOracle) -> None:
@@ -136,16 +139,15 @@ def expected_failed_checks(estimator: BaseEstimator) -> dict[str, str]:
     """
     expected = dict(getattr(estimator, "_expected_failed_checks", {}))
     reads_categories = getattr(estimator, "_reads_categories", "check_fit1d" in expected)
-    if reads_categories and parse_version(sklearn.__version__) < parse_version("1.8"):
-        expected["check_positive_only_tag_during_fit"] = (
-            "before 1.8 the check turns categories into fractions"
-        )
+    release = parse_version(sklearn.__version__)
+    if reads_categories and release < parse_version("1.8"):
+        why = "before 1.8 the check turns categories into fractions"
+        expected["check_positive_only_tag_during_fit"] = why
     classifier = get_tags(estimator).classifier_tags
     is_binary = classifier is not None and not classifier.multi_class
-    if is_binary and parse_version(sklearn.__version__) < parse_version("1.7"):
-        expected["check_sample_weight_equivalence_on_dense_data"] = (
-            "before 1.7 the check makes two classes by the first row, which another order changes"
-        )
+    if is_binary and release < parse_version("1.7"):
+        why = "before 1.7 the check makes two classes by the first row, which another order changes"
+        expected["check_sample_weight_equivalence_on_dense_data"] = why
     return expected
 
 
@@ -298,22 +300,6 @@ class _EqualCoins(_ScriptedCoins):
         return np.arange(n_columns or n_items) < np.reshape(sizes, (-1, 1))
 
 
-def _runs(
-    randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any
-) -> Iterator[tuple[tuple, Fraction]]:
-    """Yield a report and its chance for every way in which the coins can fall for one user."""
-    script: list[int] | None = []
-    while script is not None:
-        coins = _ScriptedCoins(script)
-        report = randomise(np.array([code]), coins)
-        yield tuple(np.ravel(report).tolist()), coins.chance
-        script = None
-        for place in reversed(range(len(coins.outcomes))):
-            if coins.outcomes[place] + 1 < coins.n_outcomes[place]:
-                script = [*coins.outcomes[:place], coins.outcomes[place] + 1]
-                break
-
-
 def exact_report_distribution(
     channel: Mechanism, code: int | tuple[int, ...]
 ) -> dict[tuple[int, ...], Fraction]:
@@ -341,13 +327,20 @@ def exact_report_distribution(
     return _distribution(channel.privatize, code)
 
 
-def _distribution(
-    randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any
-) -> dict[tuple[int, ...], Fraction]:
-    distribution: dict[tuple[int, ...], Fraction] = {}
-    for report, chance in _runs(randomise, code):
-        distribution[report] = distribution.get(report, Fraction(0)) + chance
-    return distribution
+def _distribution(randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any) -> _Law:
+    """Add up the chances of every way in which the coins can fall for one user."""
+    distribution: _Law = {}
+    script: list[int] = []
+    while True:
+        coins = _ScriptedCoins(script)
+        report = tuple(np.ravel(randomise(np.array([code]), coins)).tolist())
+        distribution[report] = distribution.get(report, Fraction(0)) + coins.chance
+        script = coins.outcomes
+        while script and script[-1] + 1 == coins.n_outcomes[len(script) - 1]:
+            script.pop()  # that coin has fallen in all ways
+        if not script:
+            return distribution
+        script[-1] += 1
 
 
 _SMALL = 4  # categories: few enough to enumerate, and not a power of every field order
@@ -371,25 +364,21 @@ def check_exact_epsilon_of(mechanism: Any, codes: Iterable[Any], epsilon: float)
     _assert_private([exact_report_distribution(mechanism, code) for code in codes], epsilon)
 
 
-def _assert_private(
-    laws: list[dict[tuple, Fraction]], epsilon: float, is_whole: bool = True
-) -> None:
+def _assert_private(laws: list[_Law], epsilon: float, is_whole: bool = True) -> None:
     """Assert the same of the laws of reports; those of all codes must not waste budget either."""
     _assert_laws(laws)
-    worst = max(
-        max(law[report] for law in laws) / min(law[report] for law in laws) for report in laws[0]
-    )
+    chances = ([law[report] for law in laws] for report in laws[0])
+    worst = max(max(one) / min(one) for one in chances)
     bound = exp_lower_bound(epsilon)
     share = float(worst / bound - 1)
     remedy = "; round thresholds as `direct_threshold` does" if share < 1e-9 else ""
-    assert worst <= bound, (
-        f"epsilon is exceeded: a ratio is exp(epsilon) times 1 + {share:.3g}{remedy}"
-    )
+    told = f"a ratio is exp(epsilon) times 1 + {share:.3g}{remedy}"
+    assert worst <= bound, f"epsilon is exceeded: {told}"
     if is_whole and bound < 2**24:  # beyond, the resolution of 2**-64 shows
         assert worst >= bound * (1 - Fraction(1, 10**12)), "privacy budget is wasted"
 
 
-def _assert_laws(laws: list[dict[tuple[int, ...], Fraction]]) -> None:
+def _assert_laws(laws: list[_Law]) -> None:
     total = all(sum(law.values()) == 1 for law in laws)
     assert total, "the probabilities of the reports on a value do not add up to 1"
     same = all(law.keys() == laws[0].keys() for law in laws)
@@ -417,7 +406,7 @@ def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
     n_draws = part.n_values if part.n_draws is None else part.n_draws
     drawn = part.draw(np.arange).tolist()
     assert len(drawn) == n_draws, "`public_part.draw` does not return as many parts as it is asked"
-    laws: list[dict[tuple[int, ...], Fraction]] = [{} for _ in range(_SMALL)]
+    laws: list[_Law] = [{} for _ in range(_SMALL)]
     for value in range(part.n_values):
 
         def randomise(codes: np.ndarray, coins: Any, value: int = value) -> np.ndarray:
@@ -448,7 +437,7 @@ def check_exact_support_probabilities(oracle: BaseOracle) -> None:
     _assert_support(channel, laws, np.arange(_SMALL))
 
 
-def _assert_support(channel: Any, laws: list[dict[tuple, Fraction]], codes: np.ndarray) -> None:
+def _assert_support(channel: Any, laws: list[_Law], codes: np.ndarray) -> None:
     """Assert that p and q, joint support and covariances are those of the laws of reports."""
     shape = channel.privatize(codes[:1], _ScriptedCoins([])).shape
     reports = sorted(set().union(*laws))
@@ -470,9 +459,8 @@ def _assert_support(channel: Any, laws: list[dict[tuple, Fraction]], codes: np.n
             found = sum(int(counts[k, at]) * law.get(reports[k], Fraction(0)) for k in some)
             name, told = ("p", p) if is_own[at] else ("q", q)
             assert found == told, (
-                "the estimator's p and q are not the mechanism's: reports on the value "
-                f"{code} support {codes[at]} with probability {float(found):.6g}, and {name} is "
-                f"{float(told):.6g}"
+                f"the estimator's {name}={float(told):.6g} is not the mechanism's: reports on the "
+                f"value {code} support {codes[at]} with probability {float(found):.6g}"
             )
         if not channel.has_exact_support:
             continue
@@ -640,17 +628,14 @@ def _small(oracle: Any, **parameters: Any) -> Any:
     return clone(oracle).set_params(**{**given, **parameters})
 
 
-def _holds(oracle: Any) -> tuple[int, np.ndarray]:
+def _holds(oracle: Any) -> tuple[int, list]:
     """The number of users, and the counts."""
-    return oracle.n_samples_seen_, oracle.__collector__().state("counts").counts.by_group[0].copy()
-
-
-def _same_holdings(one: tuple[int, np.ndarray], other: tuple[int, np.ndarray]) -> bool:
-    return one[0] == other[0] and np.array_equal(one[1], other[1])
+    counts = oracle.__collector__().state("counts").counts
+    return oracle.n_samples_seen_, counts.by_group[0].tolist()
 
 
 def _same(one: Any, other: Any) -> bool:
-    return _same_holdings(_holds(one), _holds(other))
+    return _holds(one) == _holds(other)
 
 
 def check_one_release(oracle: BaseOracle) -> None:
@@ -659,12 +644,10 @@ def check_one_release(oracle: BaseOracle) -> None:
     estimate = oracle.fit_transform(_VALUES)
     assert isinstance(estimate, FrequencyEstimate), "fit_transform returns no FrequencyEstimate"
     assert estimate.shape == (1, 5), f"the estimate has shape {estimate.shape}, expected (1, 5)"
-    for name, held, expected in (
-        ("frequencies_", oracle.frequencies_, estimate.values[0]),
-        ("estimate_", oracle.estimate_.values, estimate.values),
-        ("categories_", oracle.categories_, estimate.categories),
-    ):
-        assert np.array_equal(held, expected), f"{name} is not what fit_transform has returned"
+    expected = {"frequencies_": estimate.values[0], "categories_": estimate.categories}
+    for name, values in {**expected, "estimate_": estimate.values}.items():
+        is_same = np.array_equal(getattr(oracle, name), values)
+        assert is_same, f"{name} is not what fit_transform has returned"
     assert estimate.noise == oracle.noise_, "noise_ is not the noise of the estimate"
     n_users = (oracle.n_samples_seen_, oracle.noise_.n_samples)
     assert n_users == (len(_VALUES),) * 2, "n_samples_seen_ and noise_ do not count all users"
@@ -720,7 +703,7 @@ def check_merge(oracle: Any) -> None:
     before = _holds(other)
     merged, whole = _small(oracle).merge(one).merge(other), _small(oracle).aggregate(reports)
     assert _same(merged, whole), "merged servers do not hold what one server of all reports does"
-    assert _same_holdings(before, _holds(other)), "merge has changed its argument"
+    assert before == _holds(other), "merge has changed its argument"
     renamed = {_declares(oracle): _case(oracle).other_domain}
     for change in ({"epsilon": oracle.epsilon * 1.5}, renamed):
         stranger = _small(oracle, **change)
@@ -745,10 +728,8 @@ def check_refused_values_change_nothing(oracle: Any) -> None:
     values = _case(oracle).values
     fitted, ones = _small(oracle).fit(values), np.ones(len(values))
     weights = [-ones, 0.5 * ones, 0 * ones, ones[1:], np.nan * ones]
-    for X, weight in [
-        *((X, None) for X in _case(oracle).malformed),
-        *((values, weight) for weight in weights),
-    ]:
+    weighted = [(values, weight) for weight in weights]
+    for X, weight in [*((X, None) for X in _case(oracle).malformed), *weighted]:
         for method in ("fit", "partial_fit"):
             _assert_refused(fitted, method, X, sample_weight=weight)
 
@@ -759,7 +740,7 @@ def _assert_refused(oracle: Any, method: str, *args: Any, **kwargs: Any) -> None
     assert error is not None, f"{method} accepts malformed input"
     is_helpful = type(oracle).__name__ in str(error) or "X" in str(error)
     assert is_helpful, f"an error names neither the class nor X: {error}"
-    assert _same_holdings(before, _holds(oracle)), f"{method} has kept a part of what it refuses"
+    assert before == _holds(oracle), f"{method} has kept a part of what it refuses"
 
 
 def check_randomness(oracle: Any) -> None:
@@ -838,22 +819,21 @@ def check_threads(oracle: Any) -> None:
     """Assert that users whom other threads add meanwhile count, and that a later fit wins whole."""
     values = _case(oracle).values
     reports = np.asarray(_small(oracle).privatize(values))
-    one, whole = _small(oracle).aggregate(reports), _small(oracle).aggregate(reports)
-    for begun in (None, one):  # nothing was collected before, or something was
-        for add in ("aggregate", "merge"):
-            server = _small(oracle, random_state=None)
-            if begun is not None:
-                server.merge(begun)
-            added = {"aggregate": reports, "merge": one}[add]
-            server.aggregate(_Slow(reports, partial(getattr(server, add), added)))
-            expected = clone(whole).merge(whole).merge(one)
-            if begun is not None:
-                expected.merge(begun)
-            assert _same(server, expected), f"users are lost if another thread calls {add}"
-    for begun in (None, one):
+    one = _small(oracle).aggregate(reports)
+
+    def holding(*collected: Any) -> Any:
         server = _small(oracle, random_state=None)
-        if begun is not None:
-            server.merge(begun)
+        for other in collected:
+            server.merge(other)
+        return server
+
+    for begun in ([], [one]):  # nothing was collected before, or something was
+        for add, added in {"aggregate": reports, "merge": one}.items():
+            server = holding(*begun)
+            server.aggregate(_Slow(reports, partial(getattr(server, add), added)))
+            expected = holding(*begun, one, one)
+            assert _same(server, expected), f"users are lost if another thread calls {add}"
+        server = holding(*begun)
         server.aggregate(_Slow(reports, partial(server.fit, values)))
         assert server.n_samples_seen_ == len(values), "a fit keeps what was collected before it"
     server.aggregate(_Slow(reports, partial(server.partial_fit, values)))
@@ -885,11 +865,9 @@ def check_containers(postprocessor: BasePostProcessor) -> None:
     result = fitted.transform(estimate)
     assert isinstance(result, FrequencyEstimate), "transform returns no FrequencyEstimate"
     assert result.noise is estimate.noise, "the result has lost the noise of the raw estimate"
-    for name, held in (
-        ("estimate_", fitted.estimate_.values),
-        ("frequencies_", fitted.frequencies_),
-    ):
-        is_same = np.array_equal(held, result.values)
+    held = {"estimate_": fitted.estimate_.values, "frequencies_": fitted.frequencies_}
+    for name, values in held.items():
+        is_same = np.array_equal(values, result.values)
         assert is_same, (
             f"{name} is not what transform returns for the same estimate: `_process` draws random "
             "numbers without a seed, or depends on attributes that an earlier call has set"
@@ -961,12 +939,10 @@ def check_permutation_equivariance(postprocessor: BasePostProcessor) -> None:
     for estimate in (_estimates(1), _estimates(1, 1, d=130)):
         order = np.random.default_rng(2).permutation(estimate.shape[1])
         permuted = estimate.with_values(estimate.values[:, order])
-        np.testing.assert_allclose(
-            _processed(postprocessor, permuted),
-            _processed(postprocessor, estimate)[:, order],
-            atol=1e-12,
-            err_msg=f"the result depends on the order of the {len(order)} categories",
-        )
+        found = _processed(postprocessor, permuted)
+        expected = _processed(postprocessor, estimate)[:, order]
+        message = f"the result depends on the order of the {len(order)} categories"
+        np.testing.assert_allclose(found, expected, atol=1e-12, err_msg=message)
 
 
 def check_order_is_preserved(postprocessor: BasePostProcessor) -> None:
