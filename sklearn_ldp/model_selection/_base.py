@@ -253,7 +253,8 @@ class BaseSearch(BasePostProcessor):
     def __str__(self) -> str:
         """The parameters, and the results if there are any."""
         if not hasattr(self, "results_"):
-            return repr(self)
+            parts = getattr(self, "estimators_", {})
+            return "\n\n".join([repr(self), *(f"{name}: {one}" for name, one in parts.items())])
         best, taken = getattr(self, "best_index_", None), ""
         if best is not None:
             is_kept = int(self.results_["rank_test_score"][best] > 1)
