@@ -214,7 +214,7 @@ def test_parts_of_surveys_without_p_and_q():
     for search in (held_out, SyntheticSearch(n_repeats=2)):
         assert search.fit_transform(columns)["b"].shape == (1, 4)
         assert "MLEApx" not in search.estimators_["b"].results_["candidate"]
-        assert str(search).endswith(f"b: {search.estimators_['b']}")
+        assert f"\nb: {search.estimators_['b']}\n" in str(search)
     combined = linear_tables(tables)["a", "b"]
     assert "MLEApx" not in clone(held_out).fit(combined).results_["candidate"]
     assert "MLEApx" in clone(held_out).fit(tables["b", "a"]).results_["candidate"]
