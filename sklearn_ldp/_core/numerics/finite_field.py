@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -63,16 +64,18 @@ class FiniteField:
             table = self.add(table, self.multiply(digit[:, None], digit))
         return table
 
+    def power(self, x, n):
+        """Return x**n, by repeated squaring."""
+        result = np.ones_like(x)
+        while n:
+            if n & 1:
+                result = self.multiply(result, x)
+            x, n = self.multiply(x, x), n >> 1
+        return result
+
     def invert(self, x):
         """Return 1 / x as the power x**(g-2), by Fermat's little theorem; 0 gives 0."""
-        power = self.order - 2
-        result, base = np.ones_like(x), x
-        while power:
-            if power & 1:
-                result = self.multiply(result, base)
-            base = self.multiply(base, base)
-            power >>= 1
-        return np.where(x == 0, 0, result)
+        return np.where(x == 0, 0, self.power(x, self.order - 2))
 
 
 def prime_power(n: int) -> tuple[int, int] | None:
@@ -80,11 +83,8 @@ def prime_power(n: int) -> tuple[int, int] | None:
     if n < 2:
         return None
     p = next((q for q in range(2, int(n**0.5) + 1) if n % q == 0), n)
-    m = 0
-    while n % p == 0:
-        n //= p
-        m += 1
-    return (p, m) if n == 1 else None
+    m = round(math.log(n, p))
+    return (p, m) if n == p**m else None
 
 
 def field_orders_beside(x: float) -> list[int]:
