@@ -21,6 +21,7 @@ from scipy.special import softmax
 # not measured. What the others do together is measured by `python -m
 # benchmarks.accuracy._weak_frequencies`, on populations that nothing was chosen on.
 _CELL = 1 / 10  # estimates this close together, in sigma, count as equal while fitting
+_MOST_NODES, _FINE = 2000, 1 / 100  # more distinct estimates are interpolated between cells so wide
 _STEP = 1 / 6  # of the grid of the prior, in sigma
 _NEAR = 10.0  # up to here, in sigma, that grid is even; beyond, every estimate adds a point to it
 _MOST_CELLS = 400  # beyond _NEAR; still larger estimates are too sparse to learn from
@@ -403,12 +404,11 @@ def steep_prior(sample):
 
 def fit_g_model(sample):
     """Weights of Efron's prior: a spline of 5 columns, and an atom at 0."""
-    return fit_family(
-        sample, with_atom(spline_basis(sample.theta, 5)), sum_known=sample.law.is_of_counts
-    )
+    basis = with_atom(spline_basis(sample.theta, 5))
+    return fit_family(sample, basis, sum_known=sample.law.is_of_counts)
 
 
-def fit_family(sample, basis, *, sum_known, start=None, max_iter=100):
+def fit_family(sample, basis, *, sum_known, start=None):
     """Weights of the prior ``exp(basis @ alpha)`` that maximises the penalised likelihood."""
     # This is Efron's g-modelling: the base measure is uniform in asinh(theta), and the penalty
     # is the norm of alpha. `sum_known` adds a quadratic penalty for a mean of the prior other
@@ -420,21 +420,19 @@ def fit_family(sample, basis, *, sum_known, start=None, max_iter=100):
     strength = sample.sum_weight if sum_known else 0.0
 
     def state(alpha):
-        weights = np.exp(log_base + basis @ alpha - np.max(log_base + basis @ alpha))
-        weights /= weights.sum()
+        weights = softmax(log_base + basis @ alpha)
         marginal = np.maximum(likelihood @ weights, 1e-300)
         off = weights @ theta - sample.mean
         norm = np.sqrt(alpha @ alpha + 1e-6)
-        return counts @ np.log(marginal) - norm - 0.5 * strength * off**2, weights, marginal
+        value = counts @ np.log(marginal) - norm - 0.5 * strength * off**2
+        return value, weights, marginal, off, norm
 
-    def derivatives(alpha, weights, marginal):
+    def derivatives(alpha, weights, marginal, off, norm):
         mean = weights @ basis
         centred = basis - mean
         weighted = centred * weights[:, None]
         scores = likelihood @ weighted / marginal[:, None]
         slope = theta @ weighted
-        off = weights @ theta - sample.mean
-        norm = np.sqrt(alpha @ alpha + 1e-6)
         gradient = counts @ scores - alpha / norm - strength * off * slope
         # Covariance of the columns under the prior, less that under every posterior.
         excess = sample.size - (counts / marginal) @ likelihood
@@ -447,21 +445,19 @@ def fit_family(sample, basis, *, sum_known, start=None, max_iter=100):
     start = steep_prior(sample) if start is None else start
     log_ratio = np.log(np.maximum(start, 1e-300)) - log_base
     alpha = np.linalg.lstsq(basis - basis.mean(axis=0), log_ratio - log_ratio.mean(), rcond=None)[0]
-    weights, _ = _ascend(alpha, state, derivatives, max_iter)
-    return weights
+    return _ascend(alpha, state, derivatives)[0]
 
 
-def _ascend(alpha, state, derivatives, max_iter):
+def _ascend(alpha, state, derivatives):
     """Maximise by damped Newton steps; return what `state` gives at the maximum after the value."""
     # `state(alpha)` returns the value followed by other quantities, and `derivatives(alpha,
     # *others)` the gradient and minus the Hessian.
     damping = 1e-3
     value, *here = state(alpha)
-    for _ in range(max_iter):
+    for _ in range(100):
         gradient, curvature = derivatives(alpha, *here)
         sizes, axes = np.linalg.eigh(curvature)
         sizes, along = np.abs(sizes), axes.T @ gradient
-        gain = -np.inf
         while damping < 1e12:
             step = axes @ (along / (sizes + damping * sizes.max()))
             new_value, *new = state(alpha + step)
@@ -469,7 +465,7 @@ def _ascend(alpha, state, derivatives, max_iter):
             if gain >= 0:
                 break
             damping = max(8 * damping, 1e-6)
-        if gain < 0:
+        else:
             break
         alpha, value, here = alpha + step, new_value, new
         damping = max(damping / 8, 1e-12)
@@ -500,9 +496,8 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
     marginal = likelihood @ weights
     for _ in range(max_iter):
         off = weights @ sample.theta - sample.mean
-        gradient = (counts / marginal) @ likelihood - strength * off * (
-            sample.theta - sample.mean - off
-        )
+        gradient = (counts / marginal) @ likelihood
+        gradient -= strength * off * (sample.theta - sample.mean - off)
         if gradient.max() <= sample.size * (1 + tol):
             break
         around = np.concatenate([[-np.inf], gradient, [-np.inf]])
@@ -535,8 +530,7 @@ def _line_search(sample, weights, marginal, target, gradient, strength):
     expected = gradient @ (target - weights)
     before = sample.counts @ np.log(marginal)
     off, move = weights @ sample.theta - sample.mean, (target - weights) @ sample.theta
-    step = 1.0
-    while step > 1e-8:
+    for step in 0.5 ** np.arange(27.0):
         new = (1 - step) * marginal + step * ahead
         with np.errstate(divide="ignore"):
             gain = sample.counts @ np.log(new) - before
@@ -545,7 +539,6 @@ def _line_search(sample, weights, marginal, target, gradient, strength):
         # useless: its gradient there is many orders of magnitude larger than all others.
         if gain >= 1e-4 * step * expected and np.all(new >= _LEAST_LEFT * marginal):
             return (1 - step) * weights + step * target, new, gain
-        step /= 2
     return weights, marginal, 0.0
 
 
@@ -629,14 +622,13 @@ def posterior_mean(
         standard deviations.
     """
     std = max(float(std), _TINIEST)
-    support, weights, law = (
-        np.asarray(support) / std,
-        np.asarray(weights),
-        law or NormalLaw(slope / std),
-    )
+    support, log_weights = np.asarray(support) / std, np.log(weights)
+    law = law or NormalLaw(slope / std)
     z, back = np.unique(scaled(f, std, slope), return_inverse=True)
-    nodes = _nodes(z, 1 / 100, 2000)
-    log_weights = np.log(weights)
+    nodes = z
+    if len(z) > _MOST_NODES:  # points of a lattice around the estimates
+        lattice = np.floor(z / _FINE)
+        nodes = np.unique(np.concatenate([lattice, lattice + 1])) * _FINE
     spread = law.spread(support)
     low = np.minimum.accumulate((support - _REACH * spread)[::-1])[::-1]
     high = np.maximum.accumulate(support + _REACH * spread)
@@ -651,11 +643,3 @@ def posterior_mean(
         terms = np.exp(log - log.max(axis=1, keepdims=True))
         means[block] = terms @ support[near] / terms.sum(axis=1)
     return std * np.interp(z, nodes, np.maximum.accumulate(means))[back]
-
-
-def _nodes(z, width, most):
-    """Distinct estimates in order; points of a lattice around them if there are too many."""
-    if len(z) <= most:
-        return z
-    lattice = np.floor(z / width)
-    return np.unique(np.concatenate([lattice, lattice + 1])) * width

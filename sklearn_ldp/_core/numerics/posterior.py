@@ -237,10 +237,8 @@ class Posterior:
         return count_nodes(self.prior, self.std, lowest, highest, within)
 
     def _block(self, counts):
-        if self._is_local:
-            k, log_mass, weight = self._nodes_near(counts[0], counts[-1])
-        else:
-            k, log_mass, weight = self._nodes
+        near = self._nodes_near(counts[0], counts[-1]) if self._is_local else self._nodes
+        k, log_mass, weight = near
         # Every tenth node is enough to find the ends; one more stretch on either side is safe.
         step = _N_NODES if len(k) > 4000 else 1
         coarse = slice(None, None, step)
@@ -329,21 +327,16 @@ class Posterior:
         done.append([*left, *right])
         pieces = [np.concatenate(column) for column in zip(*done, strict=True)]
         order = np.argsort(pieces[0])
-        return _Cubics(*(column[order] for column in pieces))
+        x0, v0, s0, x1, v1, s1 = (column[order] for column in pieces)
+        width = x1 - x0
 
+        def smooth(rising):
+            """Return the function at counts that lie in the cells."""
+            cell = np.clip(np.searchsorted(x0, rising, side="right") - 1, 0, len(x0) - 1)
+            basis = _hermite((rising - x0[cell]) / width[cell], width[cell])
+            return sum(h * column[cell] for h, column in zip(basis, (v0, s0, v1, s1), strict=True))
 
-class _Cubics:
-    """A function given by values and slopes at both ends of cells, which are in order."""
-
-    def __init__(self, x0, v0, s0, x1, v1, s1):
-        self.x0, self.width = x0, x1 - x0
-        self.ends = (v0, s0, v1, s1)
-
-    def __call__(self, rising):
-        """Return the function at counts that lie in the cells."""
-        cell = np.clip(np.searchsorted(self.x0, rising, side="right") - 1, 0, len(self.x0) - 1)
-        basis = _hermite((rising - self.x0[cell]) / self.width[cell], self.width[cell])
-        return sum(h * column[cell] for h, column in zip(basis, self.ends, strict=True))
+        return smooth
 
 
 def _hermite(t, width):
