@@ -222,16 +222,14 @@ class BaseCalibrate(BasePostProcessor):
         alike: dict[tuple[float, int], list[int]] = {}
         for row, errors in enumerate(zip(std, sizes, strict=True)):
             alike.setdefault(errors, []).append(row)
-        thetas, values = [known] * n_rows, np.empty_like(estimate.values)
+        F, values = estimate.values, np.empty_like(estimate.values)
+        thetas = np.full((n_rows, len(family.names)), np.nan if known is None else known)
         for (sigma, n), rows in alike.items():
             if known is None:
-                fitted = fit_rows(family, estimate.values[rows], sigma, n, self.fit_method, name)
-                for row, theta in zip(rows, fitted, strict=True):
-                    thetas[row] = theta
+                thetas[rows] = fit_rows(family, F[rows], sigma, n, self.fit_method, name)
             for row in rows:
-                raw = estimate.values[row]
-                values[row] = posterior_means(raw, sigma, n, family, thetas[row], often=often)
-        return values, np.array(thetas), sizes
+                values[row] = posterior_means(F[row], sigma, n, family, thetas[row], often=often)
+        return values, thetas, sizes
 
 
 class Calibrate(BaseCalibrate):

@@ -113,7 +113,6 @@ def as_family(prior):
     if isinstance(prior, str):
         return FAMILIES[prior]
     if isinstance(prior, (stats.rv_continuous, stats.rv_discrete)):
-        ", ".join(map(repr, FAMILIES))
         raise ValueError(
             f"Calibrate fits the families {', '.join(map(repr, FAMILIES))}, got the family "
             f"{prior.name!r} of scipy.stats: give its parameters, as in scipy.stats.norm(10, 3), "
@@ -162,15 +161,13 @@ def fit_moments(family, mean, std, n_samples):
     """
     # A family of one parameter is fitted to the mean only.
 
+    @np.errstate(all="ignore")
     def misfit(free):
-        with np.errstate(all="ignore"):
-            try:
-                m, v, _ = prior_moments(family.prior(family.from_free(free), n_samples))
-            except ValueError:
-                return np.full(len(family.names), 1e3)
-        gap = [m / mean - 1]
-        if len(free) > 1:
-            gap.append(np.sqrt(v) / std - 1)
+        try:
+            m, v, _ = prior_moments(family.prior(family.from_free(free), n_samples))
+        except ValueError:
+            return np.full(len(family.names), 1e3)
+        gap = np.array([m / mean, np.sqrt(v) / std])[: len(free)] - 1
         return np.where(np.isfinite(gap), gap, 1e3)
 
     starts = [family.to_free(theta) for theta in family.starts(mean, std, n_samples)]
@@ -237,22 +234,17 @@ def _likelihood_loss(family, rows, std, n_samples):
 
 def _least_of_two(family, row, std, n_samples):
     """Return the parameters of least loss for one row, by the simplex of Nelder and Mead."""
-    loss_of_rows = _likelihood_loss(family, row[None], std, n_samples)
-
-    def loss(free):
-        return loss_of_rows(free)[0]
-
+    loss = _likelihood_loss(family, row[None], std, n_samples)
     mean = min(max(row.mean(), 1.0), n_samples)
     spread = np.sqrt(max(row.var() - std**2, (_NARROW * std) ** 2))
-    starts = [family.to_free(theta) for theta in family.starts(mean, spread, n_samples)]
-    best = min(starts, key=loss)
-    unit = np.array([spread, 1.0])
-    simplex = np.vstack([np.zeros(len(best)), 0.3 * np.eye(len(best))])
+    (first,) = family.starts(mean, spread, n_samples)
+    start, unit = family.to_free(first), np.array([spread, 1.0])
+    simplex = np.vstack([np.zeros(2), 0.3 * np.eye(2)])
     options = {"initial_simplex": simplex, "xatol": 1e-2, "fatol": 1e-2, "maxiter": 150}
     found = minimize(
-        lambda x: loss(best + unit * x), simplex[0], method="Nelder-Mead", options=options
+        lambda x: loss(start + unit * x)[0], simplex[0], method="Nelder-Mead", options=options
     )
-    return family.from_free(best + unit * found.x)
+    return family.from_free(start + unit * found.x)
 
 
 def _in_reach(theta, std):

@@ -232,7 +232,7 @@ class Estimates:
         self._powers = np.vstack([likelihood, likelihood * theta, likelihood * theta**2])
         self.z, self.law, self.growth = z, law, growth
         self.far = z[~self.is_near]
-        self._far_variances = np.maximum(1 + growth * self.far, 0)
+        self.far_variances = np.maximum(1 + growth * self.far, 0)
 
     def at_nodes(self, partition: Partition) -> sparse.csr_array:
         """Return the matrix that sums what nodes have over the near members of each group."""
@@ -249,10 +249,9 @@ class Estimates:
         result[self.is_near] = low + self._beyond * (high - low)
         return result
 
-    def variances_of_far(self, partition: Partition) -> np.ndarray:
-        """Return the variances of the sums over the far members of each group."""
-        codes = partition.codes[~self.is_near]
-        return np.bincount(codes, weights=self._far_variances, minlength=len(partition.names))
+    def far_members(self, partition: Partition) -> Partition:
+        """Return the groups of the far estimates, some of which may be empty."""
+        return Partition(partition.codes[~self.is_near], partition.names)
 
     def log_likelihood(self) -> float:
         """Return the logarithm of the joint density of all estimates under the common prior."""
@@ -333,7 +332,7 @@ def fit_groups(
     # The families that use other partitions do not know the spread of these sums.
     common, different = [], []
     for (p, sums), row, own in zip(pairs, experts, weights, strict=True):
-        far = estimates.variances_of_far(p)
+        far = estimates.far_members(p).sums(estimates.far_variances)
         common.append(_of_known_sum(p, sums @ variance + far))
         parts = [(_of_known_sum(p, expert.variances + far), expert.means) for expert in row]
         if curve is not None:
@@ -414,12 +413,11 @@ def _fit(
     log_marginal, mean, variance = estimates.moments(tilted)
     log = (sums @ log_marginal).reshape(n_groups, *totals.shape)
     # A tilt multiplies the density of a far estimate; a factor leaves it where it is.
-    codes = partition.codes[~estimates.is_near]
-    n_far = np.bincount(codes, minlength=n_groups)
+    far = estimates.far_members(partition)
     unmoved = totals if first.column else totals[[len(first.coordinates) // 2]]
-    log -= n_far[:, None, None] * (np.log(unmoved) + most[0][:, None] + most[1])
+    log -= far.sizes()[:, None, None] * (np.log(unmoved) + most[0][:, None] + most[1])
     of_far = [direction.tilts(estimates.far, theta[-1]) for direction in (first, second)]
-    one, other = (_sums_of_rows(tilt, codes, n_groups) for tilt in of_far)
+    one, other = (far.rows() @ tilt for tilt in of_far)
     log += one[:, :, None] + other[:, None, :]
     likelihood = np.exp(log - log.max(axis=(1, 2), keepdims=True))
 
@@ -444,8 +442,3 @@ def _fit(
     within = np.einsum("gk,gk->g", posterior, sums @ variance)
     means = estimates.interpolated(mean @ posterior.T, partition)
     return _Expert(means, np.maximum(spread, 0) + within, log_evidence)
-
-
-def _sums_of_rows(values: np.ndarray, codes: np.ndarray, n_groups: int) -> np.ndarray:
-    rows = np.arange(len(codes))
-    return sparse.csr_array((np.ones(len(codes)), (codes, rows)), (n_groups, len(codes))) @ values
