@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_n_features, check_array, check_is_fitted, validate_data
 
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.estimates.errors import held_out_score, mean_of_parts, query_errors
@@ -339,17 +339,16 @@ class BasePostProcessor(
     def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
         """Post-process each part: by the copy that was fitted to it, or by this one itself."""
         fitted: dict[Any, Any] = getattr(self, "estimators_", {})
-        unknown = [n for n, part in estimates.items() if len(part) and fitted and n not in fitted]
+        nonempty = {name: part for name, part in estimates.items() if len(part)}
+        unknown = [name for name in nonempty if fitted and name not in fitted]
         if unknown:
             raise ValueError(
                 f"{type(self).__name__} was fitted to the parts {', '.join(map(repr, fitted))}, "
                 f"got one that is called {unknown[0]!r}."
             )
-        by_name, made = fitted or self._copies(estimates.names), dict(estimates)
-        for name, part in estimates.items():
-            if len(part):
-                made[name] = _named(name, by_name[name].transform, part)
-        return estimates.with_parts(made)
+        by_name = fitted or self._copies(estimates.names)
+        made = {name: _named(name, by_name[name].transform, p) for name, p in nonempty.items()}
+        return estimates.with_parts({**estimates, **made})
 
     def _copies(self, names: list[Any]) -> dict[Any, Self]:
         """An unfitted copy for each part of a set, by name."""
@@ -396,10 +395,7 @@ class BasePostProcessor(
                 "choose by HeldOutSearch()."
             )
         if isinstance(X, FrequencyEstimate) and not reset:
-            if getattr(self, "n_features_in_", X.shape[1]) != X.shape[1]:
-                expected = f"is expecting {self.n_features_in_} features as input"
-                name = type(self).__name__
-                raise ValueError(f"X has {X.shape[1]} features, but {name} {expected}.")
+            _check_n_features(self, X, reset=False)
             return X
         values = X.values if isinstance(X, FrequencyEstimate) else X
         if reset or hasattr(self, "n_features_in_"):
