@@ -12,10 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from .._core.estimates import EstimateSet
 from .._core.estimates.errors import METRICS, held_out_score, mean_of_parts, query_errors
-from .._core.lifecycle import (
-    BaseCollector,
-    lost_weights,
-)
+from .._core.lifecycle import BaseCollector, lost_weights
 from .._core.queries import Queries, QuerySet, as_query_set, query_matrix
 from .._core.support.fitted import estimate_of
 from .._core.support.privacy import PrivacyWarning

@@ -470,8 +470,7 @@ class Plan:
         if self._has_questions:
             raise ValueError(
                 f"Plan(queries=..., frequencies=...) cannot plan a {aim}, which is about single "
-                "categories: leave both out, and give the smaller one of two frequencies as "
-                "frequency."
+                "categories: leave both out, and give the smaller of two frequencies as frequency="
             )
         if aim == "detection" and frequency is not None:
             raise ValueError("A detection compares with the frequency 0: leave out frequency.")
@@ -526,10 +525,8 @@ class _Column:
     ) -> _Statement:
         """Return the statement to be told, of two frequencies with this gap."""
         d, n_compared = self.domain.size, 2 if aim == "order" else 1
-        if frequency is not None:
-            base = float(frequency)
-        else:
-            base = 0.0 if aim == "detection" else min(1 / d, max(1 - gap, 0) / n_compared)
+        base = 0.0 if aim == "detection" else min(1 / d, max(1 - gap, 0) / n_compared)
+        base = base if frequency is None else float(frequency)
         rest = 1 - gap - n_compared * base  # for the other categories
         if not (0 <= base < 1 and rest >= -1e-12 and (d > n_compared or rest < 1e-6)):
             raise ValueError(
@@ -632,8 +629,7 @@ def _planned_of(oracle: Any, n_categories: int | None) -> dict[Any, PlannedEstim
     kind = oracle.__name__ if isinstance(oracle, type) else type(oracle).__name__
     if not isinstance(oracle, BaseOracle | BaseColumnSurvey | LocalMean):
         raise TypeError(
-            "Plan needs an oracle such as OLH(epsilon=1.0), or a survey such as ColumnOracle, got "
-            f"{kind}."
+            f"Plan needs an oracle such as OLH(), or a survey such as ColumnOracle, got {kind}."
         )
     oracle = clone(oracle)
     if n_categories is not None:
