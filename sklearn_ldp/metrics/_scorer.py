@@ -118,10 +118,7 @@ class FrequencyScorer(BaseScorer):
         super().__init__()
         self.metric = metric
         self.queries = queries
-
-    @property
-    def __name__(self) -> str:
-        return f"neg_frequency_{self.metric}"
+        self.__name__ = f"neg_frequency_{metric}"
 
     def __call__(
         self,
@@ -134,9 +131,8 @@ class FrequencyScorer(BaseScorer):
         if oracle.input == "reports":
             raise ValueError(
                 "A frequency scorer compares with raw values, but this pipeline reads reports: "
-                "score it with make_held_out_scorer, use a pipeline that reads values (for "
-                "simulations), or choose with SyntheticSearch or HeldOutSearch, which need no raw "
-                "values."
+                "score it with make_held_out_scorer, simulate values, or choose with "
+                "SyntheticSearch or HeldOutSearch, which need no raw values."
             )
         estimate = estimate_of(estimator)
         if text := lost_weights(oracle.__collector__().state("score"), sample_weight):
@@ -220,13 +216,11 @@ def make_held_out_scorer(*, queries: Queries | None = None) -> HeldOutScorer:
 class HeldOutScorer(BaseScorer):
     """The scorer that `make_held_out_scorer` returns; it is a class so that it can be pickled."""
 
+    __name__ = "neg_held_out_mse"
+
     def __init__(self, queries: QuerySet) -> None:
         super().__init__()
         self.queries = queries
-
-    @property
-    def __name__(self) -> str:
-        return "neg_held_out_mse"
 
     def __call__(
         self,
