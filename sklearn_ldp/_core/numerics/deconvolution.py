@@ -299,22 +299,17 @@ class Sample:
         values, self.counts = values[kept], self.counts[kept]
         self.size = self.counts.sum()
         # Of the sum of the frequencies follows the mean of those that are not far.
-        self.is_sum_known, total = total is None, self.top * (1.0 if total is None else total)
-        self.mean = np.clip((total - self.far @ self.n_far) / self.size, 0, self.top)
+        of_all = self.top * (1.0 if total is None else total)
+        self.mean = np.clip((of_all - self.far @ self.n_far) / self.size, 0, self.top)
+        # Weight of the penalty for priors whose mean is not that of the sample.
+        few = (_MEAN_WEIGHT / max(self.mean, 1e-9)) ** 2 if self.law.is_of_counts else 0.0
+        self.sum_weight = max(_SUM_WEIGHT * self.size, few) if total is None else 0.0
         self.theta = support_grid(values, self.top, self.mean)
         if self.law.is_of_counts:
             self.theta = np.union1d(self.theta, self.mean)
         log = self.law.log_density(values, self.theta)
         self.base = even_measure(np.arcsinh(self.theta))
         self.likelihood = np.exp(log - log.max(axis=1, keepdims=True))
-
-    @property
-    def sum_weight(self):
-        """Weight of the penalty for priors whose mean is not that of the sample."""
-        if not self.is_sum_known:
-            return 0.0
-        few = (_MEAN_WEIGHT / max(self.mean, 1e-9)) ** 2 if self.law.is_of_counts else 0.0
-        return max(_SUM_WEIGHT * self.size, few)
 
     def or_equal(self, weights, odds):
         """The weights averaged with those of (nearly) equal frequencies, and the likeliest."""
@@ -576,10 +571,9 @@ def fit_average(sample):
     # Neighbours on the grid stand for one atom between them.
     n_atoms = 1 + np.count_nonzero(np.diff(places) > 1.01 * _STEP)
     scores.append(akaike(sample, priors[-1], 2 * n_atoms - 1))
-    for prior in gaussians(sample):
-        priors.append(prior)
-        scores.append(sample.log_likelihood(prior) + np.log(_GAUSSIAN))
-    return softmax(scores) @ np.array(priors)
+    narrow = gaussians(sample)
+    scores += [sample.log_likelihood(prior) + np.log(_GAUSSIAN) for prior in narrow]
+    return softmax(scores) @ np.vstack([*priors, narrow])
 
 
 def akaike(sample, weights, n_parameters):

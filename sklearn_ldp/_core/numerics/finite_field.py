@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -29,9 +30,7 @@ class FiniteField:
         self.modulus = [0, 1]
         if self.degree > 1:
             if order > MAX_TABLE:
-                raise ValueError(
-                    f"Fields of prime-power order are built up to {MAX_TABLE}, got {order}."
-                )
+                raise ValueError(f"Fields of prime powers go up to {MAX_TABLE}, got {order}.")
             self.modulus = _irreducible(self.characteristic, self.degree).tolist()
             self._sum, self._negative, self._product = _tables(self.characteristic, self.degree)
 
@@ -127,15 +126,14 @@ def _tables(p: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @lru_cache(maxsize=32)
 def _irreducible(p: int, m: int) -> np.ndarray:
     """Return the first monic irreducible polynomial of degree m: its coefficients, lowest first."""
-    for code in range(p**m):
-        candidate = np.append(_digits(np.array(code), p, m), 1)
-        if not any(
-            _divides(np.append(_digits(np.array(c), p, n), 1), candidate, p)
-            for n in range(1, m // 2 + 1)
-            for c in range(p**n)
-        ):
-            return candidate
-    raise AssertionError("an irreducible polynomial of every degree exists")
+    divisors = [f for n in range(1, m // 2 + 1) for f in _monic(p, n)]
+    # There is one of every degree.
+    return next(f for f in _monic(p, m) if not any(_divides(g, f, p) for g in divisors))
+
+
+def _monic(p: int, m: int) -> Iterator[np.ndarray]:
+    """Yield all monic polynomials of degree m, in the order of their codes."""
+    return (np.append(_digits(np.array(code), p, m), 1) for code in range(p**m))
 
 
 def _divides(divisor: np.ndarray, polynomial: np.ndarray, p: int) -> bool:

@@ -82,7 +82,6 @@ def count_nodes(prior, std=np.inf, lowest=None, highest=None, within=None):
     waiting = {
         length: [(starts, *_terms(prior, starts, length))]
         for length, starts in _cover(first, size, longest).items()
-        if len(starts)
     }
     best = [(-np.inf, first), (-np.inf, first)]
     done, length = [], longest
@@ -168,11 +167,9 @@ def _window(k, log_mass, std, lowest, highest):
     """Slice of the nodes that matter."""
     # The larger the estimate, the more the larger counts matter. So the first count that
     # matters is found at the lowest estimate, and the last one at the highest.
-    at_lowest = log_mass - 0.5 * ((lowest - k) / std) ** 2
-    first = np.argmax(at_lowest >= at_lowest.max() - _NEGLIGIBLE)
-    at_highest = log_mass - 0.5 * ((highest - k) / std) ** 2
-    matters = at_highest[::-1] >= at_highest.max() - _NEGLIGIBLE
-    return int(first), int(len(k) - np.argmax(matters))
+    scores = log_mass - 0.5 * ((np.array([[lowest], [highest]]) - k) / std) ** 2
+    at_lowest, at_highest = scores >= scores.max(axis=1, keepdims=True) - _NEGLIGIBLE
+    return int(np.argmax(at_lowest)), int(len(k) - np.argmax(at_highest[::-1]))
 
 
 def prior_moments(prior):
