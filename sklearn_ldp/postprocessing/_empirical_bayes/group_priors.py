@@ -102,11 +102,9 @@ def fit_curve(z: np.ndarray, growth: float, total: float) -> Curve:
 
 def _wave_cells(d: int) -> np.ndarray:
     """Return the first wave of each cell: 0, 1, 2 .. alone, then ever more together."""
-    if d <= _EXACT:
-        return np.arange(d)
     n = int(np.log(d / _EXACT) / np.log(_RATIO)) + 1
     later = np.unique(np.floor(_EXACT * _RATIO ** np.arange(n)).astype(np.int64))
-    return np.r_[np.arange(_EXACT), later[later < d]]
+    return np.r_[np.arange(min(d, _EXACT)), later[later < d]]
 
 
 def _wave_variances(number: np.ndarray, counts: np.ndarray, power: float) -> np.ndarray:
@@ -223,7 +221,6 @@ class Estimates:
         self.means = means
         self.is_near = z <= _NEAR
         nodes, self._place, self._beyond = _nodes(z[self.is_near])
-        self._n_nodes = len(nodes)
         std = np.sqrt(np.maximum(1 + growth * self.theta, 0))
         theta = self.theta[self.theta - _REACH * std <= _NEAR + _CELL]
         log = law.log_density(nodes, theta)
@@ -239,7 +236,7 @@ class Estimates:
         rows = partition.codes[self.is_near]
         weights = np.concatenate([1 - self._beyond, self._beyond])
         places = np.concatenate([self._place, self._place + 1])
-        shape = (len(partition.names), self._n_nodes)
+        shape = (len(partition.names), len(self._tops))
         return sparse.csr_array((weights, (np.concatenate([rows, rows]), places)), shape=shape)
 
     def interpolated(self, at_nodes: np.ndarray, partition: Partition) -> np.ndarray:
@@ -270,7 +267,7 @@ class Estimates:
         Shapes: priors (n_grid, n_priors) -> (n_nodes, n_priors).
         """
         products = self._powers @ priors[: self._powers.shape[1]]
-        density, mean, square = products.reshape(3, self._n_nodes, -1)
+        density, mean, square = products.reshape(3, len(self._tops), -1)
         density = np.maximum(density, 1e-300)
         mean, square = mean / density, square / density
         return np.log(density), mean, np.maximum(square - mean**2, 0)
