@@ -495,29 +495,24 @@ def resolve_noise(
     >>> resolve_noise(estimate, 0.05, "Mine").std
     0.05
     """
-    shown = repr(noise)
-    if noise is None:
-        noise = estimate.noise
-        if noise is not None and not estimate.is_raw:
-            raise ValueError(
-                f"{name} needs a raw estimate, got one after "
-                f"{' and '.join(estimate.postprocessors)}, whose errors are no longer those that "
-                f"its noise describes. Put {name} first, pass the raw estimate "
-                "(oracle.estimate_), or give noise= for the estimate as it is now."
-            )
-        shown = repr(noise)
-    elif not isinstance(noise, Noise):
-        noise = Noise.of_level(float(noise))
-    if noise is None or getattr(noise, needs) is None:
+    given = estimate.noise if noise is None else noise
+    if noise is None and given is not None and not estimate.is_raw:
+        raise ValueError(
+            f"{name} needs a raw estimate, got one after {' and '.join(estimate.postprocessors)}, "
+            f"whose errors its noise no longer describes. Put {name} first, pass the raw estimate "
+            "(oracle.estimate_), or give noise= for the estimate as it is now."
+        )
+    known = given if isinstance(given, Noise | None) else Noise.of_level(float(given))
+    if known is None or getattr(known, needs) is None:
         what, remedy = _NEEDS[needs]
-        source = "a plain array" if noise is None else f"noise={shown}"
+        source = "a plain array" if known is None else f"noise={given!r}"
         how = f"pass the FrequencyEstimate that an oracle returns, or give {remedy}"
         raise ValueError(f"{name} needs to know {what}, which {source} does not tell: {how}.")
-    levels = np.asarray(noise.std, dtype=np.float64)
+    levels = np.asarray(known.std, dtype=np.float64)
     if levels.size not in (1, len(estimate)) or not np.all((levels > 0) & np.isfinite(levels)):
         what = f"one finite noise level > 0 for all rows, or one per row ({len(estimate)})"
-        raise ValueError(f"{name} needs {what}, got {levels} from noise={shown}.")
-    return noise
+        raise ValueError(f"{name} needs {what}, got {levels} from noise={given!r}.")
+    return known
 
 
 def per_row(value: ArrayLike, n_rows: int) -> np.ndarray:

@@ -96,7 +96,32 @@ class Known:
         return self.distribution
 
     def prior(self, theta, n_samples):
-        return prior_of_distribution(self.distribution, n_samples)
+        """Return the distribution as a prior on the counts 0 .. n."""
+        # A continuous one gives whole numbers probabilities proportional to its densities there;
+        # where a density is infinite, its probability within a half is used instead.
+        frozen = self.distribution  # discrete if it has a `pmf`
+        low, high = frozen.support()
+        low, high = max(0, int(np.ceil(max(low, 0.0)))), int(np.floor(min(high, n_samples)))
+        if low > high:
+            what = f"some count from 0 to n_samples={n_samples} a positive probability"
+            support = f"the support of this one is {frozen.support()}"
+            raise ValueError(f"Calibrate needs a prior that gives {what}; {support}.")
+        log_of = frozen.logpmf if hasattr(frozen, "pmf") else frozen.logpdf
+
+        def log_mass(k):
+            with np.errstate(all="ignore"):
+                result = np.asarray(log_of(k), dtype=np.float64)
+                infinite = np.isposinf(result)
+                if np.any(infinite):
+                    within = frozen.cdf(k[infinite] + 0.5) - frozen.cdf(k[infinite] - 0.5)
+                    result[infinite] = np.log(within)
+            return np.where(np.isnan(result), -np.inf, result)
+
+        listed = getattr(getattr(frozen, "dist", None), "xk", None)  # rv_discrete(values=...)
+        if listed is None:
+            return CountPrior(log_mass, low, high)
+        places = np.sort(np.asarray(listed, dtype=np.float64))
+        return CountPrior(log_mass, low, high, places[(low <= places) & (places <= high)])
 
 
 _PLACED = ("loc", "scale")
@@ -119,35 +144,6 @@ def as_family(prior):
             "or take NPMLE, which learns a prior of no family."
         )
     return Known(prior)
-
-
-def prior_of_distribution(distribution, n_samples):
-    """Return a distribution of :mod:`scipy.stats` as a prior on the counts 0 .. n."""
-    # A continuous one gives whole numbers probabilities proportional to its densities there;
-    # where a density is infinite, its probability within a half is used instead.
-    # distribution: discrete if it has a `pmf`.
-    low, high = distribution.support()
-    low, high = max(0, int(np.ceil(max(low, 0.0)))), int(np.floor(min(high, n_samples)))
-    if low > high:
-        what = f"some count from 0 to n_samples={n_samples} a positive probability"
-        support = f"the support of this one is {distribution.support()}"
-        raise ValueError(f"Calibrate needs a prior that gives {what}; {support}.")
-    log_of = distribution.logpmf if hasattr(distribution, "pmf") else distribution.logpdf
-
-    def log_mass(k):
-        with np.errstate(all="ignore"):
-            result = np.asarray(log_of(k), dtype=np.float64)
-            if np.any(np.isposinf(result)):
-                infinite = np.isposinf(result)
-                within = distribution.cdf(k[infinite] + 0.5) - distribution.cdf(k[infinite] - 0.5)
-                result[infinite] = np.log(within)
-        return np.where(np.isnan(result), -np.inf, result)
-
-    listed = getattr(getattr(distribution, "dist", None), "xk", None)  # rv_discrete(values=...)
-    if listed is None:
-        return CountPrior(log_mass, low, high)
-    places = np.sort(np.asarray(listed, dtype=np.float64))
-    return CountPrior(log_mass, low, high, places[(low <= places) & (places <= high)])
 
 
 # -- fits -------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def smooth_mle(
     even = np.full(n_categories, 1 / n_categories)
     curve = _curve(n_categories)
     with Progress(_MOST_MODELS, is_shown=bool(verbose)) as bar:
-        curves = [_Model(np.inf, even, reports.log_likelihood(even))]
+        curves = [_Model(np.inf, even, float(tally @ np.log(reports.chances(even))))]
         curves += _fitted(reports, curve, [(penalty,) for penalty in _PENALTIES], bar)
         best = max(curves, key=lambda model: model.evidence)
         rough = _fitted(reports, _with_groups(curve, _FEW_GROUPS), _PROBE, bar)
@@ -182,9 +182,6 @@ class _Reports:
 
     def chances(self, frequencies: np.ndarray) -> np.ndarray:
         return np.maximum(self.law.probabilities(frequencies), np.finfo(float).tiny)
-
-    def log_likelihood(self, frequencies: np.ndarray) -> float:
-        return float(self.tally @ np.log(self.chances(frequencies)))
 
     def slope(self, frequencies: np.ndarray, chances: np.ndarray) -> np.ndarray:
         """Derivatives of the log-likelihood with respect to log-frequencies, shape (d,)."""
