@@ -231,10 +231,7 @@ def load_ucb_admissions(*, return_X_y: bool = False, as_frame: bool = False) -> 
     names = header[:-1]
     data = np.array([row[:-1] for row in rows])
     counts = np.array([row[-1] for row in rows]).astype(np.int64)
-    domains = {
-        name: list(dict.fromkeys(column.tolist()))
-        for name, column in zip(names, data.T, strict=True)
-    }
+    domains = {name: list(dict.fromkeys(data[:, j].tolist())) for j, name in enumerate(names)}
     frame = None
     if pd:
         levels = {name: pd.CategoricalDtype(domain) for name, domain in domains.items()}
