@@ -24,9 +24,7 @@ def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Valu
     """Return the oracle inside an estimator, and X as the oracle receives it."""
     if hasattr(estimator, "best_estimator_"):  # GridSearchCV and similar tools
         return oracle_and_its_input(estimator.best_estimator_, X)
-    if isinstance(estimator, BaseCollector):
-        return estimator, X
-    steps = estimator.steps if isinstance(estimator, Pipeline) else []
+    steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
     for i, (_, step) in enumerate(steps):
         if isinstance(step, BaseCollector):
             return step, estimator[:i].transform(X) if i else X

@@ -338,8 +338,7 @@ class Calibrate(BaseCalibrate):
         family = as_family(self.prior)
         known: list[float] | None = None if family.names else []
         values, thetas, sizes = self._posterior_of_rows(estimate, family, known)
-        by_name = dict(zip(family.names, thetas.T, strict=True)) if family.names else {}
-        self.params_: dict[str, np.ndarray] = by_name
+        self.params_: dict[str, np.ndarray] = dict(zip(family.names, thetas.T, strict=True))
         rows = zip(thetas, sizes, strict=True)
         self.prior_: list[Any] = [family.freeze(theta, n) for theta, n in rows]
         return estimate.with_values(values, by="Calibrate")

@@ -121,8 +121,7 @@ def audit_epsilon(
     protocol = oracle.protocol()
     domain = protocol.domain
     channel: Any = protocol.mechanism
-    categories = domain.categories.tolist()
-    pair = (categories[0], categories[-1]) if pair is None else pair
+    pair = tuple(domain.categories[[0, -1]].tolist()) if pair is None else pair
     codes = [int(domain.encode_columns([as_vector([value])], protocol.name)[0]) for value in pair]
     mechanism = oracle.privatize if mechanism is None else mechanism
     hits = [0, 0]

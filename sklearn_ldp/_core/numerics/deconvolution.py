@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -62,7 +62,6 @@ class NormalLaw:
     """Estimates are normal: that of theta has the variance ``1 + growth * theta``."""
 
     growth: float
-    is_of_counts: ClassVar[bool] = False
 
     def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """Log of the density of estimates (rows) given true frequencies (columns)."""
@@ -87,7 +86,6 @@ class CountLaw:
     q: float
     n: float
     is_sample: bool = False
-    is_of_counts: ClassVar[bool] = True
 
     @property
     def unit(self) -> float:
@@ -290,6 +288,7 @@ class Sample:
         self.std = max(float(std), _TINIEST)
         self.growth = slope / self.std
         self.law = law or NormalLaw(self.growth)
+        has_counts = isinstance(self.law, CountLaw)
         self.z = scaled(f, self.std, slope)
         self.top = 1 / self.std
         values, self.counts = cells(np.sort(self.z))
@@ -302,10 +301,10 @@ class Sample:
         of_all = self.top * (1.0 if total is None else total)
         self.mean = np.clip((of_all - self.far @ self.n_far) / self.size, 0, self.top)
         # Weight of the penalty for priors whose mean is not that of the sample.
-        few = (_MEAN_WEIGHT / max(self.mean, 1e-9)) ** 2 if self.law.is_of_counts else 0.0
+        few = (_MEAN_WEIGHT / max(self.mean, 1e-9)) ** 2 if has_counts else 0.0
         self.sum_weight = max(_SUM_WEIGHT * self.size, few) if total is None else 0.0
         self.theta = support_grid(values, self.top, self.mean)
-        if self.law.is_of_counts:
+        if has_counts:
             self.theta = np.union1d(self.theta, self.mean)
         log = self.law.log_density(values, self.theta)
         self.base = even_measure(np.arcsinh(self.theta))
@@ -400,7 +399,7 @@ def steep_prior(sample):
 def fit_g_model(sample):
     """Weights of Efron's prior: a spline of 5 columns, and an atom at 0."""
     basis = with_atom(spline_basis(sample.theta, 5))
-    return fit_family(sample, basis, sum_known=sample.law.is_of_counts)
+    return fit_family(sample, basis, sum_known=isinstance(sample.law, CountLaw))
 
 
 def fit_family(sample, basis, *, sum_known, start=None):
@@ -479,7 +478,7 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
     counts, likelihood = sample.counts, sample.likelihood
     n_grid = likelihood.shape[1]
     root = np.sqrt(counts)
-    strength = sample.sum_weight if sample.law.is_of_counts else 0.0
+    strength = sample.sum_weight if isinstance(sample.law, CountLaw) else 0.0
     sum_to_one = 1e3 * np.sqrt(sample.size)
     # One point per sigma is enough to start with, and much less work than the whole grid.
     weights = np.zeros(n_grid)

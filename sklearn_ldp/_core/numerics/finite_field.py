@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
+from numpy.polynomial.polynomial import polydiv
 
 MAX_TABLE = 1024  # largest prime power whose tables are built
 # Beyond this, primes lie so close together that a prime power gains nothing over them.
@@ -137,8 +138,5 @@ def _monic(p: int, m: int) -> Iterator[np.ndarray]:
 
 
 def _divides(divisor: np.ndarray, polynomial: np.ndarray, p: int) -> bool:
-    rest = polynomial.copy()
-    for top in range(len(rest) - 1, len(divisor) - 2, -1):
-        start = top - len(divisor) + 1
-        rest[start : top + 1] = (rest[start : top + 1] - rest[top] * divisor) % p
-    return not rest.any()
+    # Whole numbers, as the divisor is monic, and small enough for floats.
+    return not np.any(polydiv(polynomial, divisor)[1] % p)

@@ -63,12 +63,12 @@ def _terms(prior, starts, length):
     return k, prior.log_mass(k.ravel()).reshape(k.shape)
 
 
-def count_nodes(prior, std=np.inf, lowest=None, highest=None, within=None):
+def count_nodes(prior, std=np.inf, lowest=0.0, highest=0.0, within=None):
     """Counts and weights that represent all counts of a prior in sums against a normal density.
 
     Shapes: -> (n_nodes,), (n_nodes,), (n_nodes,).
     std: standard deviation of the density, in counts; infinite for sums of the prior alone.
-    lowest, highest: bounds on where the density is centred; None if it does not matter.
+    lowest, highest: bounds on where the density is centred, which matter if `std` is finite.
     within: the first and the last count that matter; None means all counts of the prior.
     """
     if prior.places is not None:
@@ -120,9 +120,7 @@ def _relevant(stretches, length, std, bounds, best):
     starts, k, log_mass = stretches
     keep = np.ones(len(starts), dtype=bool)
     for end, side in enumerate((-1, 1)):
-        score = log_mass
-        if np.isfinite(std):
-            score = log_mass - 0.5 * ((bounds[end] - k) / std) ** 2
+        score = log_mass - 0.5 * ((bounds[end] - k) / std) ** 2
         top = np.argmax(score)
         if score.flat[top] > best[end][0]:
             best[end] = score.flat[top], k.flat[top]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 
 import numpy as np
 from scipy import fft
@@ -191,15 +191,13 @@ class LinearFunctions:
         # `pieces` holds the pieces of all vectors; `codes` are places in that list of
         # vectors.
         _, table = self._products
-        total: np.ndarray | None = None
-        for own, other in zip(self._pieces, pieces, strict=True):
+
+        def product(own: np.ndarray, other: np.ndarray) -> np.ndarray:
             u, v = own.take(functions), other.take(codes)
-            product = u * v if table is None else table.take(u * table.shape[1] + v)
-            if total is None:
-                total = product
-            else:
-                total = total + product if table is None else self.field.add(total, product)
-        assert total is not None
+            return u * v if table is None else table.take(u * table.shape[1] + v)
+
+        terms = (product(*both) for both in zip(self._pieces, pieces, strict=True))
+        total = reduce(np.add if table is None else self.field.add, terms)
         return total % self.field.order if table is None else total
 
     @cached_property

@@ -23,7 +23,7 @@ from scipy import sparse
 from scipy.fft import dct, idct
 from scipy.special import expit, logsumexp
 
-from ..._core.numerics.deconvolution import Law, NormalLaw
+from ..._core.numerics.deconvolution import CountLaw, Law, NormalLaw
 from .hints import Partition
 
 # Those of the prior (_EMPTY to FEWEST, _POWERS, _SPREADS, the directions below), and those of
@@ -356,7 +356,7 @@ def _weights(
     of_curve = -np.inf
     if curve is not None:
         of_curve = curve.log_likelihood - estimates.log_likelihood()
-        if estimates.law.is_of_counts:
+        if isinstance(estimates.law, CountLaw):
             # A curve takes them as normal: how likely equal frequencies are makes up for that.
             z, mean = estimates.z, np.array([curve.means.mean()])
             of_curve += estimates.law.log_density(z, mean).sum()
