@@ -442,13 +442,9 @@ def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.
     Shapes: codes (m,) -> (m, m).
     int64; on the diagonal, the support of each category.
     """
-    pairs = np.zeros((len(codes), len(codes)), dtype=np.int64)
-    size = max(_CELLS // max(len(codes), 1), 1)
-    for start in range(0, len(reports), size):
-        # Sums of so few reports are exact in 32 bits, and much faster than integers.
-        x = channel.supports(reports[start : start + size], codes).astype(np.float32)
-        pairs += np.rint(x.T @ x).astype(np.int64)
-    return pairs
+    # Sums of fewer than 2**24 reports are exact in 32 bits, and much faster than integers.
+    x = channel.supports(reports, codes).astype(np.float32)
+    return np.rint(x.T @ x).astype(np.int64)
 
 
 def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport) -> ReportTest:
