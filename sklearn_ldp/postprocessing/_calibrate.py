@@ -176,7 +176,7 @@ def _fit_moments(family, counts, noise, n_samples, name):
     theta, solved = fit_moments(family, mean, spread, n_samples)
     if not solved:
         on_line = "the one with these moments on the whole line"
-        nearest = on_line if family.located else "the nearest"
+        nearest = on_line if len(theta) == 2 else "the nearest"
         _warn(
             f"{name} found no member of the prior's family whose counts on 0 .. n have mean "
             f"{mean:.4g}{f' and standard deviation {spread:.4g}' * (len(theta) > 1)}, as the "

@@ -25,7 +25,6 @@ class PowerLaw:
     """The power law on 1 .. n."""
 
     names = ("exponent",)
-    located = False
 
     def freeze(self, theta, n_samples):
         return stats.zipfian(theta[0], int(n_samples))
@@ -59,7 +58,6 @@ class Family:
     def __init__(self, distribution, names, log_mass):
         self.distribution, self.names = distribution, names
         self.log_mass = log_mass  # up to a constant, and faster than SciPy's
-        self.located = len(names) == 2
 
     def freeze(self, theta, n_samples):
         return self.distribution(**dict(zip(self.names, map(float, theta), strict=True)))
@@ -79,7 +77,7 @@ class Family:
         return np.append(free[:-1], np.exp(np.clip(free[-1], -690, 690)))
 
     def starts(self, mean, std, n_samples):
-        if self.located:
+        if len(self.names) == 2:
             return [np.array([mean, std / self.distribution.std()])]
         return [np.array([x]) for x in (*np.exp([-3.0, -1.5, 0.0, 1.5, 3.0]), mean)]
 
@@ -169,8 +167,7 @@ def fit_moments(family, mean, std, n_samples):
     starts = [family.to_free(theta) for theta in family.starts(mean, std, n_samples)]
     if len(family.names) == 1:
         return _solve_one(family, misfit, starts)
-    (start,) = starts
-    found = start
+    start = found = starts[0]
     with np.errstate(all="ignore"):
         if np.abs(misfit(start)).max() > _UNIT:
             found = root(misfit, start, tol=1e-10, options={"maxfev": 60}).x
@@ -211,7 +208,7 @@ def _likelihood_loss(family, rows, std, n_samples):
     ends, of_values, of_slopes = _likelihood_weights(rows, std)
 
     def loss(free):
-        if family.located and not _in_reach(family.from_free(free), std):
+        if len(family.names) == 2 and not _in_reach(family.from_free(free), std):
             return np.full(len(rows), 1e30)
         with np.errstate(all="ignore"):
             try:

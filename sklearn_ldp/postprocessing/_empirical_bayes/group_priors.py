@@ -370,8 +370,6 @@ def _weights(
 
 def log_loss_share(probability: float, common: float, different: float, apart: float) -> float:
     """Return the share of the second estimate that is best for the expected log squared error."""
-    if apart <= 0:
-        return 0.0
     if_common = np.log(max(common, 1e-300) + _SHARES**2 * apart)
     if_different = np.log(max(different, 1e-300) + (1 - _SHARES) ** 2 * apart)
     expected = (1 - probability) * if_common + probability * if_different
