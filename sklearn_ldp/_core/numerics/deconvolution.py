@@ -261,8 +261,7 @@ def support_grid(values, top, mean):
 
 def even_measure(t):
     """Return weights of the points of a grid that are uniform along it."""
-    edges = np.concatenate([t[:1], (t[1:] + t[:-1]) / 2, t[-1:]])
-    return np.diff(edges)
+    return np.diff((t[1:] + t[:-1]) / 2, prepend=t[0], append=t[-1])
 
 
 def scaled(f, std, slope):
