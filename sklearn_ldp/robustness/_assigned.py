@@ -167,8 +167,8 @@ def _assignable(oracle: Any, collection_round: str) -> tuple[Protocol, PublicPar
     part = protocol.mechanism.public_part
     if part is None or part.privatize is None:
         raise TypeError(
-            f"Users of {protocol.name} draw no part of a report without looking at their value, "
-            "which could be assigned: use OLH or BLH, or a ColumnOracle that asks for one column."
+            f"Users of {protocol.name} draw no part of a report regardless of their value, so "
+            "nothing can be assigned: use OLH or BLH, or a ColumnOracle that asks for one column."
         )
     return protocol, part
 

@@ -420,8 +420,8 @@ def joint_support_test(
                 n += len(chunk)
             return largest_pair(both, n, channel, joint)
     raise TypeError(
-        f"joint_support_test needs reports with a known joint law of two categories; those of "
-        f"{protocol.name} have none. Use support_size_test; of a survey name a column: column=..."
+        f"joint_support_test needs a known joint law of two categories; reports of {protocol.name} "
+        "have none. Use support_size_test; of a survey, name one of its columns: column=..."
     )
 
 
