@@ -223,18 +223,16 @@ def sample_counts(
     if population >= _MAX_POPULATION:
         raise ValueError(
             f"sample_counts: the population must be below {_MAX_POPULATION:,} people, got "
-            f"{population:,}. Drawing a small part of that many with or without replacement is "
-            "all but the same: use numpy.random.default_rng(seed).multinomial(n_samples, "
-            "counts / counts.sum())."
+            f"{population:,}. Of so many draw with replacement, which is all but the same: use "
+            "numpy.random.default_rng(seed).multinomial(n_samples, counts / counts.sum())."
         )
     if n_samples > population:
         raise ValueError(
             f"sample_counts: n_samples must be at most the population of {population:,}, got "
             f"{n_samples:,}: people are drawn without replacement."
         )
-    return _generator(random_state).multivariate_hypergeometric(
-        counts.astype(np.int64), n_samples, method="marginals"
-    )
+    rng = _generator(random_state)
+    return rng.multivariate_hypergeometric(counts.astype(np.int64), n_samples, method="marginals")
 
 
 def _check_size(function, *, n_samples, n_categories=2):

@@ -1,7 +1,6 @@
 """Real data sets: residents of the US states in 2020, and applicants at Berkeley in 1973."""
 
 import csv
-import importlib
 from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
+from .._core.support.pandas import import_pandas
 from .._core.support.random import RandomState
 from ._generators import sample_counts
 
@@ -113,7 +113,7 @@ def load_us_states(
     >>> X.shape, int(counts.sum())
     ((51,), 1000000)
     """
-    pd = _pandas("load_us_states") if as_frame else None
+    pd = import_pandas("load_us_states(as_frame=True)") if as_frame else None
     header, *rows = _rows("us_states_2020.csv")
     table = dict(zip(header, map(np.array, zip(*rows, strict=True)), strict=True))
     counts = table["population"].astype(np.int64)
@@ -226,15 +226,12 @@ def load_ucb_admissions(*, return_X_y: bool = False, as_frame: bool = False) -> 
     >>> survey.fit_transform(ucb.data, sample_weight=ucb.counts).names
     ['admission', 'gender', 'department']
     """
-    pd = _pandas("load_ucb_admissions") if as_frame else None
+    pd = import_pandas("load_ucb_admissions(as_frame=True)") if as_frame else None
     header, *rows = _rows("ucb_admissions_1973.csv")
     names = header[:-1]
     data = np.array([row[:-1] for row in rows])
     counts = np.array([row[-1] for row in rows]).astype(np.int64)
-    domains = {
-        name: list(dict.fromkeys(column.tolist()))
-        for name, column in zip(names, data.T, strict=True)
-    }
+    domains = {name: list(dict.fromkeys(data[:, j].tolist())) for j, name in enumerate(names)}
     frame = None
     if pd:
         levels = {name: pd.CategoricalDtype(domain) for name, domain in domains.items()}
@@ -258,13 +255,3 @@ def _rows(name: str) -> Iterator[list[str]]:
     """The rows of a file of the package, first its header."""
     source = files(__package__).joinpath("data", name)
     return csv.reader(source.read_text(encoding="utf-8").splitlines())
-
-
-def _pandas(function: str) -> Any:
-    try:
-        return importlib.import_module("pandas")
-    except ImportError as error:
-        raise ImportError(
-            f"{function}: as_frame=True needs pandas, which is not installed. Install it with pip "
-            'install "sklearn_ldp[data]", or leave as_frame=False.'
-        ) from error

@@ -12,10 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from .._core.estimates import EstimateSet
 from .._core.estimates.errors import METRICS, held_out_score, mean_of_parts, query_errors
-from .._core.lifecycle import (
-    BaseCollector,
-    lost_weights,
-)
+from .._core.lifecycle import BaseCollector, lost_weights
 from .._core.queries import Queries, QuerySet, as_query_set, query_matrix
 from .._core.support.fitted import estimate_of
 from .._core.support.privacy import PrivacyWarning
@@ -27,9 +24,7 @@ def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Valu
     """Return the oracle inside an estimator, and X as the oracle receives it."""
     if hasattr(estimator, "best_estimator_"):  # GridSearchCV and similar tools
         return oracle_and_its_input(estimator.best_estimator_, X)
-    if isinstance(estimator, BaseCollector):
-        return estimator, X
-    steps = estimator.steps if isinstance(estimator, Pipeline) else []
+    steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
     for i, (_, step) in enumerate(steps):
         if isinstance(step, BaseCollector):
             return step, estimator[:i].transform(X) if i else X
@@ -121,10 +116,7 @@ class FrequencyScorer(BaseScorer):
         super().__init__()
         self.metric = metric
         self.queries = queries
-
-    @property
-    def __name__(self) -> str:
-        return f"neg_frequency_{self.metric}"
+        self.__name__ = f"neg_frequency_{metric}"
 
     def __call__(
         self,
@@ -137,9 +129,8 @@ class FrequencyScorer(BaseScorer):
         if oracle.input == "reports":
             raise ValueError(
                 "A frequency scorer compares with raw values, but this pipeline reads reports: "
-                "score it with make_held_out_scorer, use a pipeline that reads values (for "
-                "simulations), or choose with SyntheticSearch or HeldOutSearch, which need no raw "
-                "values."
+                "score it with make_held_out_scorer, simulate values, or choose with "
+                "SyntheticSearch or HeldOutSearch, which need no raw values."
             )
         estimate = estimate_of(estimator)
         if text := lost_weights(oracle.__collector__().state("score"), sample_weight):
@@ -223,13 +214,11 @@ def make_held_out_scorer(*, queries: Queries | None = None) -> HeldOutScorer:
 class HeldOutScorer(BaseScorer):
     """The scorer that `make_held_out_scorer` returns; it is a class so that it can be pickled."""
 
+    __name__ = "neg_held_out_mse"
+
     def __init__(self, queries: QuerySet) -> None:
         super().__init__()
         self.queries = queries
-
-    @property
-    def __name__(self) -> str:
-        return "neg_held_out_mse"
 
     def __call__(
         self,

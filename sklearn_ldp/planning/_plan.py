@@ -30,7 +30,6 @@ from ..surveys import BaseColumnSurvey
 
 _DRAWN_USERS = np.geomspace(1e4, 1e8, 9)
 _NUMBERS = 1025  # at equal distances, in the place of uniform ones
-_STATEMENTS = ("change", "order", "detection")
 
 
 class Plan:
@@ -382,7 +381,7 @@ class Plan:
             order=order,
             detection=detection,
         )
-        if aim in _STATEMENTS:
+        if aim in ("change", "order", "detection"):
             wanted = 0.8 if power is None else power
             if not 0.5 <= wanted < 1:
                 raise ValueError(f"Argument power must fulfil 0.5 <= power < 1, got {wanted!r}.")
@@ -470,8 +469,7 @@ class Plan:
         if self._has_questions:
             raise ValueError(
                 f"Plan(queries=..., frequencies=...) cannot plan a {aim}, which is about single "
-                "categories: leave both out, and give the smaller one of two frequencies as "
-                "frequency."
+                "categories: leave both out, and give the smaller of two frequencies as frequency="
             )
         if aim == "detection" and frequency is not None:
             raise ValueError("A detection compares with the frequency 0: leave out frequency.")
@@ -498,7 +496,7 @@ class _Column:
     def mse(self) -> float:
         return max(self.queries.mean_variance(self.noise, self.frequencies), 0.0)
 
-    @property
+    @cached_property
     def most(self) -> float:
         """How far apart the answers to a query can be, at most."""
         rows = as_rows(self.queries.matrix(self.domain.size, self.frequencies))
@@ -526,10 +524,8 @@ class _Column:
     ) -> _Statement:
         """Return the statement to be told, of two frequencies with this gap."""
         d, n_compared = self.domain.size, 2 if aim == "order" else 1
-        if frequency is not None:
-            base = float(frequency)
-        else:
-            base = 0.0 if aim == "detection" else min(1 / d, max(1 - gap, 0) / n_compared)
+        base = 0.0 if aim == "detection" else min(1 / d, max(1 - gap, 0) / n_compared)
+        base = base if frequency is None else float(frequency)
         rest = 1 - gap - n_compared * base  # for the other categories
         if not (0 <= base < 1 and rest >= -1e-12 and (d > n_compared or rest < 1e-6)):
             raise ValueError(
@@ -575,22 +571,10 @@ class _Mean(_Column):
         shares = np.full(_NUMBERS, 1.0) if frequencies is None else np.asarray(frequencies)
         shares = as_distribution(shares / shares.sum(), np.arange(len(shares)), "Plan")
         numbers = np.linspace(-1, 1, len(shares))
-        self._scale = float(np.ptp(bounds)) / 2
-        self._report = self._scale**2 * float(shares @ mechanism.variance(numbers))
-        spread = shares @ (numbers - shares @ numbers) ** 2
-        self._spread = self._scale**2 * float(spread)
-
-    @property
-    def mse(self) -> float:
-        return self._report
-
-    @property
-    def mean_std(self) -> float:
-        return math.sqrt(self._report)
-
-    @property
-    def most(self) -> float:
-        return 2 * self._scale
+        scale = float(np.ptp(bounds)) / 2
+        self.mse = scale**2 * float(shares @ mechanism.variance(numbers))
+        self.mean_std, self.most = math.sqrt(self.mse), 2 * scale
+        self._spread = scale**2 * float(shares @ (numbers - shares @ numbers) ** 2)
 
     @property
     def empty_std(self) -> float:
@@ -601,7 +585,7 @@ class _Mean(_Column):
     ) -> _Statement:
         if aim != "change" or frequency is not None:
             raise ValueError("A mean is one number: plan a change, without a frequency.")
-        variance = self._report + (self._spread if of == "population" else 0.0)
+        variance = self.mse + (self._spread if of == "population" else 0.0)
         std = math.sqrt(2 * variance)
         return _Statement(gap, std, std, float(ndtri(0.5 + level / 2)))
 
@@ -632,8 +616,7 @@ def _planned_of(oracle: Any, n_categories: int | None) -> dict[Any, PlannedEstim
     kind = oracle.__name__ if isinstance(oracle, type) else type(oracle).__name__
     if not isinstance(oracle, BaseOracle | BaseColumnSurvey | LocalMean):
         raise TypeError(
-            "Plan needs an oracle such as OLH(epsilon=1.0), or a survey such as ColumnOracle, got "
-            f"{kind}."
+            f"Plan needs an oracle such as OLH(), or a survey such as ColumnOracle, got {kind}."
         )
     oracle = clone(oracle)
     if n_categories is not None:

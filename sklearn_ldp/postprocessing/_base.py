@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_n_features, check_array, check_is_fitted, validate_data
 
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.estimates.errors import held_out_score, mean_of_parts, query_errors
@@ -339,17 +339,16 @@ class BasePostProcessor(
     def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
         """Post-process each part: by the copy that was fitted to it, or by this one itself."""
         fitted: dict[Any, Any] = getattr(self, "estimators_", {})
-        unknown = [n for n, part in estimates.items() if len(part) and fitted and n not in fitted]
+        nonempty = {name: part for name, part in estimates.items() if len(part)}
+        unknown = [name for name in nonempty if fitted and name not in fitted]
         if unknown:
             raise ValueError(
                 f"{type(self).__name__} was fitted to the parts {', '.join(map(repr, fitted))}, "
                 f"got one that is called {unknown[0]!r}."
             )
-        by_name, made = fitted or self._copies(estimates.names), dict(estimates)
-        for name, part in estimates.items():
-            if len(part):
-                made[name] = _named(name, by_name[name].transform, part)
-        return estimates.with_parts(made)
+        by_name = fitted or self._copies(estimates.names)
+        made = {name: _named(name, by_name[name].transform, p) for name, p in nonempty.items()}
+        return estimates.with_parts({**estimates, **made})
 
     def _copies(self, names: list[Any]) -> dict[Any, Self]:
         """An unfitted copy for each part of a set, by name."""
@@ -396,10 +395,7 @@ class BasePostProcessor(
                 "choose by HeldOutSearch()."
             )
         if isinstance(X, FrequencyEstimate) and not reset:
-            if getattr(self, "n_features_in_", X.shape[1]) != X.shape[1]:
-                expected = f"is expecting {self.n_features_in_} features as input"
-                name = type(self).__name__
-                raise ValueError(f"X has {X.shape[1]} features, but {name} {expected}.")
+            _check_n_features(self, X, reset=False)
             return X
         values = X.values if isinstance(X, FrequencyEstimate) else X
         if reset or hasattr(self, "n_features_in_"):
@@ -499,29 +495,24 @@ def resolve_noise(
     >>> resolve_noise(estimate, 0.05, "Mine").std
     0.05
     """
-    shown = repr(noise)
-    if noise is None:
-        noise = estimate.noise
-        if noise is not None and not estimate.is_raw:
-            raise ValueError(
-                f"{name} needs a raw estimate, got one after "
-                f"{' and '.join(estimate.postprocessors)}, whose errors are no longer those that "
-                f"its noise describes. Put {name} first, pass the raw estimate "
-                "(oracle.estimate_), or give noise= for the estimate as it is now."
-            )
-        shown = repr(noise)
-    elif not isinstance(noise, Noise):
-        noise = Noise.of_level(float(noise))
-    if noise is None or getattr(noise, needs) is None:
+    given = estimate.noise if noise is None else noise
+    if noise is None and given is not None and not estimate.is_raw:
+        raise ValueError(
+            f"{name} needs a raw estimate, got one after {' and '.join(estimate.postprocessors)}, "
+            f"whose errors its noise no longer describes. Put {name} first, pass the raw estimate "
+            "(oracle.estimate_), or give noise= for the estimate as it is now."
+        )
+    known = given if isinstance(given, Noise | None) else Noise.of_level(float(given))
+    if known is None or getattr(known, needs) is None:
         what, remedy = _NEEDS[needs]
-        source = "a plain array" if noise is None else f"noise={shown}"
+        source = "a plain array" if known is None else f"noise={given!r}"
         how = f"pass the FrequencyEstimate that an oracle returns, or give {remedy}"
         raise ValueError(f"{name} needs to know {what}, which {source} does not tell: {how}.")
-    levels = np.asarray(noise.std, dtype=np.float64)
+    levels = np.asarray(known.std, dtype=np.float64)
     if levels.size not in (1, len(estimate)) or not np.all((levels > 0) & np.isfinite(levels)):
         what = f"one finite noise level > 0 for all rows, or one per row ({len(estimate)})"
-        raise ValueError(f"{name} needs {what}, got {levels} from noise={shown}.")
-    return noise
+        raise ValueError(f"{name} needs {what}, got {levels} from noise={given!r}.")
+    return known
 
 
 def per_row(value: ArrayLike, n_rows: int) -> np.ndarray:

@@ -176,7 +176,7 @@ def _fit_moments(family, counts, noise, n_samples, name):
     theta, solved = fit_moments(family, mean, spread, n_samples)
     if not solved:
         on_line = "the one with these moments on the whole line"
-        nearest = on_line if family.located else "the nearest"
+        nearest = on_line if len(theta) == 2 else "the nearest"
         _warn(
             f"{name} found no member of the prior's family whose counts on 0 .. n have mean "
             f"{mean:.4g}{f' and standard deviation {spread:.4g}' * (len(theta) > 1)}, as the "
@@ -222,16 +222,14 @@ class BaseCalibrate(BasePostProcessor):
         alike: dict[tuple[float, int], list[int]] = {}
         for row, errors in enumerate(zip(std, sizes, strict=True)):
             alike.setdefault(errors, []).append(row)
-        thetas, values = [known] * n_rows, np.empty_like(estimate.values)
+        F, values = estimate.values, np.empty_like(estimate.values)
+        thetas = np.full((n_rows, len(family.names)), np.nan if known is None else known)
         for (sigma, n), rows in alike.items():
             if known is None:
-                fitted = fit_rows(family, estimate.values[rows], sigma, n, self.fit_method, name)
-                for row, theta in zip(rows, fitted, strict=True):
-                    thetas[row] = theta
+                thetas[rows] = fit_rows(family, F[rows], sigma, n, self.fit_method, name)
             for row in rows:
-                raw = estimate.values[row]
-                values[row] = posterior_means(raw, sigma, n, family, thetas[row], often=often)
-        return values, np.array(thetas), sizes
+                values[row] = posterior_means(F[row], sigma, n, family, thetas[row], often=often)
+        return values, thetas, sizes
 
 
 class Calibrate(BaseCalibrate):
@@ -340,8 +338,7 @@ class Calibrate(BaseCalibrate):
         family = as_family(self.prior)
         known: list[float] | None = None if family.names else []
         values, thetas, sizes = self._posterior_of_rows(estimate, family, known)
-        by_name = dict(zip(family.names, thetas.T, strict=True)) if family.names else {}
-        self.params_: dict[str, np.ndarray] = by_name
+        self.params_: dict[str, np.ndarray] = dict(zip(family.names, thetas.T, strict=True))
         rows = zip(thetas, sizes, strict=True)
         self.prior_: list[Any] = [family.freeze(theta, n) for theta, n in rows]
         return estimate.with_values(values, by="Calibrate")

@@ -25,7 +25,6 @@ class PowerLaw:
     """The power law on 1 .. n."""
 
     names = ("exponent",)
-    located = False
 
     def freeze(self, theta, n_samples):
         return stats.zipfian(theta[0], int(n_samples))
@@ -59,7 +58,6 @@ class Family:
     def __init__(self, distribution, names, log_mass):
         self.distribution, self.names = distribution, names
         self.log_mass = log_mass  # up to a constant, and faster than SciPy's
-        self.located = len(names) == 2
 
     def freeze(self, theta, n_samples):
         return self.distribution(**dict(zip(self.names, map(float, theta), strict=True)))
@@ -79,7 +77,7 @@ class Family:
         return np.append(free[:-1], np.exp(np.clip(free[-1], -690, 690)))
 
     def starts(self, mean, std, n_samples):
-        if self.located:
+        if len(self.names) == 2:
             return [np.array([mean, std / self.distribution.std()])]
         return [np.array([x]) for x in (*np.exp([-3.0, -1.5, 0.0, 1.5, 3.0]), mean)]
 
@@ -96,7 +94,32 @@ class Known:
         return self.distribution
 
     def prior(self, theta, n_samples):
-        return prior_of_distribution(self.distribution, n_samples)
+        """Return the distribution as a prior on the counts 0 .. n."""
+        # A continuous one gives whole numbers probabilities proportional to its densities there;
+        # where a density is infinite, its probability within a half is used instead.
+        frozen = self.distribution  # discrete if it has a `pmf`
+        low, high = frozen.support()
+        low, high = max(0, int(np.ceil(max(low, 0.0)))), int(np.floor(min(high, n_samples)))
+        if low > high:
+            what = f"some count from 0 to n_samples={n_samples} a positive probability"
+            support = f"the support of this one is {frozen.support()}"
+            raise ValueError(f"Calibrate needs a prior that gives {what}; {support}.")
+        log_of = frozen.logpmf if hasattr(frozen, "pmf") else frozen.logpdf
+
+        def log_mass(k):
+            with np.errstate(all="ignore"):
+                result = np.asarray(log_of(k), dtype=np.float64)
+                infinite = np.isposinf(result)
+                if np.any(infinite):
+                    within = frozen.cdf(k[infinite] + 0.5) - frozen.cdf(k[infinite] - 0.5)
+                    result[infinite] = np.log(within)
+            return np.where(np.isnan(result), -np.inf, result)
+
+        listed = getattr(getattr(frozen, "dist", None), "xk", None)  # rv_discrete(values=...)
+        if listed is None:
+            return CountPrior(log_mass, low, high)
+        places = np.sort(np.asarray(listed, dtype=np.float64))
+        return CountPrior(log_mass, low, high, places[(low <= places) & (places <= high)])
 
 
 _PLACED = ("loc", "scale")
@@ -113,42 +136,12 @@ def as_family(prior):
     if isinstance(prior, str):
         return FAMILIES[prior]
     if isinstance(prior, (stats.rv_continuous, stats.rv_discrete)):
-        ", ".join(map(repr, FAMILIES))
         raise ValueError(
             f"Calibrate fits the families {', '.join(map(repr, FAMILIES))}, got the family "
             f"{prior.name!r} of scipy.stats: give its parameters, as in scipy.stats.norm(10, 3), "
             "or take NPMLE, which learns a prior of no family."
         )
     return Known(prior)
-
-
-def prior_of_distribution(distribution, n_samples):
-    """Return a distribution of :mod:`scipy.stats` as a prior on the counts 0 .. n."""
-    # A continuous one gives whole numbers probabilities proportional to its densities there;
-    # where a density is infinite, its probability within a half is used instead.
-    # distribution: discrete if it has a `pmf`.
-    low, high = distribution.support()
-    low, high = max(0, int(np.ceil(max(low, 0.0)))), int(np.floor(min(high, n_samples)))
-    if low > high:
-        what = f"some count from 0 to n_samples={n_samples} a positive probability"
-        support = f"the support of this one is {distribution.support()}"
-        raise ValueError(f"Calibrate needs a prior that gives {what}; {support}.")
-    log_of = distribution.logpmf if hasattr(distribution, "pmf") else distribution.logpdf
-
-    def log_mass(k):
-        with np.errstate(all="ignore"):
-            result = np.asarray(log_of(k), dtype=np.float64)
-            if np.any(np.isposinf(result)):
-                infinite = np.isposinf(result)
-                within = distribution.cdf(k[infinite] + 0.5) - distribution.cdf(k[infinite] - 0.5)
-                result[infinite] = np.log(within)
-        return np.where(np.isnan(result), -np.inf, result)
-
-    listed = getattr(getattr(distribution, "dist", None), "xk", None)  # rv_discrete(values=...)
-    if listed is None:
-        return CountPrior(log_mass, low, high)
-    places = np.sort(np.asarray(listed, dtype=np.float64))
-    return CountPrior(log_mass, low, high, places[(low <= places) & (places <= high)])
 
 
 # -- fits -------------------------------------------------------------------------------------
@@ -162,22 +155,19 @@ def fit_moments(family, mean, std, n_samples):
     """
     # A family of one parameter is fitted to the mean only.
 
+    @np.errstate(all="ignore")
     def misfit(free):
-        with np.errstate(all="ignore"):
-            try:
-                m, v, _ = prior_moments(family.prior(family.from_free(free), n_samples))
-            except ValueError:
-                return np.full(len(family.names), 1e3)
-        gap = [m / mean - 1]
-        if len(free) > 1:
-            gap.append(np.sqrt(v) / std - 1)
+        try:
+            m, v, _ = prior_moments(family.prior(family.from_free(free), n_samples))
+        except ValueError:
+            return np.full(len(family.names), 1e3)
+        gap = np.array([m / mean, np.sqrt(v) / std])[: len(free)] - 1
         return np.where(np.isfinite(gap), gap, 1e3)
 
     starts = [family.to_free(theta) for theta in family.starts(mean, std, n_samples)]
     if len(family.names) == 1:
         return _solve_one(family, misfit, starts)
-    (start,) = starts
-    found = start
+    start = found = starts[0]
     with np.errstate(all="ignore"):
         if np.abs(misfit(start)).max() > _UNIT:
             found = root(misfit, start, tol=1e-10, options={"maxfev": 60}).x
@@ -218,7 +208,7 @@ def _likelihood_loss(family, rows, std, n_samples):
     ends, of_values, of_slopes = _likelihood_weights(rows, std)
 
     def loss(free):
-        if family.located and not _in_reach(family.from_free(free), std):
+        if len(family.names) == 2 and not _in_reach(family.from_free(free), std):
             return np.full(len(rows), 1e30)
         with np.errstate(all="ignore"):
             try:
@@ -237,22 +227,17 @@ def _likelihood_loss(family, rows, std, n_samples):
 
 def _least_of_two(family, row, std, n_samples):
     """Return the parameters of least loss for one row, by the simplex of Nelder and Mead."""
-    loss_of_rows = _likelihood_loss(family, row[None], std, n_samples)
-
-    def loss(free):
-        return loss_of_rows(free)[0]
-
+    loss = _likelihood_loss(family, row[None], std, n_samples)
     mean = min(max(row.mean(), 1.0), n_samples)
     spread = np.sqrt(max(row.var() - std**2, (_NARROW * std) ** 2))
-    starts = [family.to_free(theta) for theta in family.starts(mean, spread, n_samples)]
-    best = min(starts, key=loss)
-    unit = np.array([spread, 1.0])
-    simplex = np.vstack([np.zeros(len(best)), 0.3 * np.eye(len(best))])
+    (first,) = family.starts(mean, spread, n_samples)
+    start, unit = family.to_free(first), np.array([spread, 1.0])
+    simplex = np.vstack([np.zeros(2), 0.3 * np.eye(2)])
     options = {"initial_simplex": simplex, "xatol": 1e-2, "fatol": 1e-2, "maxiter": 150}
     found = minimize(
-        lambda x: loss(best + unit * x), simplex[0], method="Nelder-Mead", options=options
+        lambda x: loss(start + unit * x)[0], simplex[0], method="Nelder-Mead", options=options
     )
-    return family.from_free(best + unit * found.x)
+    return family.from_free(start + unit * found.x)
 
 
 def _in_reach(theta, std):

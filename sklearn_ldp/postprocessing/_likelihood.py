@@ -343,9 +343,20 @@ class ExactMLE(BasePostProcessor):
         ratio = self._direct_ratio(estimate)
         if ratio is not None:
             values, self.gap_, self.n_iter_ = direct_mle(estimate.values, ratio), 0.0, 1
-        else:
-            values, self.gap_, self.n_iter_ = self._iterate(estimate)
-        return estimate.with_values(values, by="ExactMLE")
+            return estimate.with_values(values, by="ExactMLE")
+        otherwise = "give epsilon= for plain estimates of GRR, or use MLEApx for other oracles"
+        tallies, law = tally_of(estimate, "ExactMLE", otherwise)
+        rows = zip(tallies, norm_sub(estimate.values), strict=True)
+        found = [exact_mle(tally, law, start, self.tol, self.max_iter) for tally, start in rows]
+        values, gaps, steps = zip(*found, strict=True)
+        self.gap_, self.n_iter_ = max(gaps), max(steps)
+        if self.gap_ > self.tol:
+            text = f"ExactMLE has not converged after max_iter={self.max_iter} steps: the "
+            text += (
+                f"log-likelihood may be {self.gap_:.1e} per report below its maximum, more than "
+            )
+            warnings.warn(f"{text}tol={self.tol:g}.", ConvergenceWarning, stacklevel=1)
+        return estimate.with_values(np.array(values), by="ExactMLE")
 
     def _direct_ratio(self, estimate):
         """q / (p - q) if every report names one category, else None."""
@@ -360,16 +371,3 @@ class ExactMLE(BasePostProcessor):
         if one_each and np.allclose(estimate.values.sum(axis=1), 1, rtol=0, atol=1e-6):
             return law.q / (law.p - law.q)
         return None
-
-    def _iterate(self, estimate):
-        otherwise = "give epsilon= for plain estimates of GRR, or use MLEApx for other oracles"
-        tallies, law = tally_of(estimate, "ExactMLE", otherwise)
-        rows = zip(tallies, norm_sub(estimate.values), strict=True)
-        found = [exact_mle(tally, law, start, self.tol, self.max_iter) for tally, start in rows]
-        results, gaps, steps = zip(*found, strict=True)
-        gap, n_iter = max(gaps), max(steps)
-        if gap > self.tol:
-            text = f"ExactMLE has not converged after max_iter={self.max_iter} steps: the "
-            text += f"log-likelihood may be {gap:.1e} per report below its maximum, more than "
-            warnings.warn(f"{text}tol={self.tol:g}.", ConvergenceWarning, stacklevel=2)
-        return np.array(results), gap, n_iter

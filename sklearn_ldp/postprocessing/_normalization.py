@@ -58,11 +58,9 @@ def norm_cut(F: ArrayLike, *, rescale: bool = False) -> np.ndarray:
 
 def _cut(F, rescale):
     """Return the result of `norm_cut`, and the threshold of each row."""
-    if rescale:
-        threshold = crossing_threshold(F)
-        return norm_mul(base_cut(F, threshold)), threshold
-    threshold = norm_cut_threshold(F)
-    return base_cut(F, threshold), threshold
+    threshold = crossing_threshold(F) if rescale else norm_cut_threshold(F)
+    kept = base_cut(F, threshold)
+    return norm_mul(kept) if rescale else kept, threshold
 
 
 def crossing_threshold(F):

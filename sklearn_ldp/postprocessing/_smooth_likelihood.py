@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag, cholesky, solve_triangular
 from scipy.optimize import minimize
+from scipy.special import softmax
 
 from .._core.estimates import FrequencyEstimate
 from .._core.queries import Queries, as_query_set
@@ -89,7 +90,7 @@ def smooth_mle(
     even = np.full(n_categories, 1 / n_categories)
     curve = _curve(n_categories)
     with Progress(_MOST_MODELS, is_shown=bool(verbose)) as bar:
-        curves = [_Model(np.inf, even, reports.log_likelihood(even))]
+        curves = [_Model(np.inf, even, float(tally @ np.log(reports.chances(even))))]
         curves += _fitted(reports, curve, [(penalty,) for penalty in _PENALTIES], bar)
         best = max(curves, key=lambda model: model.evidence)
         rough = _fitted(reports, _with_groups(curve, _FEW_GROUPS), _PROBE, bar)
@@ -103,8 +104,7 @@ def smooth_mle(
             for most in (_FEW_GROUPS, _MOST_GROUPS):
                 rough += _fitted(reports, _with_groups(curve, most), _ROUGH, bar)
     models = curves + rough
-    weights = np.exp([m.evidence - max(m.evidence for m in models) for m in models])
-    weights /= weights.sum()
+    weights = softmax([model.evidence for model in models])
     frequencies = weights @ [model.frequencies for model in models]
     return SmoothFit(frequencies, best.penalty, float(weights[: len(curves)].sum()))
 
@@ -183,9 +183,6 @@ class _Reports:
     def chances(self, frequencies: np.ndarray) -> np.ndarray:
         return np.maximum(self.law.probabilities(frequencies), np.finfo(float).tiny)
 
-    def log_likelihood(self, frequencies: np.ndarray) -> float:
-        return float(self.tally @ np.log(self.chances(frequencies)))
-
     def slope(self, frequencies: np.ndarray, chances: np.ndarray) -> np.ndarray:
         """Derivatives of the log-likelihood with respect to log-frequencies, shape (d,)."""
         return frequencies * (self.law.likelihoods(self.tally / chances) - self.n)
@@ -226,7 +223,7 @@ class _Reports:
         z = start / scales
 
         def frequencies_at(z):
-            return _softmax(basis @ (mixing @ z))
+            return softmax(basis @ (mixing @ z))
 
         def ascent(z):
             f = frequencies_at(z)
@@ -260,11 +257,6 @@ class _Reports:
             z, information = z + length * step, None
         evidence = top - float(np.log(np.diag(root)).sum())
         return z * scales, information, frequencies_at(z), evidence
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    raised = np.exp(logits - logits.max())
-    return raised / raised.sum()
 
 
 class SmoothMLE(BasePostProcessor):

@@ -331,9 +331,8 @@ def _steps(estimate: Any, times: Any) -> np.ndarray:
         is_even = given.dtype.kind not in "iuf" or len(set(np.diff(given).tolist())) < 2
         if not is_even and n_rows > 2:
             raise ValueError(
-                "Trend got rows whose names are numbers with unequal steps: say by times= when "
-                "they were collected, as in times=estimate.row_names, or, if the steps are equal, "
-                "times=range(len(estimate))."
+                "Trend got rows named by numbers with unequal steps: say by times= when they were "
+                "collected, as in times=estimate.row_names, or range(len(estimate)) if evenly."
             )
         given = np.arange(n_rows)
     try:

@@ -154,12 +154,9 @@ def check_assigned(
             "of each report's user, in the order of the reports."
         )
     is_assigned = part.of_reports(checked) == assigned_parts(protocol, tokens, key)
-    seen: set[bytes] = set()
-    for i, token in enumerate(tokens):
-        text = canonical(token)
-        is_assigned[i] &= text not in seen
-        seen.add(text)
-    return is_assigned
+    first: dict[bytes, int] = {}
+    is_first = [first.setdefault(canonical(token), i) == i for i, token in enumerate(tokens)]
+    return is_assigned & np.array(is_first, dtype=bool)
 
 
 def _assignable(oracle: Any, collection_round: str) -> tuple[Protocol, PublicPart]:
@@ -170,9 +167,8 @@ def _assignable(oracle: Any, collection_round: str) -> tuple[Protocol, PublicPar
     part = protocol.mechanism.public_part
     if part is None or part.privatize is None:
         raise TypeError(
-            f"Users of {protocol.name} draw no part of their report without looking at their "
-            "value, so there is nothing to assign: use OLH or BLH, or a "
-            "ColumnOracle that asks for one column."
+            f"Users of {protocol.name} draw no part of a report regardless of their value, so "
+            "nothing can be assigned: use OLH or BLH, or a ColumnOracle that asks for one column."
         )
     return protocol, part
 
@@ -188,8 +184,7 @@ def _listed(tokens: Any) -> list:
 def _round_key(protocol: Protocol, part: PublicPart, key: bytes) -> bytes:
     if not isinstance(key, (bytes, bytearray)):
         raise TypeError(
-            f"Argument key must be bytes, such as secrets.token_bytes(32), got "
-            f"{type(key).__name__}."
+            f"Argument key must be bytes, as of secrets.token_bytes(32), got {type(key).__name__}."
         )
     if len(key) < _KEY_BYTES:
         raise ValueError(

@@ -121,13 +121,11 @@ def audit_epsilon(
     protocol = oracle.protocol()
     domain = protocol.domain
     channel: Any = protocol.mechanism
-    categories = domain.categories.tolist()
-    pair = (categories[0], categories[-1]) if pair is None else pair
+    pair = tuple(domain.categories[[0, -1]].tolist()) if pair is None else pair
     codes = [int(domain.encode_columns([as_vector([value])], protocol.name)[0]) for value in pair]
     mechanism = oracle.privatize if mechanism is None else mechanism
-    hits = []
-    for value in pair:
-        hit = 0
+    hits = [0, 0]
+    for i, value in enumerate(pair):
         for start in range(0, n_trials, _BATCH):
             n = min(_BATCH, n_trials - start)
             values = np.empty(n, dtype=np.asarray(domain.categories).dtype)
@@ -135,8 +133,7 @@ def audit_epsilon(
             # What the reports say that they are is not taken for it.
             reports = protocol.check(np.asarray(mechanism(values)))
             supported = channel.supports(reports, np.array(codes))
-            hit += int(np.count_nonzero(supported[:, 0] & ~supported[:, 1]))
-        hits.append(hit)
+            hits[i] += int(np.count_nonzero(supported[:, 0] & ~supported[:, 1]))
     # Each of the two limits may fail with half of the error probability.
     error = (1 - confidence) / 2
     low = beta.ppf(error, hits[0], n_trials - hits[0] + 1) if hits[0] else 0.0

@@ -208,10 +208,10 @@ def _classes(law: np.ndarray, n: int) -> np.ndarray:
     mass = 0.0
     for size in range(1, len(law)):
         mass += law[size - 1]
-        is_new = wished[size] != wished[size - 1] and mass >= least
-        left = law[size:].sum()
-        classes[size] = classes[size - 1] + (is_new and left >= least)
-        mass = 0.0 if classes[size] > classes[size - 1] else mass
+        is_full = mass >= least and law[size:].sum() >= least
+        is_new = is_full and wished[size] != wished[size - 1]
+        classes[size] = classes[size - 1] + is_new
+        mass = 0.0 if is_new else mass
     return classes
 
 
@@ -420,16 +420,14 @@ def joint_support_test(
                 n += len(chunk)
             return largest_pair(both, n, channel, joint)
     raise TypeError(
-        f"joint_support_test is for mechanisms whose reports have a known joint law for two "
-        f"categories; those of {protocol.name} have none. Use support_size_test; of a survey, "
-        "name one of its columns: column=..."
+        f"joint_support_test needs a known joint law of two categories; reports of {protocol.name} "
+        "have none. Use support_size_test; of a survey, name one of its columns: column=..."
     )
 
 
 def _of_functions(chunks: Iterable[np.ndarray], part: PublicPart) -> ReportTest:
-    counts = np.zeros(part.n_values, dtype=np.int64)
-    for chunk in chunks:
-        counts += np.bincount(part.of_reports(chunk), minlength=part.n_values)
+    counted = (np.bincount(part.of_reports(chunk), minlength=part.n_values) for chunk in chunks)
+    counts = sum(counted, np.zeros(part.n_values, dtype=np.int64))
     assert part.collisions is not None
     found, q = part.collisions(counts)
     n, most = int(counts.sum()), int(found.max())
@@ -444,13 +442,9 @@ def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.
     Shapes: codes (m,) -> (m, m).
     int64; on the diagonal, the support of each category.
     """
-    pairs = np.zeros((len(codes), len(codes)), dtype=np.int64)
-    size = max(_CELLS // max(len(codes), 1), 1)
-    for start in range(0, len(reports), size):
-        # Sums of so few reports are exact in 32 bits, and much faster than integers.
-        x = channel.supports(reports[start : start + size], codes).astype(np.float32)
-        pairs += np.rint(x.T @ x).astype(np.int64)
-    return pairs
+    # Sums of fewer than 2**24 reports are exact in 32 bits, and much faster than integers.
+    x = channel.supports(reports, codes).astype(np.float32)
+    return np.rint(x.T @ x).astype(np.int64)
 
 
 def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport) -> ReportTest:

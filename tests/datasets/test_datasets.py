@@ -257,7 +257,7 @@ def test_ucb_admissions_as_frame(monkeypatch):
     X, counts = load_ucb_admissions(as_frame=True, return_X_y=True)
     pd.testing.assert_frame_equal(X.loc[X.index.repeat(counts)].reset_index(drop=True), ucb.frame)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r'pip install "sklearn_ldp\[data\]"'):
+    with pytest.raises(ImportError, match=r"as_frame=True.* pip install 'sklearn_ldp\[data\]'"):
         load_ucb_admissions(as_frame=True)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from estimators import slow_but
-from scipy import sparse
+from scipy import sparse, special
 from scipy.optimize import LinearConstraint, approx_fprime, minimize
 
 from sklearn_ldp import (
@@ -23,7 +23,7 @@ from sklearn_ldp import (
 from sklearn_ldp.postprocessing import _drawn_curves as drawn_curves
 from sklearn_ldp.postprocessing import _smooth_likelihood as models
 from sklearn_ldp.postprocessing import monotone_cdf, norm, norm_sub, smooth_mle
-from sklearn_ldp.postprocessing._smooth_likelihood import _Columns, _Reports, _softmax
+from sklearn_ldp.postprocessing._smooth_likelihood import _Columns, _Reports
 from sklearn_ldp.queries import prefixes
 
 N = 20_000
@@ -58,9 +58,9 @@ def test_slope_and_information_by_differentiation(oracle):
     columns, z = rng.normal(size=(d, 4)), rng.normal(size=4) / 2
 
     def log_likelihood(coefficients, tally=tally):
-        return tally @ np.log(law.probabilities(_softmax(columns @ coefficients)))
+        return tally @ np.log(law.probabilities(special.softmax(columns @ coefficients)))
 
-    f = _softmax(columns @ z)
+    f = special.softmax(columns @ z)
     chances = reports.chances(f)
     slope = columns.T @ reports.slope(f, chances)
     np.testing.assert_allclose(slope, approx_fprime(z, log_likelihood, 1e-6), rtol=1e-4, atol=0.05)
@@ -68,14 +68,14 @@ def test_slope_and_information_by_differentiation(oracle):
     expected = _Reports(N * chances, law)
 
     def gradient(coefficients):
-        there = _softmax(columns @ coefficients)
+        there = special.softmax(columns @ coefficients)
         return columns.T @ expected.slope(there, expected.chances(there))
 
     second = np.array([(gradient(z + e) - gradient(z - e)) / 2e-5 for e in 1e-5 * np.eye(len(z))])
     information = reports.information(f, as_columns(columns))
     np.testing.assert_allclose(information, -second, rtol=1e-4, atol=1e-3 * np.abs(second).max())
     # Negative control: at other frequencies it is another matrix.
-    other = _softmax(-columns @ z)
+    other = special.softmax(-columns @ z)
     wrong = reports.information(other, as_columns(columns))
     assert np.abs(wrong + second).max() > 1e-2 * np.abs(second).max()
 
@@ -88,7 +88,7 @@ def test_mode_and_evidence_against_a_general_solver_and_a_sum():
     columns = np.vander(np.linspace(-1, 1, d), 3, increasing=True)[:, 1:] * 2
 
     def log_posterior(z):
-        return tally @ np.log(law.probabilities(_softmax(columns @ z))) - z @ z / 2
+        return tally @ np.log(law.probabilities(special.softmax(columns @ z))) - z @ z / 2
 
     z, _, _, evidence = reports.mode(as_columns(columns), np.ones(2), np.zeros(2))
     best = minimize(lambda z: -log_posterior(z), np.zeros(2), tol=1e-10)
@@ -110,7 +110,7 @@ def test_average_against_scoring_in_matrices(oracle, monkeypatch):
     def mode(_, columns, scales, start, __):
         X, z, rise = columns.basis @ columns.mixing * scales, start / scales, np.inf
         while True:
-            f = _softmax(X @ z)
+            f = special.softmax(X @ z)
             chances, value = matrix @ f, tally @ np.log(matrix @ f) - z @ z / 2
             J = (matrix * f) @ X - np.outer(chances, f @ X)
             curvature = np.eye(len(z)) + tally.sum() * J.T @ (J / chances[:, None])
@@ -120,7 +120,7 @@ def test_average_against_scoring_in_matrices(oracle, monkeypatch):
             if rise < 1e-7:
                 return z * scales, None, f, value - np.linalg.slogdet(curvature)[1] / 2
             while (
-                tally @ np.log(matrix @ _softmax(X @ (z + length * step)))
+                tally @ np.log(matrix @ special.softmax(X @ (z + length * step)))
                 - np.sum((z + length * step) ** 2) / 2
                 < value + length * rise / 10
             ):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from scipy.special import softmax
 # not measured. What the others do together is measured by `python -m
 # benchmarks.accuracy._weak_frequencies`, on populations that nothing was chosen on.
 _CELL = 1 / 10  # estimates this close together, in sigma, count as equal while fitting
+_MOST_NODES, _FINE = 2000, 1 / 100  # more distinct estimates are interpolated between cells so wide
 _STEP = 1 / 6  # of the grid of the prior, in sigma
 _NEAR = 10.0  # up to here, in sigma, that grid is even; beyond, every estimate adds a point to it
 _MOST_CELLS = 400  # beyond _NEAR; still larger estimates are too sparse to learn from
@@ -61,7 +62,6 @@ class NormalLaw:
     """Estimates are normal: that of theta has the variance ``1 + growth * theta``."""
 
     growth: float
-    is_of_counts: ClassVar[bool] = False
 
     def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """Log of the density of estimates (rows) given true frequencies (columns)."""
@@ -86,7 +86,6 @@ class CountLaw:
     q: float
     n: float
     is_sample: bool = False
-    is_of_counts: ClassVar[bool] = True
 
     @property
     def unit(self) -> float:
@@ -262,8 +261,7 @@ def support_grid(values, top, mean):
 
 def even_measure(t):
     """Return weights of the points of a grid that are uniform along it."""
-    edges = np.concatenate([t[:1], (t[1:] + t[:-1]) / 2, t[-1:]])
-    return np.diff(edges)
+    return np.diff((t[1:] + t[:-1]) / 2, prepend=t[0], append=t[-1])
 
 
 def scaled(f, std, slope):
@@ -289,6 +287,7 @@ class Sample:
         self.std = max(float(std), _TINIEST)
         self.growth = slope / self.std
         self.law = law or NormalLaw(self.growth)
+        has_counts = isinstance(self.law, CountLaw)
         self.z = scaled(f, self.std, slope)
         self.top = 1 / self.std
         values, self.counts = cells(np.sort(self.z))
@@ -298,22 +297,17 @@ class Sample:
         values, self.counts = values[kept], self.counts[kept]
         self.size = self.counts.sum()
         # Of the sum of the frequencies follows the mean of those that are not far.
-        self.is_sum_known, total = total is None, self.top * (1.0 if total is None else total)
-        self.mean = np.clip((total - self.far @ self.n_far) / self.size, 0, self.top)
+        of_all = self.top * (1.0 if total is None else total)
+        self.mean = np.clip((of_all - self.far @ self.n_far) / self.size, 0, self.top)
+        # Weight of the penalty for priors whose mean is not that of the sample.
+        few = (_MEAN_WEIGHT / max(self.mean, 1e-9)) ** 2 if has_counts else 0.0
+        self.sum_weight = max(_SUM_WEIGHT * self.size, few) if total is None else 0.0
         self.theta = support_grid(values, self.top, self.mean)
-        if self.law.is_of_counts:
+        if has_counts:
             self.theta = np.union1d(self.theta, self.mean)
         log = self.law.log_density(values, self.theta)
         self.base = even_measure(np.arcsinh(self.theta))
         self.likelihood = np.exp(log - log.max(axis=1, keepdims=True))
-
-    @property
-    def sum_weight(self):
-        """Weight of the penalty for priors whose mean is not that of the sample."""
-        if not self.is_sum_known:
-            return 0.0
-        few = (_MEAN_WEIGHT / max(self.mean, 1e-9)) ** 2 if self.law.is_of_counts else 0.0
-        return max(_SUM_WEIGHT * self.size, few)
 
     def or_equal(self, weights, odds):
         """The weights averaged with those of (nearly) equal frequencies, and the likeliest."""
@@ -403,12 +397,11 @@ def steep_prior(sample):
 
 def fit_g_model(sample):
     """Weights of Efron's prior: a spline of 5 columns, and an atom at 0."""
-    return fit_family(
-        sample, with_atom(spline_basis(sample.theta, 5)), sum_known=sample.law.is_of_counts
-    )
+    basis = with_atom(spline_basis(sample.theta, 5))
+    return fit_family(sample, basis, sum_known=isinstance(sample.law, CountLaw))
 
 
-def fit_family(sample, basis, *, sum_known, start=None, max_iter=100):
+def fit_family(sample, basis, *, sum_known, start=None):
     """Weights of the prior ``exp(basis @ alpha)`` that maximises the penalised likelihood."""
     # This is Efron's g-modelling: the base measure is uniform in asinh(theta), and the penalty
     # is the norm of alpha. `sum_known` adds a quadratic penalty for a mean of the prior other
@@ -420,21 +413,19 @@ def fit_family(sample, basis, *, sum_known, start=None, max_iter=100):
     strength = sample.sum_weight if sum_known else 0.0
 
     def state(alpha):
-        weights = np.exp(log_base + basis @ alpha - np.max(log_base + basis @ alpha))
-        weights /= weights.sum()
+        weights = softmax(log_base + basis @ alpha)
         marginal = np.maximum(likelihood @ weights, 1e-300)
         off = weights @ theta - sample.mean
         norm = np.sqrt(alpha @ alpha + 1e-6)
-        return counts @ np.log(marginal) - norm - 0.5 * strength * off**2, weights, marginal
+        value = counts @ np.log(marginal) - norm - 0.5 * strength * off**2
+        return value, weights, marginal, off, norm
 
-    def derivatives(alpha, weights, marginal):
+    def derivatives(alpha, weights, marginal, off, norm):
         mean = weights @ basis
         centred = basis - mean
         weighted = centred * weights[:, None]
         scores = likelihood @ weighted / marginal[:, None]
         slope = theta @ weighted
-        off = weights @ theta - sample.mean
-        norm = np.sqrt(alpha @ alpha + 1e-6)
         gradient = counts @ scores - alpha / norm - strength * off * slope
         # Covariance of the columns under the prior, less that under every posterior.
         excess = sample.size - (counts / marginal) @ likelihood
@@ -447,21 +438,19 @@ def fit_family(sample, basis, *, sum_known, start=None, max_iter=100):
     start = steep_prior(sample) if start is None else start
     log_ratio = np.log(np.maximum(start, 1e-300)) - log_base
     alpha = np.linalg.lstsq(basis - basis.mean(axis=0), log_ratio - log_ratio.mean(), rcond=None)[0]
-    weights, _ = _ascend(alpha, state, derivatives, max_iter)
-    return weights
+    return _ascend(alpha, state, derivatives)[0]
 
 
-def _ascend(alpha, state, derivatives, max_iter):
+def _ascend(alpha, state, derivatives):
     """Maximise by damped Newton steps; return what `state` gives at the maximum after the value."""
     # `state(alpha)` returns the value followed by other quantities, and `derivatives(alpha,
     # *others)` the gradient and minus the Hessian.
     damping = 1e-3
     value, *here = state(alpha)
-    for _ in range(max_iter):
+    for _ in range(100):
         gradient, curvature = derivatives(alpha, *here)
         sizes, axes = np.linalg.eigh(curvature)
         sizes, along = np.abs(sizes), axes.T @ gradient
-        gain = -np.inf
         while damping < 1e12:
             step = axes @ (along / (sizes + damping * sizes.max()))
             new_value, *new = state(alpha + step)
@@ -469,7 +458,7 @@ def _ascend(alpha, state, derivatives, max_iter):
             if gain >= 0:
                 break
             damping = max(8 * damping, 1e-6)
-        if gain < 0:
+        else:
             break
         alpha, value, here = alpha + step, new_value, new
         damping = max(damping / 8, 1e-12)
@@ -488,7 +477,7 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
     counts, likelihood = sample.counts, sample.likelihood
     n_grid = likelihood.shape[1]
     root = np.sqrt(counts)
-    strength = sample.sum_weight if sample.law.is_of_counts else 0.0
+    strength = sample.sum_weight if isinstance(sample.law, CountLaw) else 0.0
     sum_to_one = 1e3 * np.sqrt(sample.size)
     # One point per sigma is enough to start with, and much less work than the whole grid.
     weights = np.zeros(n_grid)
@@ -500,9 +489,8 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
     marginal = likelihood @ weights
     for _ in range(max_iter):
         off = weights @ sample.theta - sample.mean
-        gradient = (counts / marginal) @ likelihood - strength * off * (
-            sample.theta - sample.mean - off
-        )
+        gradient = (counts / marginal) @ likelihood
+        gradient -= strength * off * (sample.theta - sample.mean - off)
         if gradient.max() <= sample.size * (1 + tol):
             break
         around = np.concatenate([[-np.inf], gradient, [-np.inf]])
@@ -535,8 +523,7 @@ def _line_search(sample, weights, marginal, target, gradient, strength):
     expected = gradient @ (target - weights)
     before = sample.counts @ np.log(marginal)
     off, move = weights @ sample.theta - sample.mean, (target - weights) @ sample.theta
-    step = 1.0
-    while step > 1e-8:
+    for step in 0.5 ** np.arange(27.0):
         new = (1 - step) * marginal + step * ahead
         with np.errstate(divide="ignore"):
             gain = sample.counts @ np.log(new) - before
@@ -545,7 +532,6 @@ def _line_search(sample, weights, marginal, target, gradient, strength):
         # useless: its gradient there is many orders of magnitude larger than all others.
         if gain >= 1e-4 * step * expected and np.all(new >= _LEAST_LEFT * marginal):
             return (1 - step) * weights + step * target, new, gain
-        step /= 2
     return weights, marginal, 0.0
 
 
@@ -583,10 +569,9 @@ def fit_average(sample):
     # Neighbours on the grid stand for one atom between them.
     n_atoms = 1 + np.count_nonzero(np.diff(places) > 1.01 * _STEP)
     scores.append(akaike(sample, priors[-1], 2 * n_atoms - 1))
-    for prior in gaussians(sample):
-        priors.append(prior)
-        scores.append(sample.log_likelihood(prior) + np.log(_GAUSSIAN))
-    return softmax(scores) @ np.array(priors)
+    narrow = gaussians(sample)
+    scores += [sample.log_likelihood(prior) + np.log(_GAUSSIAN) for prior in narrow]
+    return softmax(scores) @ np.vstack([*priors, narrow])
 
 
 def akaike(sample, weights, n_parameters):
@@ -629,14 +614,13 @@ def posterior_mean(
         standard deviations.
     """
     std = max(float(std), _TINIEST)
-    support, weights, law = (
-        np.asarray(support) / std,
-        np.asarray(weights),
-        law or NormalLaw(slope / std),
-    )
+    support, log_weights = np.asarray(support) / std, np.log(weights)
+    law = law or NormalLaw(slope / std)
     z, back = np.unique(scaled(f, std, slope), return_inverse=True)
-    nodes = _nodes(z, 1 / 100, 2000)
-    log_weights = np.log(weights)
+    nodes = z
+    if len(z) > _MOST_NODES:  # points of a lattice around the estimates
+        lattice = np.floor(z / _FINE)
+        nodes = np.unique(np.concatenate([lattice, lattice + 1])) * _FINE
     spread = law.spread(support)
     low = np.minimum.accumulate((support - _REACH * spread)[::-1])[::-1]
     high = np.maximum.accumulate(support + _REACH * spread)
@@ -651,11 +635,3 @@ def posterior_mean(
         terms = np.exp(log - log.max(axis=1, keepdims=True))
         means[block] = terms @ support[near] / terms.sum(axis=1)
     return std * np.interp(z, nodes, np.maximum.accumulate(means))[back]
-
-
-def _nodes(z, width, most):
-    """Distinct estimates in order; points of a lattice around them if there are too many."""
-    if len(z) <= most:
-        return z
-    lattice = np.floor(z / width)
-    return np.unique(np.concatenate([lattice, lattice + 1])) * width

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
+from numpy.polynomial.polynomial import polydiv
 
 MAX_TABLE = 1024  # largest prime power whose tables are built
 # Beyond this, primes lie so close together that a prime power gains nothing over them.
@@ -28,9 +31,7 @@ class FiniteField:
         self.modulus = [0, 1]
         if self.degree > 1:
             if order > MAX_TABLE:
-                raise ValueError(
-                    f"Fields of prime-power order are built up to {MAX_TABLE}, got {order}."
-                )
+                raise ValueError(f"Fields of prime powers go up to {MAX_TABLE}, got {order}.")
             self.modulus = _irreducible(self.characteristic, self.degree).tolist()
             self._sum, self._negative, self._product = _tables(self.characteristic, self.degree)
 
@@ -63,16 +64,18 @@ class FiniteField:
             table = self.add(table, self.multiply(digit[:, None], digit))
         return table
 
+    def power(self, x, n):
+        """Return x**n, by repeated squaring."""
+        result = np.ones_like(x)
+        while n:
+            if n & 1:
+                result = self.multiply(result, x)
+            x, n = self.multiply(x, x), n >> 1
+        return result
+
     def invert(self, x):
         """Return 1 / x as the power x**(g-2), by Fermat's little theorem; 0 gives 0."""
-        power = self.order - 2
-        result, base = np.ones_like(x), x
-        while power:
-            if power & 1:
-                result = self.multiply(result, base)
-            base = self.multiply(base, base)
-            power >>= 1
-        return np.where(x == 0, 0, result)
+        return np.where(x == 0, 0, self.power(x, self.order - 2))
 
 
 def prime_power(n: int) -> tuple[int, int] | None:
@@ -80,11 +83,8 @@ def prime_power(n: int) -> tuple[int, int] | None:
     if n < 2:
         return None
     p = next((q for q in range(2, int(n**0.5) + 1) if n % q == 0), n)
-    m = 0
-    while n % p == 0:
-        n //= p
-        m += 1
-    return (p, m) if n == 1 else None
+    m = round(math.log(n, p))
+    return (p, m) if n == p**m else None
 
 
 def field_orders_beside(x: float) -> list[int]:
@@ -127,20 +127,16 @@ def _tables(p: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @lru_cache(maxsize=32)
 def _irreducible(p: int, m: int) -> np.ndarray:
     """Return the first monic irreducible polynomial of degree m: its coefficients, lowest first."""
-    for code in range(p**m):
-        candidate = np.append(_digits(np.array(code), p, m), 1)
-        if not any(
-            _divides(np.append(_digits(np.array(c), p, n), 1), candidate, p)
-            for n in range(1, m // 2 + 1)
-            for c in range(p**n)
-        ):
-            return candidate
-    raise AssertionError("an irreducible polynomial of every degree exists")
+    divisors = [f for n in range(1, m // 2 + 1) for f in _monic(p, n)]
+    # There is one of every degree.
+    return next(f for f in _monic(p, m) if not any(_divides(g, f, p) for g in divisors))
+
+
+def _monic(p: int, m: int) -> Iterator[np.ndarray]:
+    """Yield all monic polynomials of degree m, in the order of their codes."""
+    return (np.append(_digits(np.array(code), p, m), 1) for code in range(p**m))
 
 
 def _divides(divisor: np.ndarray, polynomial: np.ndarray, p: int) -> bool:
-    rest = polynomial.copy()
-    for top in range(len(rest) - 1, len(divisor) - 2, -1):
-        start = top - len(divisor) + 1
-        rest[start : top + 1] = (rest[start : top + 1] - rest[top] * divisor) % p
-    return not rest.any()
+    # Whole numbers, as the divisor is monic, and small enough for floats.
+    return not np.any(polydiv(polynomial, divisor)[1] % p)

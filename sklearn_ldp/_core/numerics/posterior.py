@@ -63,12 +63,12 @@ def _terms(prior, starts, length):
     return k, prior.log_mass(k.ravel()).reshape(k.shape)
 
 
-def count_nodes(prior, std=np.inf, lowest=None, highest=None, within=None):
+def count_nodes(prior, std=np.inf, lowest=0.0, highest=0.0, within=None):
     """Counts and weights that represent all counts of a prior in sums against a normal density.
 
     Shapes: -> (n_nodes,), (n_nodes,), (n_nodes,).
     std: standard deviation of the density, in counts; infinite for sums of the prior alone.
-    lowest, highest: bounds on where the density is centred; None if it does not matter.
+    lowest, highest: bounds on where the density is centred, which matter if `std` is finite.
     within: the first and the last count that matter; None means all counts of the prior.
     """
     if prior.places is not None:
@@ -82,7 +82,6 @@ def count_nodes(prior, std=np.inf, lowest=None, highest=None, within=None):
     waiting = {
         length: [(starts, *_terms(prior, starts, length))]
         for length, starts in _cover(first, size, longest).items()
-        if len(starts)
     }
     best = [(-np.inf, first), (-np.inf, first)]
     done, length = [], longest
@@ -121,9 +120,7 @@ def _relevant(stretches, length, std, bounds, best):
     starts, k, log_mass = stretches
     keep = np.ones(len(starts), dtype=bool)
     for end, side in enumerate((-1, 1)):
-        score = log_mass
-        if np.isfinite(std):
-            score = log_mass - 0.5 * ((bounds[end] - k) / std) ** 2
+        score = log_mass - 0.5 * ((bounds[end] - k) / std) ** 2
         top = np.argmax(score)
         if score.flat[top] > best[end][0]:
             best[end] = score.flat[top], k.flat[top]
@@ -168,11 +165,9 @@ def _window(k, log_mass, std, lowest, highest):
     """Slice of the nodes that matter."""
     # The larger the estimate, the more the larger counts matter. So the first count that
     # matters is found at the lowest estimate, and the last one at the highest.
-    at_lowest = log_mass - 0.5 * ((lowest - k) / std) ** 2
-    first = np.argmax(at_lowest >= at_lowest.max() - _NEGLIGIBLE)
-    at_highest = log_mass - 0.5 * ((highest - k) / std) ** 2
-    matters = at_highest[::-1] >= at_highest.max() - _NEGLIGIBLE
-    return int(first), int(len(k) - np.argmax(matters))
+    scores = log_mass - 0.5 * ((np.array([[lowest], [highest]]) - k) / std) ** 2
+    at_lowest, at_highest = scores >= scores.max(axis=1, keepdims=True) - _NEGLIGIBLE
+    return int(np.argmax(at_lowest)), int(len(k) - np.argmax(at_highest[::-1]))
 
 
 def prior_moments(prior):
@@ -237,10 +232,8 @@ class Posterior:
         return count_nodes(self.prior, self.std, lowest, highest, within)
 
     def _block(self, counts):
-        if self._is_local:
-            k, log_mass, weight = self._nodes_near(counts[0], counts[-1])
-        else:
-            k, log_mass, weight = self._nodes
+        near = self._nodes_near(counts[0], counts[-1]) if self._is_local else self._nodes
+        k, log_mass, weight = near
         # Every tenth node is enough to find the ends; one more stretch on either side is safe.
         step = _N_NODES if len(k) > 4000 else 1
         coarse = slice(None, None, step)
@@ -329,21 +322,16 @@ class Posterior:
         done.append([*left, *right])
         pieces = [np.concatenate(column) for column in zip(*done, strict=True)]
         order = np.argsort(pieces[0])
-        return _Cubics(*(column[order] for column in pieces))
+        x0, v0, s0, x1, v1, s1 = (column[order] for column in pieces)
+        width = x1 - x0
 
+        def smooth(rising):
+            """Return the function at counts that lie in the cells."""
+            cell = np.clip(np.searchsorted(x0, rising, side="right") - 1, 0, len(x0) - 1)
+            basis = _hermite((rising - x0[cell]) / width[cell], width[cell])
+            return sum(h * column[cell] for h, column in zip(basis, (v0, s0, v1, s1), strict=True))
 
-class _Cubics:
-    """A function given by values and slopes at both ends of cells, which are in order."""
-
-    def __init__(self, x0, v0, s0, x1, v1, s1):
-        self.x0, self.width = x0, x1 - x0
-        self.ends = (v0, s0, v1, s1)
-
-    def __call__(self, rising):
-        """Return the function at counts that lie in the cells."""
-        cell = np.clip(np.searchsorted(self.x0, rising, side="right") - 1, 0, len(self.x0) - 1)
-        basis = _hermite((rising - self.x0[cell]) / self.width[cell], self.width[cell])
-        return sum(h * column[cell] for h, column in zip(basis, self.ends, strict=True))
+        return smooth
 
 
 def _hermite(t, width):

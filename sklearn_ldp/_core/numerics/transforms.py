@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 
 import numpy as np
 from scipy import fft
+from scipy.linalg import hadamard
 
 from .finite_field import FiniteField
 
@@ -56,30 +57,7 @@ def _by_pairs(x: np.ndarray) -> np.ndarray:
 
 @lru_cache
 def _matrix(n_bits: int) -> np.ndarray:
-    matrix = np.ones((1, 1))
-    for _ in range(n_bits):
-        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    return matrix
-
-
-def additive_transform(
-    field: FiniteField, n_digits: int, x: np.ndarray, *, inverse: bool = False
-) -> np.ndarray:
-    """The Fourier transform over the last axis, whose places are vectors (not normalised).
-
-    Shapes: x (..., g**k) -> (..., g**k).
-    The result is complex, or real in characteristic 2.
-    """
-    # Vectors are added by adding the base-p digits of their numbers, where p is the
-    # characteristic.
-    if field.characteristic == 2:
-        return walsh_hadamard(x)
-    last = x.ndim - 1
-    shape = x.shape[:-1] + (field.characteristic,) * (field.degree * n_digits)
-    axes = range(last, len(shape))
-    if inverse:
-        return fft.ifftn(x.reshape(shape), axes=axes, norm="forward").reshape(x.shape)
-    return fft.fftn(x.reshape(shape), axes=axes).reshape(x.shape)
+    return hadamard(1 << n_bits, dtype=np.float64)
 
 
 _CACHE = 2**18  # how many bytes of sums are worked on at a time
@@ -213,15 +191,13 @@ class LinearFunctions:
         # `pieces` holds the pieces of all vectors; `codes` are places in that list of
         # vectors.
         _, table = self._products
-        total: np.ndarray | None = None
-        for own, other in zip(self._pieces, pieces, strict=True):
+
+        def product(own: np.ndarray, other: np.ndarray) -> np.ndarray:
             u, v = own.take(functions), other.take(codes)
-            product = u * v if table is None else table.take(u * table.shape[1] + v)
-            if total is None:
-                total = product
-            else:
-                total = total + product if table is None else self.field.add(total, product)
-        assert total is not None
+            return u * v if table is None else table.take(u * table.shape[1] + v)
+
+        terms = (product(*both) for both in zip(self._pieces, pieces, strict=True))
+        total = reduce(np.add if table is None else self.field.add, terms)
         return total % self.field.order if table is None else total
 
     @cached_property
@@ -230,9 +206,8 @@ class LinearFunctions:
         g, c = self.field.order, np.arange(self.field.order)
         result = np.zeros((self.n_functions - 1, g), dtype=np.int64)
         for power in g ** np.arange(self.n_digits):
-            digit = self.vectors[1:] // power % g
-            digit, scalar = np.broadcast_arrays(digit[:, None], c)
-            result += self.field.multiply(digit, scalar) * power
+            digit = self.vectors[1:, None] // power % g
+            result += self.field.multiply(digit, c) * power
         return result
 
     @cached_property
@@ -303,8 +278,21 @@ class LinearFunctions:
         return (spectrum + weights.sum(axis=-1, keepdims=True)) / self.field.order
 
     def _transform(self, x: np.ndarray, n_digits: int, inverse: bool = False) -> np.ndarray:
-        """Return the Fourier transform over the last axis, whose places are vectors."""
-        return additive_transform(self.field, n_digits, x, inverse=inverse)
+        """Return the Fourier transform over the last axis, whose places are vectors.
+
+        Shapes: x (..., g**k) -> (..., g**k).
+        The result is complex, or real in characteristic 2. It is not normalised.
+        """
+        # Vectors are added by adding the base-p digits of their numbers, where p is the
+        # characteristic.
+        p = self.field.characteristic
+        if p == 2:
+            return walsh_hadamard(x)
+        split = x.reshape(*x.shape[:-1], *[p] * (self.field.degree * n_digits))
+        axes = range(x.ndim - 1, split.ndim)
+        if inverse:
+            return fft.ifftn(split, axes=axes, norm="forward").reshape(x.shape)
+        return fft.fftn(split, axes=axes).reshape(x.shape)
 
     @cached_property
     def _places(self) -> np.ndarray:
@@ -315,9 +303,8 @@ class LinearFunctions:
         places = self._multiples
         if field.degree > 1:
             dual, multiples = self._dual, places[:, np.argsort(self._dual)]
-            powers = g ** np.arange(self.n_digits)
             places = np.zeros_like(multiples)
-            for power in powers:
+            for power in g ** np.arange(self.n_digits):
                 places += dual[multiples // power % g] * power
         return places.astype(np.int32 if self.n_vectors < 2**31 else np.int64)
 
@@ -327,13 +314,9 @@ class LinearFunctions:
         field, x = self.field, np.arange(self.field.order)
         p, dual = field.characteristic, np.zeros_like(x)
         for i in range(field.degree):
-            power = field.multiply(x, np.full_like(x, p**i))
-            trace = power
+            trace = power = field.multiply(x, p**i)
             for _ in range(field.degree - 1):
-                raised = power
-                for _ in range(p - 1):
-                    raised = field.multiply(raised, power)
-                power = raised
+                power = field.power(power, p)
                 trace = field.add(trace, power)
             dual += trace * p**i
         return dual

@@ -197,20 +197,18 @@ class EmpiricalBayes(LearntPrior):
     def _process(self, estimate):
         partitions, ordered, top = self._hints(estimate)
         if top is not None:
-            values = np.empty(estimate.shape)
-            for i, row in enumerate(self._learn(estimate)):
-                found = top_values(row, top, self.simplex)
-                values[i] = self._consistent(row.means) if found is None else found
-            return estimate.with_values(values, by=type(self).__name__)
-        if not partitions and not ordered:
+            values = [top_values(row, top, self.simplex) for row in self._learn(estimate)]
+        elif partitions or ordered:
+            learnt = self._learn(estimate)
+            rows = [grouped(row, partitions, ordered, self.simplex) for row in learnt]
+            totals = [group_totals(p, i, rows) for i, p in enumerate(partitions)]
+            self.group_totals_: list[GroupTotals] = totals
+            if ordered:
+                self.curve_weight_: np.ndarray = np.array([row.fit.curve_weight for row in rows])
+            values = [row.values for row in rows]
+        else:
             return super()._process(estimate)
-        rows = [grouped(row, partitions, ordered, self.simplex) for row in self._learn(estimate)]
-        totals = [group_totals(p, i, rows) for i, p in enumerate(partitions)]
-        self.group_totals_: list[GroupTotals] = totals
-        if ordered:
-            self.curve_weight_: np.ndarray = np.array([row.fit.curve_weight for row in rows])
-        values = np.array([row.values for row in rows])
-        return estimate.with_values(values.reshape(estimate.shape), by=type(self).__name__)
+        return estimate.with_values(np.reshape(values, estimate.shape), by=type(self).__name__)
 
     def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
         return any(self._hints(estimate))
@@ -227,8 +225,7 @@ class EmpiricalBayes(LearntPrior):
                     f"{name} takes a mapping as {parameter} for a set of estimates, by the names "
                     f"of its parts, got a single estimate: pass what holds for it alone."
                 )
-        hints = QueryHints.of(self.queries, estimate.categories, name, estimate.domain)
-        partitions, ordered, top = hints
+        partitions, ordered, top = QueryHints.of(self.queries, estimate, name)
         if self.groups is not None:
             partitions = as_partitions(self.groups, estimate.categories, name) + partitions
         # Without an order, ranges of bins may be worse than those of raw values.

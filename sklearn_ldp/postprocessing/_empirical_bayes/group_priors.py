@@ -23,7 +23,7 @@ from scipy import sparse
 from scipy.fft import dct, idct
 from scipy.special import expit, logsumexp
 
-from ..._core.numerics.deconvolution import Law, NormalLaw
+from ..._core.numerics.deconvolution import CountLaw, Law, NormalLaw
 from .hints import Partition
 
 # Those of the prior (_EMPTY to FEWEST, _POWERS, _SPREADS, the directions below), and those of
@@ -102,11 +102,9 @@ def fit_curve(z: np.ndarray, growth: float, total: float) -> Curve:
 
 def _wave_cells(d: int) -> np.ndarray:
     """Return the first wave of each cell: 0, 1, 2 .. alone, then ever more together."""
-    if d <= _EXACT:
-        return np.arange(d)
     n = int(np.log(d / _EXACT) / np.log(_RATIO)) + 1
     later = np.unique(np.floor(_EXACT * _RATIO ** np.arange(n)).astype(np.int64))
-    return np.r_[np.arange(_EXACT), later[later < d]]
+    return np.r_[np.arange(min(d, _EXACT)), later[later < d]]
 
 
 def _wave_variances(number: np.ndarray, counts: np.ndarray, power: float) -> np.ndarray:
@@ -223,7 +221,6 @@ class Estimates:
         self.means = means
         self.is_near = z <= _NEAR
         nodes, self._place, self._beyond = _nodes(z[self.is_near])
-        self._n_nodes = len(nodes)
         std = np.sqrt(np.maximum(1 + growth * self.theta, 0))
         theta = self.theta[self.theta - _REACH * std <= _NEAR + _CELL]
         log = law.log_density(nodes, theta)
@@ -232,14 +229,14 @@ class Estimates:
         self._powers = np.vstack([likelihood, likelihood * theta, likelihood * theta**2])
         self.z, self.law, self.growth = z, law, growth
         self.far = z[~self.is_near]
-        self._far_variances = np.maximum(1 + growth * self.far, 0)
+        self.far_variances = np.maximum(1 + growth * self.far, 0)
 
     def at_nodes(self, partition: Partition) -> sparse.csr_array:
         """Return the matrix that sums what nodes have over the near members of each group."""
         rows = partition.codes[self.is_near]
         weights = np.concatenate([1 - self._beyond, self._beyond])
         places = np.concatenate([self._place, self._place + 1])
-        shape = (len(partition.names), self._n_nodes)
+        shape = (len(partition.names), len(self._tops))
         return sparse.csr_array((weights, (np.concatenate([rows, rows]), places)), shape=shape)
 
     def interpolated(self, at_nodes: np.ndarray, partition: Partition) -> np.ndarray:
@@ -249,10 +246,9 @@ class Estimates:
         result[self.is_near] = low + self._beyond * (high - low)
         return result
 
-    def variances_of_far(self, partition: Partition) -> np.ndarray:
-        """Return the variances of the sums over the far members of each group."""
-        codes = partition.codes[~self.is_near]
-        return np.bincount(codes, weights=self._far_variances, minlength=len(partition.names))
+    def far_members(self, partition: Partition) -> Partition:
+        """Return the groups of the far estimates, some of which may be empty."""
+        return Partition(partition.codes[~self.is_near], partition.names)
 
     def log_likelihood(self) -> float:
         """Return the logarithm of the joint density of all estimates under the common prior."""
@@ -271,7 +267,7 @@ class Estimates:
         Shapes: priors (n_grid, n_priors) -> (n_nodes, n_priors).
         """
         products = self._powers @ priors[: self._powers.shape[1]]
-        density, mean, square = products.reshape(3, self._n_nodes, -1)
+        density, mean, square = products.reshape(3, len(self._tops), -1)
         density = np.maximum(density, 1e-300)
         mean, square = mean / density, square / density
         return np.log(density), mean, np.maximum(square - mean**2, 0)
@@ -333,7 +329,7 @@ def fit_groups(
     # The families that use other partitions do not know the spread of these sums.
     common, different = [], []
     for (p, sums), row, own in zip(pairs, experts, weights, strict=True):
-        far = estimates.variances_of_far(p)
+        far = estimates.far_members(p).sums(estimates.far_variances)
         common.append(_of_known_sum(p, sums @ variance + far))
         parts = [(_of_known_sum(p, expert.variances + far), expert.means) for expert in row]
         if curve is not None:
@@ -360,7 +356,7 @@ def _weights(
     of_curve = -np.inf
     if curve is not None:
         of_curve = curve.log_likelihood - estimates.log_likelihood()
-        if estimates.law.is_of_counts:
+        if isinstance(estimates.law, CountLaw):
             # A curve takes them as normal: how likely equal frequencies are makes up for that.
             z, mean = estimates.z, np.array([curve.means.mean()])
             of_curve += estimates.law.log_density(z, mean).sum()
@@ -374,8 +370,6 @@ def _weights(
 
 def log_loss_share(probability: float, common: float, different: float, apart: float) -> float:
     """Return the share of the second estimate that is best for the expected log squared error."""
-    if apart <= 0:
-        return 0.0
     if_common = np.log(max(common, 1e-300) + _SHARES**2 * apart)
     if_different = np.log(max(different, 1e-300) + (1 - _SHARES) ** 2 * apart)
     expected = (1 - probability) * if_common + probability * if_different
@@ -414,12 +408,11 @@ def _fit(
     log_marginal, mean, variance = estimates.moments(tilted)
     log = (sums @ log_marginal).reshape(n_groups, *totals.shape)
     # A tilt multiplies the density of a far estimate; a factor leaves it where it is.
-    codes = partition.codes[~estimates.is_near]
-    n_far = np.bincount(codes, minlength=n_groups)
+    far = estimates.far_members(partition)
     unmoved = totals if first.column else totals[[len(first.coordinates) // 2]]
-    log -= n_far[:, None, None] * (np.log(unmoved) + most[0][:, None] + most[1])
+    log -= far.sizes()[:, None, None] * (np.log(unmoved) + most[0][:, None] + most[1])
     of_far = [direction.tilts(estimates.far, theta[-1]) for direction in (first, second)]
-    one, other = (_sums_of_rows(tilt, codes, n_groups) for tilt in of_far)
+    one, other = (far.rows() @ tilt for tilt in of_far)
     log += one[:, :, None] + other[:, None, :]
     likelihood = np.exp(log - log.max(axis=(1, 2), keepdims=True))
 
@@ -444,8 +437,3 @@ def _fit(
     within = np.einsum("gk,gk->g", posterior, sums @ variance)
     means = estimates.interpolated(mean @ posterior.T, partition)
     return _Expert(means, np.maximum(spread, 0) + within, log_evidence)
-
-
-def _sums_of_rows(values: np.ndarray, codes: np.ndarray, n_groups: int) -> np.ndarray:
-    rows = np.arange(len(codes))
-    return sparse.csr_array((np.ones(len(codes)), (codes, rows)), (n_groups, len(codes))) @ values

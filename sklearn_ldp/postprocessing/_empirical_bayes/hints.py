@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from ..._core.domains import Domain
-from ..._core.noise import as_rows
+from ..._core.estimates import FrequencyEstimate
 from ..._core.queries import QuerySet, as_query_set, query_matrix
 from ..._core.queries import groups as groups_by
 from ..._core.support.typing import Column
@@ -38,7 +37,7 @@ class Partition(NamedTuple):
         """Return the queries for the totals, of shape (n_groups, d)."""
         d = len(self.codes)
         shape = (len(self.names), d)
-        return as_rows(sparse.csr_array((np.ones(d), (self.codes, np.arange(d))), shape=shape))
+        return sparse.csr_array((np.ones(d), (self.codes, np.arange(d))), shape=shape)
 
     def sizes(self) -> np.ndarray:
         """Return the number of categories of each group."""
@@ -78,10 +77,9 @@ def _partition(groups: Any, categories: np.ndarray, name: str) -> Partition:
     codes = np.full(d, matrix.shape[0])
     columns = matrix.tocoo()
     codes[columns.col] = columns.row
-    names: list[Any] = list(query_set.names or range(matrix.shape[0]))
-    is_used = np.bincount(codes, minlength=len(names) + 1) > 0
-    names = [name for name, used in zip([*names, None], is_used, strict=True) if used]
-    return Partition((np.cumsum(is_used) - 1)[codes], names)
+    names = [*(query_set.names or range(matrix.shape[0])), None]
+    used, codes = np.unique(codes, return_inverse=True)
+    return Partition(codes, [names[i] for i in used])
 
 
 def range_partitions(categories: np.ndarray) -> list[Partition]:
@@ -111,19 +109,17 @@ def _disjoint_sets(matrix: sparse.csr_array) -> list[sparse.csr_array]:
         return []
     if are_disjoint(matrix):
         return [matrix]
-    free: list[np.ndarray] = []
-    rows: list[list[int]] = []
+    free = np.ones((_MOST_PARTITIONS, matrix.shape[1]), dtype=bool)
+    rows: list[list[int]] = [[] for _ in free]
     for i in range(matrix.shape[0]):
         columns = matrix.indices[matrix.indptr[i] : matrix.indptr[i + 1]]
-        place = next((k for k, one in enumerate(free) if np.all(one[columns])), len(free))
-        if place == _MOST_PARTITIONS:
+        has_room = free[:, columns].all(axis=1)
+        if not has_room.any():
             return []
-        if place == len(free):
-            free.append(np.ones(matrix.shape[1], dtype=bool))
-            rows.append([])
-        free[place][columns] = False
+        place = np.argmax(has_room)
+        free[place, columns] = False
         rows[place].append(i)
-    return [matrix[chosen] for chosen in rows]
+    return [matrix[chosen] for chosen in rows if chosen]
 
 
 class QueryHints(NamedTuple):
@@ -135,17 +131,15 @@ class QueryHints(NamedTuple):
     top: int | None
 
     @classmethod
-    def of(
-        cls, queries: Any, categories: np.ndarray, name: str, domain: Domain | None = None
-    ) -> QueryHints:
+    def of(cls, queries: Any, estimate: FrequencyEstimate, name: str) -> QueryHints:
         """Return the hints of a parameter `queries` about the estimate that is wanted.
 
-        Shapes: queries (n_queries, d), categories (d,).
-        domain: the domain itself, if it is known.
+        Shapes: queries (n_queries, d).
         """
-        query_set, d = as_query_set(queries).aligned(categories, domain), len(categories)
+        categories, d = estimate.categories, len(estimate.categories)
+        query_set = as_query_set(queries).aligned(categories, estimate.domain)
         if query_set.parts:
-            hints = [cls.of(one, categories, name, domain) for one in query_set.parts]
+            hints = [cls.of(one, estimate, name) for one in query_set.parts]
             found = {p.codes.tobytes(): p for one in hints for p in one.partitions}
             return cls([*found.values()], any(one.ordered for one in hints), None)
         if query_set.top is not None:

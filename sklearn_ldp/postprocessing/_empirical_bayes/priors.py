@@ -60,12 +60,9 @@ class LearntPrior(BasePostProcessor):
         """Return the weights of the prior on the grid of one row's sample."""
 
     def _process(self, estimate):
-        rows = self._learn(estimate)
-        values = np.array([self._consistent(row.means) for row in rows])
-        return estimate.with_values(values.reshape(estimate.shape), by=type(self).__name__)
-
-    def _consistent(self, means: np.ndarray) -> np.ndarray:
-        return norm_sub(means) if self.simplex else means
+        means = np.reshape([row.means for row in self._learn(estimate)], estimate.shape)
+        values = norm_sub(means) if self.simplex else means
+        return estimate.with_values(values, by=type(self).__name__)
 
     def _learn(self, estimate: FrequencyEstimate) -> Iterator[LearntRow]:
         """Learn and keep the prior of one row after the other, with one sample in memory."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from ..._core.numerics.simplex import norm_sub
 from .priors import LearntRow
 
 _AT_ONCE = 1 << 22  # numbers of the posterior that are made at once
@@ -17,13 +18,13 @@ _EVIDENCE = 3.0  # log likelihood ratio that makes it believable that some stand
 _Block = tuple[slice, np.ndarray, np.ndarray]
 
 
-def top_values(row: LearntRow, k: int, simplex: bool) -> np.ndarray | None:
+def top_values(row: LearntRow, k: int, simplex: bool) -> np.ndarray:
     """Return the expected frequency of each category, given that it is among the k largest.
 
     Shapes: -> (d,).
-    Returns: the frequencies; None if the estimates are nearly as likely when no frequency
-    exceeds the k-th largest of the prior, as then little is known about who is above the
-    threshold.
+    Returns: the frequencies; those without that condition if the estimates are nearly as likely
+    when no frequency exceeds the k-th largest of the prior, as then little is known about who is
+    above the threshold.
     Equal estimates are worked on once: those of counts take few values in a large domain.
     """
     # The expectation is that above a threshold, which is so low that k categories are expected
@@ -33,9 +34,8 @@ def top_values(row: LearntRow, k: int, simplex: bool) -> np.ndarray | None:
     blocks = _blocks(row, z, theta)
     by_size = np.cumsum(row.prior[::-1])[::-1] * len(row.raw)
     kth_largest = int(np.flatnonzero(by_size >= min(k, by_size[0]))[-1])
-    some_stand_out = _evidence_above(row.prior, kth_largest, blocks(), counts) >= _EVIDENCE
-    if not some_stand_out:
-        return None
+    if _evidence_above(row.prior, kth_largest, blocks(), counts) < _EVIDENCE:
+        return norm_sub(row.means) if simplex else row.means
     # First how many are expected at each frequency, then the expectation above the threshold.
     expected = np.zeros(len(theta))
     for rows, likelihood, density in blocks():
