@@ -175,25 +175,20 @@ def without_order(tally: Tally, rule: CopyRule | None = None) -> Tally:
 def checked_tally(tally: Tally, mechanism: Mechanism) -> Tally:
     """Return a tally from elsewhere with sums as int64; RefusedBatchError if they cannot be."""
     try:
-        sums = checked_sums(mechanism, tally.tallies, tally.sizes, tally.ledger)
+        counts = checked_sums(mechanism, tally.tallies, tally.sizes, tally.ledger)
         if not all(type(d) is bytes and len(d) in LENGTHS for d in tally.ledger.digests.values()):
             raise ValueError(f"its digests must have {N_BYTES} bytes, and {LINE} for each line")
     except ValueError as error:
         raise RefusedBatchError(
             f"A tally of {len(tally.ledger)} batches is refused: {error}."
         ) from None
-    return replace(tally, counts=counts_of(*sums))
-
-
-def counts_of(tallies: np.ndarray, sizes: np.ndarray) -> Counts:
-    """The sums of each shard, as counts of a single group."""
-    return Counts(tallies[None], sizes[None])
+    return replace(tally, counts=counts)
 
 
 def checked_sums(
     mechanism: Mechanism, tallies: Any, sizes: Any, batches: Mapping[str, int]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return sums as int64 after all checks that do not need the reports themselves.
+) -> Counts:
+    """Return sums as counts of a group after all checks that do not need the reports themselves.
 
     Parameters
     ----------
@@ -208,8 +203,8 @@ def checked_sums(
 
     Returns
     -------
-    (ndarray, ndarray)
-        `tallies` and `sizes`.
+    Counts
+        `tallies` and `sizes` as int64, in a single group.
 
     Raises
     ------
@@ -236,7 +231,7 @@ def checked_sums(
     if n_samples > MAX_USERS:
         raise ValueError(f"one of the counts would be {n_samples}, at most 2**53 is exact")
     mechanism.check_tallies(tallies, sizes)
-    return tallies, sizes
+    return Counts(tallies[None], sizes[None])
 
 
 def _integers(array: Any, what: str) -> np.ndarray:

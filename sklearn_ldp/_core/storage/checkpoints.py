@@ -26,7 +26,7 @@ from ..support.typing import FilePath
 from ._batches import Key
 from ._header import POSTED
 from ._ledger import LENGTHS, N_BYTES, CopyRule, Ledger, lines_of
-from ._tally import Tally, checked_sums, counts_of
+from ._tally import Tally, checked_sums
 
 _FORMAT = "sklearn_ldp checkpoint"
 # The arrays of each version, in the order in which the file holds them.
@@ -229,7 +229,7 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
     if not secret and any(batch.startswith(POSTED) for batch in batches):
         what = "posted lines under ids of an earlier release, and would count them again"
         raise ValueError(f"it holds {what}. Add all files to a new checkpoint")
-    counts = counts_of(*checked_sums(protocol.mechanism, tallies, sizes, batches))
+    counts = checked_sums(protocol.mechanism, tallies, sizes, batches)
     numbers, refused = (header["n_repeats"], header["n_refused"]), header["refused"]
     are_fine = all(type(number) is int and number >= 0 for number in numbers)
     texts = (text for item in refused for text in item)
