@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -88,13 +89,8 @@ def is_iterator(source: Any) -> bool:
 
 def is_arrow_like(reports: Any) -> bool:
     """Whether the reports export an Arrow stream or array, and pyarrow is there to read it."""
-    if not (hasattr(reports, "__arrow_c_stream__") or hasattr(reports, "__arrow_c_array__")):
-        return False
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    is_like = hasattr(reports, "__arrow_c_stream__") or hasattr(reports, "__arrow_c_array__")
+    return is_like and find_spec("pyarrow") is not None
 
 
 # -- columns: exact integers of the smallest type, packed bits, no nulls --------------------------
