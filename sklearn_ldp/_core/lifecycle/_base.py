@@ -490,8 +490,7 @@ class BaseCollector(  # type: ignore[call-arg]
 
     def _other_users(self, X: Values, sample_weight: ArrayLike | None, needs: str) -> Collected:
         """Collect from other users than those in `fit`, without changing what is fitted."""
-        self._fitted(needs)
-        state = self._continued(self._state)
+        state = self._continued(self._fitted(needs))
         if text := lost_weights(state, sample_weight):
             warnings.warn(text, UserWarning, stacklevel=3)
         state = state.emptied()
@@ -665,22 +664,15 @@ class BaseCollector(  # type: ignore[call-arg]
             return state.protocol.domain
         return self._domain_of(declared)
 
-    def _protocol_over(self, domain: Domain, collection_round: str = "") -> Protocol:
+    def _protocol_over(self, domain: Domain) -> Protocol:
         self._check_parameters()
         if domain.is_open and not self._takes_open_domain():
             raise ValueError(
                 f"{self._name} numbers the categories, so it needs a list of them. For values that "
                 'are on no list use OLH(categories="open", hash_family="mixing").'
             )
-        return Protocol(
-            self._informative_mechanism(domain),
-            domain,
-            self.epsilon,
-            self._name,
-            collection_round,
-            self.n_shards,
-            self.n_jobs,
-        )
+        mechanism = self._informative_mechanism(domain)
+        return Protocol(mechanism, domain, self.epsilon, self._name, "", self.n_shards, self.n_jobs)
 
     def _informative_mechanism(self, domain: Any) -> Mechanism:
         """Return the mechanism over a domain; raise ValueError if its reports say nothing."""
@@ -703,14 +695,8 @@ class BaseCollector(  # type: ignore[call-arg]
         if self.input == "values" and X is not None:
             warn_of_epsilon(self._name, self.epsilon, self.random_state)
         protocol = self._protocol_over(domain.closed())
-        streams = CoinStreams(self.random_state)
-        return Collected(
-            protocol,
-            protocol.empty,
-            streams,
-            self.get_params(deep=False),
-            is_learned=is_learned,
-        )
+        streams, parameters = CoinStreams(self.random_state), self.get_params(deep=False)
+        return Collected(protocol, protocol.empty, streams, parameters, is_learned=is_learned)
 
     def _continued(self, state: Collected | None) -> Collected:
         """Return the collection to add to, which must agree with the current parameters."""

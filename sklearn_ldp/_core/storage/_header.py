@@ -55,14 +55,8 @@ class Header:
         batch = {"id": self.batch_id, "n_samples": self.n_samples, "sha256": self.sha256}
         if self.tag:
             batch["tag"] = self.tag
-        return json.dumps(
-            {
-                "format": FORMAT,
-                "version": VERSION,
-                "configuration": self.configuration,
-                "batch": batch,
-            }
-        )
+        content = {"format": FORMAT, "version": VERSION, "configuration": self.configuration}
+        return json.dumps({**content, "batch": batch})
 
 
 @dataclass(frozen=True)

@@ -178,10 +178,6 @@ def _dtype(field):
     return np.min_scalar_type(field.n_values - 1) if field.n_values else np.dtype(np.int64)
 
 
-def _is_bytes(field):
-    return field.width is not None and field.n_values == 256
-
-
 def is_older(fields: list[ReportField], protocol: Protocol) -> bool:
     """Whether columns are those of the older form of a protocol's reports."""
     return bool(fields) and fields == list(protocol.mechanism.older_fields)
@@ -209,13 +205,13 @@ def arrow_schema(fields: list[ReportField], metadata: dict[bytes, bytes]) -> Any
     import pyarrow as pa
 
     def arrow_type(field):
-        if _is_bits(field):
-            return pa.binary(_n_bytes(field))
-        if _is_bytes(field):
-            return pa.binary(field.width)
         item = pa.from_numpy_dtype(_dtype(field))
         if field.width is None:
             return item
+        if _is_bits(field):
+            return pa.binary(_n_bytes(field))
+        if field.n_values == 256:
+            return pa.binary(field.width)
         return pa.list_(pa.field("item", item, nullable=False), field.width)
 
     columns = [pa.field(field.name, arrow_type(field), nullable=False) for field in fields]

@@ -111,9 +111,8 @@ def _expect_schema(schema, protocol):
     if older and schema.names == [field.name for field in older]:
         fields = older
     if not fields:  # the mechanism does not say: one column of 64-bit integers
-        kind = schema.types[0] if len(schema.types) == 1 else None
-        is_rows = kind is not None and pa.types.is_fixed_size_list(kind)
-        fields = [unknown_field(kind.list_size if kind is not None and is_rows else None)]
+        is_rows = len(schema.types) == 1 and pa.types.is_fixed_size_list(schema.types[0])
+        fields = [unknown_field(schema.types[0].list_size if is_rows else None)]
     expected = arrow_schema(fields, {})
     kinds, expected_kinds = (list(map(_of_bytes, one.types)) for one in (schema, expected))
     if schema.names != expected.names or kinds != expected_kinds:
