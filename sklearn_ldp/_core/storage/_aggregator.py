@@ -223,9 +223,7 @@ class Aggregator:
         """
         tally = other.tally() if isinstance(other, Aggregator) else other
         if not isinstance(tally, Tally):
-            raise TypeError(
-                f"Aggregator.merge needs an Aggregator or a Tally, got {type(other).__name__}."
-            )
+            raise TypeError(f"merge needs an Aggregator or a Tally, got {type(other).__name__}.")
         try:
             tally.refuse_unsigned(self._key)
             self._held.refuse_other(tally)

@@ -54,10 +54,7 @@ class Ledger(Mapping[str, int]):
     posted_sizes: set[int]
 
     def __init__(
-        self,
-        batches: Mapping[str, int],
-        digests: Mapping[str, bytes],
-        rule: CopyRule | None = None,
+        self, batches: Mapping[str, int], digests: Mapping[str, bytes], rule: CopyRule | None = None
     ) -> None:
         self._rule, self._n = rule, 0
         self._by_id, self._by_key, self._by_line, self._by_place = {}, {}, {}, {}
@@ -121,9 +118,8 @@ class Ledger(Mapping[str, int]):
             known, given = self.digest(batch), other.digest(batch)
             if known and given and known[:PIECE] != given[:PIECE]:
                 raise RepeatedBatchError(
-                    f"This collection has seen batch {batch!r} before, with other reports: this "
-                    "batch is refused, and the first one stays. Ask the sender which is right; if "
-                    "both are, send this one under an id of its own.",
+                    f"This collection has seen batch {batch!r} before, with other reports, which "
+                    "stay. Ask the sender: if both are right, give this one an id of its own.",
                     batch,
                 )
             is_telling = self._rule is None or self._rule.tells_in_any_order(self[batch])
@@ -174,8 +170,7 @@ class Ledger(Mapping[str, int]):
         if original is not None:
             raise RepeatedBatchError(
                 f"This collection has seen the reports of batch {batch!r} before, as batch "
-                f"{original!r}: a report counts once. Leave the batch out. (Batches do not agree "
-                "by chance; if a simulation repeats itself, give every batch a seed of its own.)",
+                f"{original!r}: a report counts once. Leave it out, or in a simulation reseed it.",
                 batch,
             )
         found = Counter(self._by_line[x] for x in lines_of(digest) if x in self._by_line)

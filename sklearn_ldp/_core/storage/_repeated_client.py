@@ -222,9 +222,8 @@ class RepeatedClient(BaseClient):
         if digest not in entries["values"]:
             if len(entries["values"]) >= self._most_values:
                 raise ValueError(
-                    "This value is new to RepeatedClient, and would spend epsilon_forever="
-                    f"{self._forever:g} beyond most_epsilon ({len(entries['values'])} values have "
-                    "spent before it), so nothing is reported or written: leave this round out."
+                    f"This value, new to RepeatedClient after {len(entries['values'])} others, is "
+                    "beyond most_epsilon: nothing is reported or written: leave this round out."
                 )
             permanent = self._row(chain.permanent(code, coins, function))
             _append(entries, values=digest, permanent=permanent, first=len(entries["rounds"]))

@@ -416,15 +416,13 @@ def _in_order(
         except TimeoutError as late:
             raise TimeoutError(
                 f"aggregate_dask has waited {timeout:g} s for {path}, and {len(futures)} files are "
-                "left. Look whether the cluster has workers and start some (cluster.scale), or "
-                "wait for longer (timeout), and call again with the same checkpoint: what was "
-                "added is kept."
+                "left: start workers (cluster.scale) if there are none, or raise timeout, and call "
+                "again with the same checkpoint: what was added is kept."
             ) from late
         if first.cancelled():
             raise ConnectionError(
-                "aggregate_dask has lost the scheduler of the cluster, or it was restarted and has "
-                "forgotten the files. Connect a client, and call again with the same checkpoint: "
-                "what was added is kept."
+                "aggregate_dask has lost the scheduler of the cluster, or it was restarted: "
+                "connect a client, and call again with the same checkpoint: what was added is kept."
             )
         if isinstance(error, KilledWorker) and error.task == first.key:
             found = [

@@ -123,9 +123,8 @@ class Tally:
         if key is not None and not key.has_made(self.tag, "tally", self._content()):
             what = "is signed with another key, or was changed" if self.tag else "is not signed"
             raise RefusedBatchError(
-                f"A tally of {len(self.ledger)} batches is refused: it {what}. Whoever adds up "
-                "reports for this collection must pass its key to tally_file, tally_reports or "
-                "Tally.signed."
+                f"A tally of {len(self.ledger)} batches is refused: it {what}. Pass the key of "
+                "the collection to tally_file, tally_reports or Tally.signed."
             )
 
     def _content(self) -> bytes:
@@ -225,8 +224,7 @@ def checked_sums(
         n_samples += int(n)
     if n_samples != sum(sizes.tolist()):
         raise ValueError(
-            f"its ledger and its counts do not agree: the ledger lists {n_samples} reports, its "
-            f"sums are of {sum(sizes.tolist())}"
+            f"its ledger and its counts do not agree: {n_samples} and {sum(sizes.tolist())} reports"
         )
     if n_samples > MAX_USERS:
         raise ValueError(f"one of the counts would be {n_samples}, at most 2**53 is exact")
@@ -239,9 +237,7 @@ def _integers(array: Any, what: str) -> np.ndarray:
     if array.dtype.kind not in "iu":
         raise ValueError(f"its {what} are of type {array.dtype}, expected integers")
     if array.size and not -MAX_USERS <= int(array.min()) <= int(array.max()) <= MAX_USERS:
-        raise ValueError(
-            f"its {what} run from {array.min()} to {array.max()}, expected at most 2**53"
-        )
+        raise ValueError(f"its {what} run from {array.min()} to {array.max()}, beyond 2**53")
     return array.astype(np.int64, copy=False)
 
 

@@ -96,9 +96,8 @@ def write(
         if seals is not None:
             if _seal_on_disk(path) not in (None, *seals):
                 raise CheckpointError(
-                    f"{path} is left as it is, because another process has written it since it was "
-                    "read or written here: load it and add your batches to it, or save this state "
-                    "under another name."
+                    f"{path} is left as it is, because another process has written it meanwhile: "
+                    "load it and add your batches to it, or save this state under another name."
                 )
             seals.add(seal)
     return seal
@@ -168,17 +167,15 @@ def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Check
     if not body or not hmac.compare_digest(seal, _seal(body, key)):
         if key is not None and seal == _seal(body, None):
             raise CheckpointError(
-                f"{path} is not signed, and with a key only signed checkpoints are read. If you "
-                "trust it, merge Aggregator.load(path, oracle).tally().signed(key) into an "
-                "Aggregator that has the key, and save that."
+                f"{path} is not signed, and with a key only signed ones are read. If you trust it, "
+                "merge Aggregator.load(path, oracle).tally().signed(key) into one with the key."
             )
         if key is None and b'"is_signed": true' in body:
             raise CheckpointError(f"{path} is signed and its key is missing: key= or --key-file.")
         what, other = ("SHA-256", "a") if key is None else ("signature", "another")
         raise CheckpointError(
-            f"{path} is damaged or cut short: its {what} is not the one it ends with (or it was "
-            f"made with {other} key). Keep it until you have tried its key, and add again to an "
-            "earlier checkpoint all batches that it does not hold."
+            f"{path} is damaged or cut short: its {what} differs (or it was made with {other} key)."
+            " Keep it until you have tried its key, and add again to an earlier one what it lacks."
         )
     try:
         return _unpacked(_members(content), protocol, seal)

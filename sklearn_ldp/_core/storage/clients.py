@@ -133,9 +133,8 @@ def _categories(domain: Domain) -> list[Any] | None:
         return None
     if domain.size > _MOST_CATEGORIES:
         raise ValueError(
-            f"A page would load a list of {domain.size:,} categories, and the limit is "
-            f'{_MOST_CATEGORIES:,}: take the open domain, OLH(categories="open", '
-            'hash_family="mixing") or --open, for which only the server lists categories.'
+            f"A page would load {domain.size:,} categories, and the limit is {_MOST_CATEGORIES:,}: "
+            'take the open domain, OLH(categories="open", hash_family="mixing") or --open.'
         )
     found = [None if is_missing(one) else one for one in domain.categories.tolist()]
     is_fine = all(

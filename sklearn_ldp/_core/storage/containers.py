@@ -163,10 +163,8 @@ def _unpacked(bytes_, field):
     bits = np.unpackbits(bytes_, axis=1)
     if bits.shape[1] - 8 < width <= bits.shape[1] and not bits[:, width:].any():
         return bits[:, :width]
-    raise ValueError(
-        f"expected {width} bits, packed in {-(-width // 8)} bytes with zeros after the last bit, "
-        f"got {bytes_.shape[1]} bytes"
-    )
+    packed = f"{width} bits, packed in {_n_bytes(field)} bytes with zeros after the last bit"
+    raise ValueError(f"expected {packed}, got {bytes_.shape[1]} bytes")
 
 
 def _is_bits(field):

@@ -153,9 +153,8 @@ def _write_parquet(sink, pieces, fields, header, entropy):
     if header.n_samples > most:
         raise RefusedBatchError(
             f"The batch is not written: its {header.n_samples} reports are so much alike that they "
-            f"take the bytes of {most} honest ones, and readers refuse such a file. Write reports "
-            "as privatize returns them, which are random whatever the values; or pass "
-            "format='arrow' to keep others."
+            f"take the bytes of {most} honest ones, which readers refuse. Write what privatize "
+            "returns; format='arrow' keeps others."
         )
 
 
@@ -268,8 +267,7 @@ def _open_jsonl(source, place, sizes):
         return parse_header(first), source
     if start is None:
         raise ValueError(
-            "lines as clients post them are read twice, and this source gives them once: save "
-            "them in a file"
+            "lines as clients post them are read twice, unlike this source: save them in a file"
         )
     source.seek(start)
     name, total, n_samples, prefixes = PurePath(place).name, 0, 0, []
@@ -483,8 +481,7 @@ def _read_all(source: Any, size: int) -> bytearray:
     content = _read(source, size)
     if len(content) < size:
         raise ValueError(
-            f"it is cut short: one of its messages lacks {size - len(content)} of {size} bytes. "
-            "Copy it again"
+            f"it is cut short: a message lacks {size - len(content)} of {size} bytes. Copy it again"
         )
     return content
 
