@@ -41,13 +41,11 @@ class Progress:
     def finish(self, text: str = "") -> None:
         """Show that a step is done; without a bar, a line for every twentieth of all steps."""
         self._n_begun += 1
-        is_twentieth = (
-            20 * self._n_begun // self._n_steps > 20 * (self._n_begun - 1) // self._n_steps
-        )
-        if self._bar is not None or is_twentieth:
-            self._show(text)
         if self._bar is not None:
+            self._show(text)
             self._bar.update()
+        elif 20 * self._n_begun % self._n_steps < 20:
+            self._show(text)
 
     def _show(self, text: str) -> None:
         if self._bar is None and self._is_shown:
