@@ -714,16 +714,17 @@ class BaseCollector(  # type: ignore[call-arg]
 
     def _collect(self, X: Any, sample_weight: ArrayLike | None, *, is_new: bool) -> Self:
         """Add rows to a collection: first all checks, then the work, then the new state."""
+
+        def begin(before: Collected | None) -> Collected:
+            return self._started(X) if is_new or before is None else self._continued(before)
+
         if self.input == "reports":
             return self._add(
-                lambda before: self._started() if is_new else self._continued(before),
+                begin,
                 lambda state: state.with_reports(X, sample_weight, self.n_jobs),
                 is_new=is_new,
             )
         columns: list[Any] = []
-
-        def begin(before: Collected | None) -> Collected:
-            return self._started(X) if is_new or before is None else self._continued(before)
 
         def work(state: Collected) -> Collected:
             columns[:] = state.protocol.domain.columns_of(X, self._name)

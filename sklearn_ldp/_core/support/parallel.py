@@ -49,8 +49,7 @@ def each_warning_once() -> Iterator[None]:
 @contextmanager
 def silent(is_silent: bool = True) -> Iterator[None]:
     """Give no warnings of a block, in the main thread (see `each_warning_once`)."""
-    into: list[Warning] = []
-    with _recorded(into) if is_silent else nullcontext():
+    with _recorded([]) if is_silent else nullcontext():
         yield
 
 
