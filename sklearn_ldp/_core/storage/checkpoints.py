@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -252,11 +253,10 @@ def _read_digests(batches: dict[str, int], array: np.ndarray | None) -> dict[str
 
 
 def _batches(text: bytes, ends: np.ndarray, counts: np.ndarray) -> dict[str, int]:
-    stops = ends.tolist()
-    starts = [0, *stops[:-1]]
-    if ends.shape != counts.shape or ends.ndim != 1 or (stops[-1] if stops else 0) != len(text):
+    stops = [0, *ends.tolist()]
+    if ends.shape != counts.shape or ends.ndim != 1 or stops[-1] != len(text):
         raise ValueError("its ledger is damaged")
-    ids = [text[start:stop].decode() for start, stop in zip(starts, stops, strict=False)]
+    ids = [text[start:stop].decode() for start, stop in pairwise(stops)]
     ledger = dict(zip(ids, counts.tolist(), strict=True))
     if len(ledger) < len(ids):  # `checked_sums` looks at ids and counts
         raise ValueError("its ledger is damaged")
