@@ -323,8 +323,7 @@ class Aggregator:
         """A fitted oracle (or survey) that holds the counts."""
         if self._oracle is None:
             raise AttributeError(
-                f"This Aggregator was given a protocol of {self._protocol.name} instead of an "
-                "oracle, so it makes no estimate; tally() returns the sums."
+                "An Aggregator of a protocol makes no estimate, as that of an oracle: take tally()."
             )
         return self._oracle.__collector__().with_counts(self._held.counts)
 
@@ -468,8 +467,7 @@ class Aggregator:
     def __getstate__(self) -> dict[str, Any]:
         if self._key is not None:
             raise TypeError(
-                "An Aggregator with a key is not pickled, so that the key gets nowhere by accident:"
-                " save a checkpoint, or send its tally()."
+                "An Aggregator is not pickled with its key: save a checkpoint, or send its tally()."
             )
         locks = ("_lock", "_saving")
         state = {name: value for name, value in vars(self).items() if name not in locks}

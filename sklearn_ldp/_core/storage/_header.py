@@ -15,7 +15,7 @@ from ._batches import Key, check_batch_id
 KEY = b"sklearn_ldp"  # where the schema's metadata has the header
 FORMAT = "sklearn_ldp reports"
 VERSION = 1
-MAX_CHARACTERS = 1 << 16
+MAX_LENGTH = 1 << 16
 POSTED = "posted/"  # with which the id of lines as clients post them begins
 
 
@@ -75,10 +75,8 @@ class PostedHeader(Header):
 
 def parse_header(text: str | bytes) -> Header:
     """Parse what `to_json` wrote; raise ValueError if it is anything else."""
-    if len(text) > MAX_CHARACTERS:
-        raise ValueError(
-            f"its header has {len(text)} characters, at most {MAX_CHARACTERS} are read"
-        )
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"its header has {len(text)} characters, at most {MAX_LENGTH} are read")
     try:
         content = json.loads(text, parse_constant=_no_constant)
         if content["format"] != FORMAT:

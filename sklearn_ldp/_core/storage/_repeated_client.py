@@ -292,8 +292,7 @@ def chains_of(protocol: Protocol, epsilon_forever: float, fixed_part: bool) -> l
     chains = [Chain(one, protocol.epsilon, epsilon_forever) for one in own]
     if fixed_part and not any(chain.has_functions for chain in chains):
         raise ValueError(
-            f"{protocol.name} has no hash function that could be fixed: leave fixed_part out, "
-            "or use OLH."
+            f"{protocol.name} has no hash function that could be fixed (fixed_part): use OLH."
         )
     return chains
 

@@ -228,8 +228,7 @@ def _paths(source, storage_options):
 def _name(prefix):
     if prefix is None:
         raise ValueError(
-            "An Aggregator counts each batch once, so these need a name: give batch_id, or pairs "
-            "of an id and a batch."
+            "Each batch counts once, so these need a name: give batch_id, or pairs of id and batch."
         )
     check_batch_id(prefix)
     return prefix

@@ -199,9 +199,7 @@ def _members(content: bytes) -> dict[str, np.ndarray]:
         raise ValueError("its arrays are not those of a checkpoint")
     for name, array in members.items():
         if array.dtype != _dtype(name) or array.ndim > 2:
-            raise ValueError(
-                f"its array {name} is of dtype {array.dtype}, {array.ndim}-dimensional"
-            )
+            raise ValueError(f"its array {name} has dtype {array.dtype}, {array.ndim}-dimensional")
     return members
 
 

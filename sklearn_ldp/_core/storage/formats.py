@@ -458,9 +458,7 @@ def read_messages(source: Any) -> Iterator[Any]:
         metadata = _read_all(source, length)
         size = _body_bytes(metadata)
         if not 0 <= size <= MAX_BODY_BYTES:
-            raise ValueError(
-                f"expected record batches of at most {MAX_BODY_BYTES} bytes, got one of {size}"
-            )
+            raise ValueError(f"expected batches of up to {MAX_BODY_BYTES} bytes, got one of {size}")
         body = _read_all(source, size)
         frame = b"".join((struct.pack("<Ii", _CONTINUATION, length), metadata, body))
         yield pa.ipc.read_message(pa.BufferReader(frame))

@@ -250,8 +250,7 @@ class Source:
                 yield from decoded_lines(_short_lines(unpacked, self.name, most), self.name)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 raise ValueError(
-                    f"{self.name} is a truncated or damaged gzip file ({error}). Copy or download "
-                    "it again."
+                    f"{self.name} is a truncated or damaged gzip file ({error}). Copy it again."
                 ) from error
 
     def first_cells(self) -> list[str]:
@@ -283,8 +282,7 @@ class Source:
                 if cells and len(cells) != width:
                     raise ValueError(
                         f"{self.name}, line {reader.line_num}: expected {width} columns as in the "
-                        f"header, got {len(cells)}. Put a value that contains a comma in double "
-                        "quotes."
+                        f"header, got {len(cells)}. Put values with commas in double quotes."
                     )
                 yield reader.line_num, cells
         except csv.Error as error:
