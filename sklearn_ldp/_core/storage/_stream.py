@@ -118,16 +118,8 @@ def aggregate(
     prefix = batch_id
     if batch_id is None and not isinstance(oracle, Aggregator):
         prefix = "batch"
-    with _collecting(
-        oracle,
-        checkpoint,
-        on_refusal,
-        (checkpoint_seconds, lock_seconds),
-        collection_round=collection_round,
-        on_repeat=on_repeat,
-        caps=caps,
-        key=key,
-    ) as (aggregator, adding):
+    seconds, own = (checkpoint_seconds, lock_seconds), (collection_round, on_repeat, caps, key)
+    with _collecting(oracle, checkpoint, on_refusal, seconds, own) as (aggregator, adding):
         for name, reports in _batches(source, prefix, batch_id is not None, storage_options):
             with adding():
                 if name is None:
@@ -139,24 +131,22 @@ def aggregate(
 
 @contextmanager
 def _collecting(
-    oracle: Any, checkpoint: Any, on_refusal: str, seconds: tuple[float, float], **options: Any
+    oracle: Any, checkpoint: Any, on_refusal: str, seconds: tuple[float, float], own: tuple
 ) -> Iterator[tuple[Aggregator, Callable[[], AbstractContextManager[None]]]]:
     """Yield an aggregator, and a context for adding to it, and to its checkpoint if there is one.
 
     The checkpoint is written now and then, and at the end, whatever ends the work after a first
-    batch.
+    batch. `own` are the values of the options that an aggregator has of its own.
     """
     skips, is_kept = on_refusal == "skip", checkpoint is not None
     if on_refusal not in ("raise", "skip"):
         raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
-    if isinstance(oracle, Aggregator):
-        given = {**options, "checkpoint": checkpoint}
-        defaults = {"collection_round": "", "on_repeat": "raise"}
-        if any(value != defaults.get(name) for name, value in given.items()):
-            raise ValueError(
-                "An Aggregator has a round and an on_repeat of its own, caps and a key, and may "
-                "hold more than a checkpoint would: give an oracle instead, or save the Aggregator."
-            )
+    if isinstance(oracle, Aggregator) and (checkpoint, *own) != (None, "", "raise", None, None):
+        raise ValueError(
+            "An Aggregator has a round and an on_repeat of its own, caps and a key, and may hold "
+            "more than a checkpoint would: give an oracle instead, or save the Aggregator yourself."
+        )
+    options = dict(zip(("collection_round", "on_repeat", "caps", "key"), own, strict=True))
     with locked(Path(checkpoint), seconds[1]) if is_kept else nullcontext():
         if isinstance(oracle, Aggregator):
             aggregator = oracle
@@ -346,16 +336,8 @@ def aggregate_dask(
         raise ValueError(f"timeout must be a number of seconds above 0, or None, got {timeout!r}.")
     places = [files] if is_path(files) else files
     paths = [str(path) for place in places for path in report_files(place)]
-    with _collecting(
-        oracle,
-        checkpoint,
-        on_refusal,
-        (checkpoint_seconds, lock_seconds),
-        collection_round=collection_round,
-        on_repeat=on_repeat,
-        caps=caps,
-        key=key,
-    ) as (aggregator, adding):
+    seconds, own = (checkpoint_seconds, lock_seconds), (collection_round, on_repeat, caps, key)
+    with _collecting(oracle, checkpoint, on_refusal, seconds, own) as (aggregator, adding):
         # The result of a task: scattered data would be lost with the workers that hold it.
         shared = aggregator._protocol, aggregator._key, aggregator._known_lines
         terms = client.submit(_itself, shared, pure=False)
