@@ -73,11 +73,8 @@ class CollectionSummary:
 
     def __str__(self) -> str:
         lines = [f"{key}: {printable(value)}" for key, value in self.configuration.items()]
-        lines += [
-            f"reports: {self.n_samples}",
-            f"batches: {self.n_batches} ({self.n_repeats} repeats ignored, "
-            f"{self.n_refused} refused)",
-        ]
+        others = f"{self.n_repeats} repeats ignored, {self.n_refused} refused"
+        lines += [f"reports: {self.n_samples}", f"batches: {self.n_batches} ({others})"]
         lines += [f"refused '{printable(name)}': {printable(why)}" for name, why in self.refused]
         return "\n".join(lines)
 
@@ -265,15 +262,12 @@ class Aggregator:
     def _is_repeat(self, batches: Ledger) -> bool:
         """Whether all batches were seen before; raise unless such repeats are ignored."""
         seen = self._held.ledger.repeats(batches)
-        if not seen:
-            return False
-        is_all = len(seen) == len(batches)
-        if is_all and self._resumed.issuperset(seen):
-            return True
-        if is_all and self.on_repeat == "ignore":
+        n_others, is_resumed = len(batches) - len(seen), self._resumed.issuperset(seen)
+        if seen and (n_others or not (is_resumed or self.on_repeat == "ignore")):
+            raise repeated(seen, n_others)
+        if not is_resumed:
             self._n_repeats += len(seen)
-            return True
-        raise repeated(seen, len(batches) - len(seen))
+        return bool(seen)
 
     def _commit(self, tally: Tally) -> None:
         """Add all of it: ledger and counts change together, even if Ctrl-C interrupts."""
@@ -298,10 +292,8 @@ class Aggregator:
         return batch_id in self._held.ledger
 
     def __repr__(self) -> str:
-        return (
-            f"Aggregator({self._protocol.name}, {self.n_samples} reports in "
-            f"{len(self._held.ledger)} batches)"
-        )
+        held = f"{self.n_samples} reports in {len(self._held.ledger)} batches"
+        return f"Aggregator({self._protocol.name}, {held})"
 
     @property
     def n_samples(self) -> int:
@@ -353,15 +345,9 @@ class Aggregator:
             A snapshot of the present state; ``print`` shows it.
         """
         with self._lock:
-            return CollectionSummary(
-                self.configuration,
-                self.n_samples,
-                len(self._held.ledger),
-                self._n_repeats,
-                self._n_refused,
-                tuple(self._refusals),
-                tuple(self._held.sizes.tolist()),
-            )
+            numbers = self.n_samples, len(self._held.ledger), self._n_repeats, self._n_refused
+            refused, sizes = tuple(self._refusals), tuple(self._held.sizes.tolist())
+            return CollectionSummary(self.configuration, *numbers, refused, sizes)
 
     # -- on disk ------------------------------------------------------------------------------
     def save(self, path: str | PathLike[str]) -> None:
@@ -392,13 +378,9 @@ class Aggregator:
         """Write a checkpoint that is locked already."""
         place = Path(path).resolve()
         with self._lock:
-            state = checkpoints.Checkpoint(
-                without_order(self._held),
-                self._n_repeats,
-                self._n_refused,
-                [tuple(refusal) for refusal in self._refusals],
-                self._secret,
-            )
+            held, refused = without_order(self._held), list(self._refusals)
+            numbers = self._n_repeats, self._n_refused
+            state = checkpoints.Checkpoint(held, *numbers, refused, self._secret)
         seal = checkpoints.write(path, state, self._seals.get(place), key=self._key)
         self._seals[place] = {seal}
 
