@@ -89,8 +89,7 @@ def client_module(
         if domain.shares_overlap:
             settings["stand_in_set"] = []
         else:
-            code = 0 if domain.is_open else int(domain.encode([domain.stand_in])[0])
-            settings["stand_in"] = code
+            settings["stand_in"] = 0 if domain.is_open else int(domain.encode([domain.stand_in])[0])
     if epsilon_forever is not None:
         settings |= _memory(protocol, epsilon_forever, most_epsilon, fixed_part)
     elif most_epsilon is not None or fixed_part:
@@ -105,10 +104,8 @@ def _module(settings: dict[str, Any], kinds: set[str] | None = None) -> str:
         used, text = used | {"repeated"}, f"{text}\n{_resource('repeated.mjs')}"
         text = text.replace("\n// -- the same", "\n// [repeated]\n// -- the same", 1)
     first, *rest = _SECTION.split(text)
-    kept = [
-        first,
-        *(body for of, body in zip(rest[::2], rest[1::2], strict=True) if used & {*of.split()}),
-    ]
+    sections = zip(rest[::2], rest[1::2], strict=True)
+    kept = [first, *(body for of, body in sections if used & {*of.split()})]
     # A page may hold the module, and nothing in it may look like the page's own marks.
     content = json.dumps(settings).replace("<", "\\u003c")
     return "".join(kept).replace("const SETTINGS = {};", f"const SETTINGS = {content};", 1)
@@ -210,13 +207,10 @@ def one_report(protocol: Protocol, code: Any, coins: ByteCoins) -> Any:
     code: the place of their value among the categories; its digest in an open domain.
     """
     report = protocol.mechanism.privatize(np.array([code]), coins)[0].tolist()
-    fields = protocol.mechanism.report_fields
-    if all(field.n_values <= _EXACT + 1 for field in fields):
+    are_large = [field.n_values > _EXACT + 1 for field in protocol.mechanism.report_fields]
+    if not any(are_large):
         return report
-    return [
-        str(x) if field.n_values > _EXACT + 1 else x
-        for x, field in zip(report, fields, strict=True)
-    ]
+    return [str(x) if is_large else x for x, is_large in zip(report, are_large, strict=True)]
 
 
 class _TestCoins(ByteCoins):
