@@ -75,10 +75,7 @@ def _batches(reports, pa):
         reader = pa.Table.from_arrays([column], ["report"]).to_reader()
     schema = reader.schema
     index = (schema.pandas_metadata or {}).get("index_columns", [])
-    names = {name for name in index if isinstance(name, str)}
-    if not names:
-        return reader, schema
-    kept = [name for name in schema.names if name not in names]
+    kept = [i for i, name in enumerate(schema.names) if name not in index]
     return (batch.select(kept) for batch in reader), schema
 
 

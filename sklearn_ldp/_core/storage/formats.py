@@ -467,10 +467,7 @@ def read_messages(source: Any) -> Iterator[Any]:
 def _read(source: Any, size: int) -> bytearray:
     """Read that many bytes, or fewer at the end of the file; in pieces, since sizes may lie."""
     content = bytearray()
-    while len(content) < size:
-        piece = source.read(min(size - len(content), _PIECE_BYTES))
-        if not piece:
-            break
+    while piece := source.read(min(size - len(content), _PIECE_BYTES)):
         content += piece
     return content
 
