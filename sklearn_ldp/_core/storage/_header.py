@@ -112,8 +112,7 @@ def schema_header(metadata: dict[bytes, bytes] | None) -> Header:
 
 def refuse_other_configuration(theirs: dict[str, Any], protocol: Protocol) -> None:
     """Raise ValueError if reports of this configuration are not of this protocol."""
-    what = protocol.difference(theirs)
-    if what:
+    if what := protocol.difference(theirs):
         raise ValueError(
             f"its reports are of another collection: {what}. Reports of two protocols cannot be "
             "added up; read them with an oracle that is configured like their clients' oracle."

@@ -207,10 +207,8 @@ def repeated(batches: list[str], n_others: int = 0) -> RepeatedBatchError:
             f"It comes in one sum with {n_others} others, which cannot be taken apart: count the "
             "files of all servers in one `aggregate`, or merge a tally of each file (tally_file)."
         )
-    return RepeatedBatchError(
-        f"This collection has seen batch {batches[0]!r}{more} before: a report counts once. "
-        f"{remedy}"
-    )
+    what = f"batch {batches[0]!r}{more} before: a report counts once"
+    return RepeatedBatchError(f"This collection has seen {what}. {remedy}")
 
 
 def _counted(batch: str, what: str) -> RepeatedBatchError:

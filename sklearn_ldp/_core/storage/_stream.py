@@ -406,13 +406,9 @@ def _in_order(
                 "connect a client, and call again with the same checkpoint: what was added is kept."
             )
         if isinstance(error, KilledWorker) and error.task == first.key:
-            found = [
-                RefusedBatchError(
-                    f"File {path} is refused: {error.allowed_failures + 1} workers died while they "
-                    "read it. Their logs say of what; if it is memory, split the file or start "
-                    "larger workers, and add it again."
-                )
-            ]
+            died = f"{error.allowed_failures + 1} workers died while they read it. See their logs"
+            remedy = "if memory was short, split the file or start larger workers, and add it again"
+            found = [RefusedBatchError(f"File {path} is refused: {died}; {remedy}.")]
         elif error is not None:
             raise error
         else:

@@ -169,10 +169,8 @@ def _open_parquet(source, *_):
 def _read_parquet(opened, header, protocol):
     source, file = opened
     fields = _expect_schema(file.schema_arrow, protocol)
-    if file.metadata.num_rows != header.n_samples:
-        raise ValueError(
-            f"its header promises {header.n_samples} reports, its footer {file.metadata.num_rows}"
-        )
+    if (n_rows := file.metadata.num_rows) != header.n_samples:
+        raise ValueError(f"its header promises {header.n_samples} reports, its footer {n_rows}")
     n_bytes, entropy = source.seek(0, SEEK_END), protocol.mechanism.report_entropy()
     refuse_impossible(header.n_samples, n_bytes, entropy, n_group(fields))
     refuse_large_pages(source, n_bytes, row_bytes(fields))
