@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -186,11 +187,8 @@ class Aggregator:
             seen before. This is a ValueError.
         """
         check_batch_id(batch_id)
-        try:
+        with self._noting(batch_id):
             batch = count_batch(reports, self._protocol, batch_id)
-        except RefusedBatchError as error:
-            self.note_refusal(batch_id, error)
-            raise
         self._commit(batch)
         return self
 
@@ -221,13 +219,10 @@ class Aggregator:
         tally = other.tally() if isinstance(other, Aggregator) else other
         if not isinstance(tally, Tally):
             raise TypeError(f"merge needs an Aggregator or a Tally, got {type(other).__name__}.")
-        try:
+        with self._noting(_name_of(tally)):
             tally.refuse_unsigned(self._key)
             self._held.refuse_other(tally)
             tally = checked_tally(tally, self._protocol.mechanism)
-        except RefusedBatchError as error:
-            self.note_refusal(_name_of(tally), error)
-            raise
         self._commit(tally)
         return self
 
@@ -245,6 +240,15 @@ class Aggregator:
         with self._lock:
             self._n_refused += 1
             self._refusals.append(refusal)
+
+    @contextmanager
+    def _noting(self, batch_id: str) -> Iterator[None]:
+        """Record a batch that is refused in the block."""
+        try:
+            yield
+        except RefusedBatchError as error:
+            self.note_refusal(batch_id, error)
+            raise
 
     def _is_known(self, header: Header) -> bool:
         """Whether a file is a repeat, from its header; raise unless repeats are ignored.
@@ -271,16 +275,11 @@ class Aggregator:
 
     def _commit(self, tally: Tally) -> None:
         """Add all of it: ledger and counts change together, even if Ctrl-C interrupts."""
-        with self._lock:
-            try:
-                if self._is_repeat(tally.ledger):
-                    return
-                self._sources.refuse(tally.ledger)
-                held = self._held + tally
-            except RefusedBatchError as error:
-                self.note_refusal(_name_of(tally), error)
-                raise
-            self._held = held
+        with self._lock, self._noting(_name_of(tally)):
+            if self._is_repeat(tally.ledger):
+                return
+            self._sources.refuse(tally.ledger)
+            self._held = self._held + tally
             self._sources.add(tally.ledger)
 
     @property
