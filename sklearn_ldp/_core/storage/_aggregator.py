@@ -5,8 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -18,7 +17,7 @@ from ..lifecycle import BaseCollector
 from ..mechanisms import OracleOrProtocol, as_protocol
 from ..support.text import printable
 from . import checkpoints
-from ._batches import Caps, RefusedBatchError, Sources, as_key, check_batch_id
+from ._batches import Caps, RefusedBatchError, Sources, as_key
 from ._header import Header
 from ._ledger import CopyRule, KnownLines, Ledger, repeated
 from ._tally import Tally, checked_tally, count_batch, without_order
@@ -186,10 +185,7 @@ class Aggregator:
             categories than its clients' do (see the oracle's `aggregate`), or if the batch was
             seen before. This is a ValueError.
         """
-        check_batch_id(batch_id)
-        with self._noting(batch_id):
-            batch = count_batch(reports, self._protocol, batch_id)
-        self._commit(batch)
+        self._commit(batch_id, lambda: count_batch(reports, self._protocol, batch_id))
         return self
 
     def merge(self, other: Aggregator | Tally) -> Self:
@@ -219,11 +215,13 @@ class Aggregator:
         tally = other.tally() if isinstance(other, Aggregator) else other
         if not isinstance(tally, Tally):
             raise TypeError(f"merge needs an Aggregator or a Tally, got {type(other).__name__}.")
-        with self._noting(_name_of(tally)):
+
+        def checked() -> Tally:
             tally.refuse_unsigned(self._key)
             self._held.refuse_other(tally)
-            tally = checked_tally(tally, self._protocol.mechanism)
-        self._commit(tally)
+            return checked_tally(tally, self._protocol.mechanism)
+
+        self._commit(next(iter(tally.ledger), "a tally without batches"), checked)
         return self
 
     def note_refusal(self, batch_id: str, reason: str | Exception) -> None:
@@ -240,15 +238,6 @@ class Aggregator:
         with self._lock:
             self._n_refused += 1
             self._refusals.append(refusal)
-
-    @contextmanager
-    def _noting(self, batch_id: str) -> Iterator[None]:
-        """Record a batch that is refused in the block."""
-        try:
-            yield
-        except RefusedBatchError as error:
-            self.note_refusal(batch_id, error)
-            raise
 
     def _is_known(self, header: Header) -> bool:
         """Whether a file is a repeat, from its header; raise unless repeats are ignored.
@@ -273,14 +262,19 @@ class Aggregator:
             self._n_repeats += len(seen)
         return bool(seen)
 
-    def _commit(self, tally: Tally) -> None:
-        """Add all of it: ledger and counts change together, even if Ctrl-C interrupts."""
-        with self._lock, self._noting(_name_of(tally)):
-            if self._is_repeat(tally.ledger):
-                return
-            self._sources.refuse(tally.ledger)
-            self._held = self._held + tally
-            self._sources.add(tally.ledger)
+    def _commit(self, name: str, count: Callable[[], Tally]) -> None:
+        """Add all of a tally: ledger and counts change together, even if Ctrl-C interrupts."""
+        try:
+            tally = count()
+            with self._lock:
+                if self._is_repeat(tally.ledger):
+                    return
+                self._sources.refuse(tally.ledger)
+                self._held = self._held + tally
+                self._sources.add(tally.ledger)
+        except RefusedBatchError as error:
+            self.note_refusal(name, error)
+            raise
 
     @property
     def _known_lines(self) -> KnownLines:
@@ -456,10 +450,6 @@ class Aggregator:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.RLock(), _saving=threading.Lock())
-
-
-def _name_of(tally: Tally) -> str:
-    return next(iter(tally.ledger), "a tally without batches")
 
 
 def _short(text: Any) -> str:

@@ -234,7 +234,7 @@ def _add_file(aggregator: Aggregator, file: Any) -> None:
         aggregator.note_refusal(name, refusal)
         raise refusal from error
     if batch is not None:
-        aggregator._commit(batch)
+        aggregator._commit(next(iter(batch.ledger)), lambda: batch)
 
 
 # -- files on a Dask cluster: workers run pure functions, the ledger stays here -------------------
