@@ -45,8 +45,7 @@ _OF_SEARCH = (
     "epsilon by refit=least_epsilon(): no score knows what privacy costs, so the largest wins."
 )
 _OF_NOISE = (
-    " In a search the noise of these reports may decide: let the values judge, as y "
-    "(search.fit(X, X))."
+    " In a search the noise of these reports may decide: judge by values (search.fit(X, X))."
 )
 # Beside the oracles, so that neither copies nor pickles of one take it along.
 _KEPT: WeakKeyDictionary[BaseCollector[Any], KeptProtocol] = WeakKeyDictionary()
@@ -753,10 +752,9 @@ class BaseCollector(  # type: ignore[call-arg]
         The coins of a seed have places: then nobody else may work meanwhile.
         """
         # Those of a seed that is no longer a parameter as well: its collection goes on with them.
-        is_seeded = self.random_state is not None or not getattr(
-            getattr(self._state, "streams", None), "is_secure", True
-        )
-        draws_in_order = is_seeded and self.input == "values"
+        begun = self._state
+        is_seeded = begun is not None and not begun.streams.is_secure
+        draws_in_order = (is_seeded or self.random_state is not None) and self.input == "values"
         with lock_of(self) if draws_in_order else nullcontext():
             while True:
                 before = self._state

@@ -6,7 +6,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import fields as fields_of
 from functools import partial
 from itertools import chain
@@ -343,7 +343,7 @@ _N_BUCKETS = 256  # one byte of randomness a row chooses among them
 Columns = list[np.ndarray]
 
 
-class Shuffle:
+class Shuffle(AbstractContextManager["Shuffle"]):
     """Collect columns piece by piece, and return their rows in uniformly random order."""
 
     # Few rows are shuffled in memory. Many are dealt out at random to the buckets of a
@@ -359,9 +359,6 @@ class Shuffle:
         self._file: Any = None
         # Where the rows of each bucket stand in the file: (place, bytes) of every piece.
         self._places: list[list[tuple[int, int]]] = [[] for _ in range(_N_BUCKETS)]
-
-    def __enter__(self) -> Shuffle:
-        return self
 
     def __exit__(self, *error: object) -> None:
         if self._file is not None:

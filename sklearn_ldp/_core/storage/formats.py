@@ -261,7 +261,8 @@ def _write_jsonl(sink, pieces, fields, header, entropy):
 def _open_jsonl(source, place, sizes):
     start = source.tell() if source.seekable() else None
     first = source.readline(_POSTED_BYTES + 2) or b"{}"
-    if not _is_posted(first):
+    found = _parsed(first)
+    if not isinstance(found, dict) or "report" not in found:
         return parse_header(first), source
     if start is None:
         raise ValueError(
@@ -292,11 +293,6 @@ def _posted_id(name: str, total: int) -> str:
     # some order.
     content = name.encode("utf-8", "surrogateescape") + b"\0" + total.to_bytes(_SUM_BYTES + 8)
     return POSTED + hashlib.sha256(content).hexdigest()[:32]
-
-
-def _is_posted(line: bytes) -> bool:
-    found = _parsed(line) if len(line) <= _POSTED_BYTES + 2 else None
-    return isinstance(found, dict) and "report" in found
 
 
 def _parsed(line: bytes) -> Any:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager
 from typing import Any, TextIO
 
 
-class Progress:
+class Progress(AbstractContextManager["Progress"]):
     """A bar on a terminal if tqdm is installed, otherwise one line per step."""
 
     # n_steps: number of times that `step`, or `finish`, will be called.
@@ -52,9 +53,6 @@ class Progress:
             print(f"[{self._n_begun}/{self._n_steps}] {text}", file=self._stream, flush=True)
         elif self._bar is not None:
             self._bar.set_description_str(text, refresh=False)
-
-    def __enter__(self) -> Progress:
-        return self
 
     def __exit__(self, *error: object) -> None:
         if self._bar is not None:
