@@ -115,12 +115,11 @@ def aggregate(
     >>> aggregate(batches, oracle).estimate_.values.round(1) + 0
     array([[1., 0.]])
     """
-    prefix = batch_id
-    if batch_id is None and not isinstance(oracle, Aggregator):
-        prefix = "batch"
+    is_named = batch_id is not None
+    prefix = batch_id if is_named or isinstance(oracle, Aggregator) else "batch"
     seconds, own = (checkpoint_seconds, lock_seconds), (collection_round, on_repeat, caps, key)
     with _collecting(oracle, checkpoint, on_refusal, seconds, own) as (aggregator, adding):
-        for name, reports in _batches(source, prefix, batch_id is not None, storage_options):
+        for name, reports in _batches(source, prefix, is_named, storage_options):
             with adding():
                 if name is None:
                     _add_file(aggregator, reports)

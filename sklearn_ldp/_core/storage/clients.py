@@ -190,12 +190,9 @@ def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str,
         shown = digests[code - (size is not None)] if is_list_of_digests else code
         shown = shown.astype(str).tolist() if is_hashed else shown.tolist()
         coins = _TestCoins(rng, [*edges, 255])
-        rows.append([coins, shown, one_report(protocol, code, coins)])
-    return {
-        "version": VERSION,
-        "mechanism": mechanism,
-        "rows": [[coins.drawn.hex(), *row] for coins, *row in rows],
-    }
+        report = one_report(protocol, code, coins)
+        rows.append([coins.drawn.hex(), shown, report])
+    return {"version": VERSION, "mechanism": mechanism, "rows": rows}
 
 
 def one_report(protocol: Protocol, code: Any, coins: ByteCoins) -> Any:
