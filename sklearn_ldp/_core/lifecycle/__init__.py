@@ -1,11 +1,6 @@
 """The base of all oracles and surveys: the life of a collection, whatever its estimate is of."""
 
-from ._base import (
-    BaseCollector,
-    Budget,
-    CollectorTools,
-    PlannedEstimate,
-)
+from ._base import BaseCollector, Budget, CollectorTools, PlannedEstimate
 from ._by_group import estimate_by_group
 from ._collected import OF_ONE_PARTY, Collected, check_weights, lost_weights
 from ._shared_docs import inherit_parameters, inherit_survey_parameters

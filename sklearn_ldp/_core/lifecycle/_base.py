@@ -45,8 +45,7 @@ _OF_SEARCH = (
     "epsilon by refit=least_epsilon(): no score knows what privacy costs, so the largest wins."
 )
 _OF_NOISE = (
-    " In a search the noise of these reports may decide: let the values judge, as y "
-    "(search.fit(X, X))."
+    " In a search the noise of these reports may decide: judge by values (search.fit(X, X))."
 )
 # Beside the oracles, so that neither copies nor pickles of one take it along.
 _KEPT: WeakKeyDictionary[BaseCollector[Any], KeptProtocol] = WeakKeyDictionary()
@@ -490,8 +489,7 @@ class BaseCollector(  # type: ignore[call-arg]
 
     def _other_users(self, X: Values, sample_weight: ArrayLike | None, needs: str) -> Collected:
         """Collect from other users than those in `fit`, without changing what is fitted."""
-        self._fitted(needs)
-        state = self._continued(self._state)
+        state = self._continued(self._fitted(needs))
         if text := lost_weights(state, sample_weight):
             warnings.warn(text, UserWarning, stacklevel=3)
         state = state.emptied()
@@ -652,8 +650,7 @@ class BaseCollector(  # type: ignore[call-arg]
         self._validate_params()
         if not self.epsilon <= sys.float_info.max:
             raise ValueError(
-                f"The 'epsilon' parameter of {self._name} must be a finite number > 0. Got "
-                f"{self.epsilon!r} instead."
+                f"The 'epsilon' parameter of {self._name} must be finite, > 0. Got {self.epsilon}."
             )
 
     def _domain(self) -> Domain:
@@ -665,22 +662,15 @@ class BaseCollector(  # type: ignore[call-arg]
             return state.protocol.domain
         return self._domain_of(declared)
 
-    def _protocol_over(self, domain: Domain, collection_round: str = "") -> Protocol:
+    def _protocol_over(self, domain: Domain) -> Protocol:
         self._check_parameters()
         if domain.is_open and not self._takes_open_domain():
             raise ValueError(
                 f"{self._name} numbers the categories, so it needs a list of them. For values that "
                 'are on no list use OLH(categories="open", hash_family="mixing").'
             )
-        return Protocol(
-            self._informative_mechanism(domain),
-            domain,
-            self.epsilon,
-            self._name,
-            collection_round,
-            self.n_shards,
-            self.n_jobs,
-        )
+        mechanism = self._informative_mechanism(domain)
+        return Protocol(mechanism, domain, self.epsilon, self._name, "", self.n_shards, self.n_jobs)
 
     def _informative_mechanism(self, domain: Any) -> Mechanism:
         """Return the mechanism over a domain; raise ValueError if its reports say nothing."""
@@ -703,14 +693,8 @@ class BaseCollector(  # type: ignore[call-arg]
         if self.input == "values" and X is not None:
             warn_of_epsilon(self._name, self.epsilon, self.random_state)
         protocol = self._protocol_over(domain.closed())
-        streams = CoinStreams(self.random_state)
-        return Collected(
-            protocol,
-            protocol.empty,
-            streams,
-            self.get_params(deep=False),
-            is_learned=is_learned,
-        )
+        streams, parameters = CoinStreams(self.random_state), self.get_params(deep=False)
+        return Collected(protocol, protocol.empty, streams, parameters, is_learned=is_learned)
 
     def _continued(self, state: Collected | None) -> Collected:
         """Return the collection to add to, which must agree with the current parameters."""
@@ -728,16 +712,17 @@ class BaseCollector(  # type: ignore[call-arg]
 
     def _collect(self, X: Any, sample_weight: ArrayLike | None, *, is_new: bool) -> Self:
         """Add rows to a collection: first all checks, then the work, then the new state."""
+
+        def begin(before: Collected | None) -> Collected:
+            return self._started(X) if is_new or before is None else self._continued(before)
+
         if self.input == "reports":
             return self._add(
-                lambda before: self._started() if is_new else self._continued(before),
+                begin,
                 lambda state: state.with_reports(X, sample_weight, self.n_jobs),
                 is_new=is_new,
             )
         columns: list[Any] = []
-
-        def begin(before: Collected | None) -> Collected:
-            return self._started(X) if is_new or before is None else self._continued(before)
 
         def work(state: Collected) -> Collected:
             columns[:] = state.protocol.domain.columns_of(X, self._name)
@@ -749,8 +734,7 @@ class BaseCollector(  # type: ignore[call-arg]
         def note(done: Collected, is_first: bool) -> None:
             if is_first or not hasattr(self, "n_features_in_"):
                 self._check_features(X, len(columns), reset=True)
-            clipped = done.protocol.domain.n_clipped(columns)
-            if clipped is not None:
+            if (clipped := done.protocol.domain.n_clipped(columns)) is not None:
                 self.n_clipped_ = clipped + (0 if is_first else getattr(self, "n_clipped_", 0))
 
         return self._add(begin, work, note, is_new=is_new)
@@ -768,10 +752,9 @@ class BaseCollector(  # type: ignore[call-arg]
         The coins of a seed have places: then nobody else may work meanwhile.
         """
         # Those of a seed that is no longer a parameter as well: its collection goes on with them.
-        is_seeded = self.random_state is not None or not getattr(
-            getattr(self._state, "streams", None), "is_secure", True
-        )
-        draws_in_order = is_seeded and self.input == "values"
+        begun = self._state
+        is_seeded = begun is not None and not begun.streams.is_secure
+        draws_in_order = (is_seeded or self.random_state is not None) and self.input == "values"
         with lock_of(self) if draws_in_order else nullcontext():
             while True:
                 before = self._state

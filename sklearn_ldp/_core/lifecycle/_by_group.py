@@ -86,12 +86,10 @@ def estimate_by_group(
     check_consistent_length(X, groups)
     # A clone, so that the oracle is not changed; but a generator is shared, and moves on.
     apart = clone(oracle).set_params(random_state=oracle.random_state)
-    state = apart._started(X)
+    state, name = apart._started(X), apart._name
     reads = oracle.input == "reports"
-    rows = state.protocol.check(X) if reads else state.protocol.domain.encode(X, apart._name)
-    weights = (
-        None if sample_weight is None else check_weights(sample_weight, len(rows), apart._name)
-    )
+    rows = state.protocol.check(X) if reads else state.protocol.domain.encode(X, name)
+    weights = None if sample_weight is None else check_weights(sample_weight, len(rows), name)
     sizes = np.bincount(groups, weights, minlength=len(names))
     if not sizes.all():
         empty = [name for name, size in zip(names, sizes, strict=True) if not size]

@@ -225,8 +225,7 @@ def check_weights(sample_weight: ArrayLike, n_rows: int, name: str) -> np.ndarra
     weights = check_counts(sample_weight, f"{name}: sample_weight", _WEIGHTED_GROUPS)
     if len(weights) != n_rows:
         raise ValueError(
-            f"{name} expects one sample_weight for each row of X: expected {n_rows}, got "
-            f"{len(weights)}."
+            f"{name} expects one sample_weight for each row of X ({n_rows}), got {len(weights)}."
         )
     return weights
 

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Mapping
 from numbers import Number
+from operator import eq
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -76,10 +77,7 @@ class KeptProtocol(NamedTuple):
         for name, (given, copy) in self.values.items():
             value = attributes.get(name)
             # True equals 1, but is refused where a number is expected: it must be the same object.
-            if value is not given:
-                return False
-            if copy is not None and not (
-                value == copy if isinstance(value, list) else np.array_equal(value, copy)
-            ):
+            same = np.array_equal if isinstance(copy, np.ndarray) else eq
+            if value is not given or (copy is not None and not same(value, copy)):
                 return False
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -17,7 +17,7 @@ from ..lifecycle import BaseCollector
 from ..mechanisms import OracleOrProtocol, as_protocol
 from ..support.text import printable
 from . import checkpoints
-from ._batches import Caps, RefusedBatchError, Sources, as_key, check_batch_id
+from ._batches import Caps, RefusedBatchError, Sources, as_key
 from ._header import Header
 from ._ledger import CopyRule, KnownLines, Ledger, repeated
 from ._tally import Tally, checked_tally, count_batch, without_order
@@ -73,11 +73,8 @@ class CollectionSummary:
 
     def __str__(self) -> str:
         lines = [f"{key}: {printable(value)}" for key, value in self.configuration.items()]
-        lines += [
-            f"reports: {self.n_samples}",
-            f"batches: {self.n_batches} ({self.n_repeats} repeats ignored, "
-            f"{self.n_refused} refused)",
-        ]
+        others = f"{self.n_repeats} repeats ignored, {self.n_refused} refused"
+        lines += [f"reports: {self.n_samples}", f"batches: {self.n_batches} ({others})"]
         lines += [f"refused '{printable(name)}': {printable(why)}" for name, why in self.refused]
         return "\n".join(lines)
 
@@ -188,13 +185,7 @@ class Aggregator:
             categories than its clients' do (see the oracle's `aggregate`), or if the batch was
             seen before. This is a ValueError.
         """
-        check_batch_id(batch_id)
-        try:
-            batch = count_batch(reports, self._protocol, batch_id)
-        except RefusedBatchError as error:
-            self.note_refusal(batch_id, error)
-            raise
-        self._commit(batch)
+        self._commit(batch_id, lambda: count_batch(reports, self._protocol, batch_id))
         return self
 
     def merge(self, other: Aggregator | Tally) -> Self:
@@ -223,17 +214,14 @@ class Aggregator:
         """
         tally = other.tally() if isinstance(other, Aggregator) else other
         if not isinstance(tally, Tally):
-            raise TypeError(
-                f"Aggregator.merge needs an Aggregator or a Tally, got {type(other).__name__}."
-            )
-        try:
+            raise TypeError(f"merge needs an Aggregator or a Tally, got {type(other).__name__}.")
+
+        def checked() -> Tally:
             tally.refuse_unsigned(self._key)
             self._held.refuse_other(tally)
-            tally = checked_tally(tally, self._protocol.mechanism)
-        except RefusedBatchError as error:
-            self.note_refusal(_name_of(tally), error)
-            raise
-        self._commit(tally)
+            return checked_tally(tally, self._protocol.mechanism)
+
+        self._commit(next(iter(tally.ledger), "a tally without batches"), checked)
         return self
 
     def note_refusal(self, batch_id: str, reason: str | Exception) -> None:
@@ -267,29 +255,26 @@ class Aggregator:
     def _is_repeat(self, batches: Ledger) -> bool:
         """Whether all batches were seen before; raise unless such repeats are ignored."""
         seen = self._held.ledger.repeats(batches)
-        if not seen:
-            return False
-        is_all = len(seen) == len(batches)
-        if is_all and self._resumed.issuperset(seen):
-            return True
-        if is_all and self.on_repeat == "ignore":
+        n_others, is_resumed = len(batches) - len(seen), self._resumed.issuperset(seen)
+        if seen and (n_others or not (is_resumed or self.on_repeat == "ignore")):
+            raise repeated(seen, n_others)
+        if not is_resumed:
             self._n_repeats += len(seen)
-            return True
-        raise repeated(seen, len(batches) - len(seen))
+        return bool(seen)
 
-    def _commit(self, tally: Tally) -> None:
-        """Add all of it: ledger and counts change together, even if Ctrl-C interrupts."""
-        with self._lock:
-            try:
+    def _commit(self, name: str, count: Callable[[], Tally]) -> None:
+        """Add all of a tally: ledger and counts change together, even if Ctrl-C interrupts."""
+        try:
+            tally = count()
+            with self._lock:
                 if self._is_repeat(tally.ledger):
                     return
                 self._sources.refuse(tally.ledger)
-                held = self._held + tally
-            except RefusedBatchError as error:
-                self.note_refusal(_name_of(tally), error)
-                raise
-            self._held = held
-            self._sources.add(tally.ledger)
+                self._held = self._held + tally
+                self._sources.add(tally.ledger)
+        except RefusedBatchError as error:
+            self.note_refusal(name, error)
+            raise
 
     @property
     def _known_lines(self) -> KnownLines:
@@ -300,10 +285,8 @@ class Aggregator:
         return batch_id in self._held.ledger
 
     def __repr__(self) -> str:
-        return (
-            f"Aggregator({self._protocol.name}, {self.n_samples} reports in "
-            f"{len(self._held.ledger)} batches)"
-        )
+        held = f"{self.n_samples} reports in {len(self._held.ledger)} batches"
+        return f"Aggregator({self._protocol.name}, {held})"
 
     @property
     def n_samples(self) -> int:
@@ -325,8 +308,7 @@ class Aggregator:
         """A fitted oracle (or survey) that holds the counts."""
         if self._oracle is None:
             raise AttributeError(
-                f"This Aggregator was given a protocol of {self._protocol.name} instead of an "
-                "oracle, so it makes no estimate; tally() returns the sums."
+                "An Aggregator of a protocol makes no estimate, as that of an oracle: take tally()."
             )
         return self._oracle.__collector__().with_counts(self._held.counts)
 
@@ -356,15 +338,9 @@ class Aggregator:
             A snapshot of the present state; ``print`` shows it.
         """
         with self._lock:
-            return CollectionSummary(
-                self.configuration,
-                self.n_samples,
-                len(self._held.ledger),
-                self._n_repeats,
-                self._n_refused,
-                tuple(self._refusals),
-                tuple(self._held.sizes.tolist()),
-            )
+            numbers = self.n_samples, len(self._held.ledger), self._n_repeats, self._n_refused
+            refused, sizes = tuple(self._refusals), tuple(self._held.sizes.tolist())
+            return CollectionSummary(self.configuration, *numbers, refused, sizes)
 
     # -- on disk ------------------------------------------------------------------------------
     def save(self, path: str | PathLike[str]) -> None:
@@ -395,13 +371,9 @@ class Aggregator:
         """Write a checkpoint that is locked already."""
         place = Path(path).resolve()
         with self._lock:
-            state = checkpoints.Checkpoint(
-                without_order(self._held),
-                self._n_repeats,
-                self._n_refused,
-                [tuple(refusal) for refusal in self._refusals],
-                self._secret,
-            )
+            held, refused = without_order(self._held), list(self._refusals)
+            numbers = self._n_repeats, self._n_refused
+            state = checkpoints.Checkpoint(held, *numbers, refused, self._secret)
         seal = checkpoints.write(path, state, self._seals.get(place), key=self._key)
         self._seals[place] = {seal}
 
@@ -470,8 +442,7 @@ class Aggregator:
     def __getstate__(self) -> dict[str, Any]:
         if self._key is not None:
             raise TypeError(
-                "An Aggregator with a key is not pickled, so that the key gets nowhere by accident:"
-                " save a checkpoint, or send its tally()."
+                "An Aggregator is not pickled with its key: save a checkpoint, or send its tally()."
             )
         locks = ("_lock", "_saving")
         state = {name: value for name, value in vars(self).items() if name not in locks}
@@ -479,10 +450,6 @@ class Aggregator:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.RLock(), _saving=threading.Lock())
-
-
-def _name_of(tally: Tally) -> str:
-    return next(iter(tally.ledger), "a tally without batches")
 
 
 def _short(text: Any) -> str:

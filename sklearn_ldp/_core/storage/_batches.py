@@ -46,8 +46,7 @@ def check_batch_id(batch_id: Any) -> None:
     """Raise ValueError if the id cannot stand in a ledger."""
     if not isinstance(batch_id, str) or not 0 < len(batch_id) <= _MAX_ID:
         raise ValueError(
-            f"A batch's id must be a string of 1 to {_MAX_ID} characters, got "
-            f"{repr(batch_id)[:80]}."
+            f"A batch's id must be a string of 1 to {_MAX_ID} characters, got {batch_id!r:.80}."
         )
     try:
         batch_id.encode()
@@ -186,11 +185,9 @@ class Caps:
         if most is not None and n_samples > most:
             raise _refused(batch_id, f"it has {n_samples} reports, at most {most} are accepted")
         if least is not None and n_samples < least:
-            raise _refused(
-                batch_id,
-                f"it has {n_samples} reports, at least {least} are expected, because a small batch "
-                "says much about its users: send it together with others",
-            )
+            what = f"it has {n_samples} reports, at least {least} are expected"
+            why = "because a small batch says much about its users: send it together with others"
+            raise _refused(batch_id, f"{what}, {why}")
 
 
 class Sources:
@@ -219,11 +216,8 @@ class Sources:
         for batch_id, source, total in self._running(batches):
             for n, (name, most) in zip(total, self._most.items(), strict=True):
                 if most is not None and n > most:
-                    raise _refused(
-                        batch_id,
-                        f"with it the source {source!r:.200} would have {n} {name}, at most {most} "
-                        "are accepted",
-                    )
+                    what = f"with it the source {source!r:.200} would have {n} {name}"
+                    raise _refused(batch_id, f"{what}, at most {most} are accepted")
 
     def _running(self, batches: Mapping[str, int]) -> Iterator[tuple[str, str, tuple[int, int]]]:
         """Yield each batch, its source, and what the source has with it, if sources are capped."""
@@ -259,12 +253,6 @@ class Key:
 
     def __repr__(self) -> str:
         return "Key(...)"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Key) and hmac.compare_digest(self._secret, other._secret)
-
-    def __hash__(self) -> int:
-        return hash(Key)  # not of the secret
 
     def tag(self, kind: str, content: bytes) -> str:
         """Return the tag of some content, as 64 hexadecimal digits.

@@ -15,7 +15,7 @@ from ._batches import Key, check_batch_id
 KEY = b"sklearn_ldp"  # where the schema's metadata has the header
 FORMAT = "sklearn_ldp reports"
 VERSION = 1
-MAX_CHARACTERS = 1 << 16
+MAX_LENGTH = 1 << 16
 POSTED = "posted/"  # with which the id of lines as clients post them begins
 
 
@@ -55,14 +55,8 @@ class Header:
         batch = {"id": self.batch_id, "n_samples": self.n_samples, "sha256": self.sha256}
         if self.tag:
             batch["tag"] = self.tag
-        return json.dumps(
-            {
-                "format": FORMAT,
-                "version": VERSION,
-                "configuration": self.configuration,
-                "batch": batch,
-            }
-        )
+        content = {"format": FORMAT, "version": VERSION, "configuration": self.configuration}
+        return json.dumps({**content, "batch": batch})
 
 
 @dataclass(frozen=True)
@@ -81,18 +75,15 @@ class PostedHeader(Header):
 
 def parse_header(text: str | bytes) -> Header:
     """Parse what `to_json` wrote; raise ValueError if it is anything else."""
-    if len(text) > MAX_CHARACTERS:
-        raise ValueError(
-            f"its header has {len(text)} characters, at most {MAX_CHARACTERS} are read"
-        )
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"its header has {len(text)} characters, at most {MAX_LENGTH} are read")
     try:
         content = json.loads(text, parse_constant=_no_constant)
         if content["format"] != FORMAT:
             raise ValueError("another format")
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ValueError(
-            "it carries no configuration of sklearn_ldp: it was not written by write_reports, or "
-            "is damaged"
+            "it carries no configuration of sklearn_ldp: it is damaged, or not by write_reports"
         ) from None
     if content.get("version") != VERSION:
         raise ValueError(
@@ -121,8 +112,7 @@ def schema_header(metadata: dict[bytes, bytes] | None) -> Header:
 
 def refuse_other_configuration(theirs: dict[str, Any], protocol: Protocol) -> None:
     """Raise ValueError if reports of this configuration are not of this protocol."""
-    what = protocol.difference(theirs)
-    if what:
+    if what := protocol.difference(theirs):
         raise ValueError(
             f"its reports are of another collection: {what}. Reports of two protocols cannot be "
             "added up; read them with an oracle that is configured like their clients' oracle."
@@ -153,8 +143,7 @@ class ContentDigest:
         """Raise ValueError if the header promises other reports."""
         if self.n_samples != header.n_samples:
             raise ValueError(
-                f"it is cut short or damaged: its header promises {header.n_samples} reports, "
-                f"it holds {self.n_samples}"
+                f"it is cut short or damaged: {self.n_samples} reports, not {header.n_samples}"
             )
         if header.sha256 and self.hexdigest() != header.sha256:
             raise ValueError("it is damaged: its reports do not have the digest in its header")

@@ -54,10 +54,7 @@ class Ledger(Mapping[str, int]):
     posted_sizes: set[int]
 
     def __init__(
-        self,
-        batches: Mapping[str, int],
-        digests: Mapping[str, bytes],
-        rule: CopyRule | None = None,
+        self, batches: Mapping[str, int], digests: Mapping[str, bytes], rule: CopyRule | None = None
     ) -> None:
         self._rule, self._n = rule, 0
         self._by_id, self._by_key, self._by_line, self._by_place = {}, {}, {}, {}
@@ -120,12 +117,9 @@ class Ledger(Mapping[str, int]):
         for batch in seen:
             known, given = self.digest(batch), other.digest(batch)
             if known and given and known[:PIECE] != given[:PIECE]:
-                raise RepeatedBatchError(
-                    f"This collection has seen batch {batch!r} before, with other reports: this "
-                    "batch is refused, and the first one stays. Ask the sender which is right; if "
-                    "both are, send this one under an id of its own.",
-                    batch,
-                )
+                text = f"This collection has seen batch {batch!r} before, with other reports, which"
+                remedy = "stay. Ask the sender: if both are right, give this one an id of its own."
+                raise RepeatedBatchError(f"{text} {remedy}", batch)
             is_telling = self._rule is None or self._rule.tells_in_any_order(self[batch])
             if batch.startswith(POSTED) and not is_telling and _is_namesake(known, given):
                 what = f"batch {batch!r}, or one with as many reports of each kind, before"
@@ -172,12 +166,9 @@ class Ledger(Mapping[str, int]):
             return
         original = self._by_key.get(self._rule.key(digest, n_reports))
         if original is not None:
-            raise RepeatedBatchError(
-                f"This collection has seen the reports of batch {batch!r} before, as batch "
-                f"{original!r}: a report counts once. Leave the batch out. (Batches do not agree "
-                "by chance; if a simulation repeats itself, give every batch a seed of its own.)",
-                batch,
-            )
+            what = f"the reports of batch {batch!r} before, as batch {original!r}"
+            remedy = "a report counts once. Leave it out, or in a simulation reseed it."
+            raise RepeatedBatchError(f"This collection has seen {what}: {remedy}", batch)
         found = Counter(self._by_line[x] for x in lines_of(digest) if x in self._by_line)
         n_others, n_choices = sum(self[x] for x in found), len(self)
         if self._rule.tells_lines(found.total(), n_others, n_choices ** len(found)):
@@ -212,19 +203,15 @@ def repeated(batches: list[str], n_others: int = 0) -> RepeatedBatchError:
             f"It comes in one sum with {n_others} others, which cannot be taken apart: count the "
             "files of all servers in one `aggregate`, or merge a tally of each file (tally_file)."
         )
-    return RepeatedBatchError(
-        f"This collection has seen batch {batches[0]!r}{more} before: a report counts once. "
-        f"{remedy}"
-    )
+    what = f"batch {batches[0]!r}{more} before: a report counts once"
+    return RepeatedBatchError(f"This collection has seen {what}. {remedy}")
 
 
 def _counted(batch: str, what: str) -> RepeatedBatchError:
     """The error for lines of which only their users know whether they come again."""
-    return RepeatedBatchError(
-        f"This collection has counted {what}: a report counts once. Close a file before it is "
-        "counted, and give each batch a file of its own.",
-        batch,
-    )
+    text = f"This collection has counted {what}: a report counts once."
+    remedy = "Close a file before it is counted, and give each batch a file of its own."
+    return RepeatedBatchError(f"{text} {remedy}", batch)
 
 
 class CopyRule(NamedTuple):

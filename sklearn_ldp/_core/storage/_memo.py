@@ -47,9 +47,8 @@ class BaseClient:
         self._protocol: Any = source.protocol()
         if not isinstance(question, str) or not question:
             raise ValueError(
-                f"{self._name} needs question= to be the name of what is asked, such as "
-                "question='browser', because its memo is of one question, got "
-                f"{'an empty text' if question == '' else type(question).__name__}."
+                f"{self._name} needs question= to be the name of what is asked, as 'browser', "
+                f"got {'an empty text' if question == '' else type(question).__name__}."
             )
         self._is_stood_in = is_stood_in(missing, self._name)
         if getattr(source, "random_state", None) is not None:
@@ -169,9 +168,8 @@ class BaseClient:
             )
         if survey != self._head["survey"]:
             raise ValueError(
-                f"{self._path} is the memo of another question, survey or oracle: question, "
-                "categories, epsilons and all other parameters must stay as they were. Give each "
-                "question a file of its own; its users spend epsilon in each."
+                f"{self._path} is the memo of another question, survey or oracle: all parameters "
+                "must stay. Give each question a file of its own; its users spend epsilon in each."
             )
         return entries
 

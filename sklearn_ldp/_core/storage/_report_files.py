@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import os
 import secrets
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import fields as fields_of
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -249,13 +249,8 @@ def count_source(
     header, first = next(pieces, (None, None))
     if header is None:
         return None
-
-    def chunks():
-        yield first
-        for _, chunk in pieces:
-            yield chunk
-
-    return count_batch(chunks(), protocol, header.batch_id, header, lines.secret)
+    chunks = chain([first], (chunk for _, chunk in pieces))
+    return count_batch(chunks, protocol, header.batch_id, header, lines.secret)
 
 
 def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, Any]:
@@ -348,7 +343,7 @@ _N_BUCKETS = 256  # one byte of randomness a row chooses among them
 Columns = list[np.ndarray]
 
 
-class Shuffle:
+class Shuffle(AbstractContextManager["Shuffle"]):
     """Collect columns piece by piece, and return their rows in uniformly random order."""
 
     # Few rows are shuffled in memory. Many are dealt out at random to the buckets of a
@@ -364,9 +359,6 @@ class Shuffle:
         self._file: Any = None
         # Where the rows of each bucket stand in the file: (place, bytes) of every piece.
         self._places: list[list[tuple[int, int]]] = [[] for _ in range(_N_BUCKETS)]
-
-    def __enter__(self) -> Shuffle:
-        return self
 
     def __exit__(self, *error: object) -> None:
         if self._file is not None:
@@ -398,7 +390,9 @@ class Shuffle:
         return self
 
     def __iter__(self) -> Iterator[Columns]:
-        return (self._columns(self._read(places)) for places in self._places if places)
+        for places in filter(None, self._places):
+            rows = self._read(places).view(self._row)
+            yield [np.ascontiguousarray(rows[name]) for name in self._row.names]
 
     def _joined(self) -> Columns:
         columns = [np.concatenate(pieces) for pieces in zip(*self._held, strict=True)]
@@ -422,34 +416,22 @@ class Shuffle:
         columns = self._joined()
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115
-            self._like = [column[:0] for column in columns]
-        n = len(columns[0])
-        buckets = self._buckets_of(n)
-        rows = np.concatenate([c.reshape(n, -1).view(np.uint8) for c in columns], axis=1)
-        size, place = rows.shape[1], self._file.seek(0, os.SEEK_END)
-        self._file.write(rows[np.argsort(buckets, kind="stable")].data)
+            self._row: Any = np.dtype([("", one.dtype, one.shape[1:]) for one in columns])
+        rows = np.empty(len(columns[0]), self._row)
+        for name, column in zip(self._row.names, columns, strict=True):
+            rows[name] = column
+        buckets = self._buckets_of(len(rows))
+        size, place = rows.itemsize, self._file.seek(0, os.SEEK_END)
+        self._file.write(rows.view(f"V{size}")[np.argsort(buckets, kind="stable")].data)
         for places, m in zip(self._places, np.bincount(buckets, minlength=_N_BUCKETS), strict=True):
             if m:
                 places.append((place, int(m) * size))
                 place += int(m) * size
 
     def _read(self, places: list[tuple[int, int]]) -> np.ndarray:
-        """The rows of a bucket as bytes, of shape (n, bytes per row)."""
+        """The rows of a bucket."""
         content = bytearray()
         for place, size in places:
             self._file.seek(place)
             content += self._file.read(size)
-        return np.frombuffer(content, np.uint8).reshape(-1, sum(map(_width, self._like)))
-
-    def _columns(self, rows: np.ndarray) -> Columns:
-        columns, start = [], 0
-        for like in self._like:
-            flat = np.ascontiguousarray(rows[:, start : start + _width(like)]).view(like.dtype)
-            columns.append(flat.reshape(len(rows), *like.shape[1:]))
-            start += _width(like)
-        return columns
-
-
-def _width(column: np.ndarray) -> int:
-    """Bytes of a row in a column."""
-    return column.itemsize * math.prod(column.shape[1:])
+        return np.frombuffer(content, f"V{self._row.itemsize}")

@@ -8,11 +8,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import takewhile
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from ..mechanisms import OracleOrProtocol, Protocol
 from ..support.progress import Progress
@@ -115,102 +115,70 @@ def aggregate(
     >>> aggregate(batches, oracle).estimate_.values.round(1) + 0
     array([[1., 0.]])
     """
-    prefix = batch_id
-    if batch_id is None and not isinstance(oracle, Aggregator):
-        prefix = "batch"
-    with _Collecting(
-        oracle,
-        checkpoint,
-        on_refusal,
-        seconds=(checkpoint_seconds, lock_seconds),
-        collection_round=collection_round,
-        on_repeat=on_repeat,
-        caps=caps,
-        key=key,
-    ) as work:
-        for name, reports in _batches(source, prefix, batch_id is not None, storage_options):
-            with work.adding():
+    is_named = batch_id is not None
+    prefix = batch_id if is_named or isinstance(oracle, Aggregator) else "batch"
+    seconds, own = (checkpoint_seconds, lock_seconds), (collection_round, on_repeat, caps, key)
+    with _collecting(oracle, checkpoint, on_refusal, seconds, own) as (aggregator, adding):
+        for name, reports in _batches(source, prefix, is_named, storage_options):
+            with adding():
                 if name is None:
-                    _add_file(work.aggregator, reports)
+                    _add_file(aggregator, reports)
                 else:
-                    work.aggregator.add(reports, name)
-    return work.aggregator
+                    aggregator.add(reports, name)
+    return aggregator
 
 
-class _Collecting:
-    """A context for adding to an aggregator, and to its checkpoint if there is one.
+@contextmanager
+def _collecting(
+    oracle: Any, checkpoint: Any, on_refusal: str, seconds: tuple[float, float], own: tuple
+) -> Iterator[tuple[Aggregator, Callable[[], AbstractContextManager[None]]]]:
+    """Yield an aggregator, and a context for adding to it, and to its checkpoint if there is one.
 
     The checkpoint is written now and then, and at the end, whatever ends the work after a first
-    batch.
+    batch. `own` are the values of the options that an aggregator has of its own.
     """
-
-    def __init__(
-        self,
-        oracle: Any,
-        checkpoint: Any,
-        on_refusal: str,
-        *,
-        seconds: tuple[float, float],
-        **options: Any,
-    ) -> None:
-        if on_refusal not in ("raise", "skip"):
-            raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
+    skips, is_kept = on_refusal == "skip", checkpoint is not None
+    if on_refusal not in ("raise", "skip"):
+        raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
+    if isinstance(oracle, Aggregator) and (checkpoint, *own) != (None, "", "raise", None, None):
+        raise ValueError(
+            "An Aggregator has a round and an on_repeat of its own, caps and a key, and may hold "
+            "more than a checkpoint would: give an oracle instead, or save the Aggregator yourself."
+        )
+    options = dict(zip(("collection_round", "on_repeat", "caps", "key"), own, strict=True))
+    with locked(Path(checkpoint), seconds[1]) if is_kept else nullcontext():
         if isinstance(oracle, Aggregator):
-            given = {**options, "checkpoint": checkpoint}
-            defaults = {"collection_round": "", "on_repeat": "raise"}
-            if any(value != defaults.get(name) for name, value in given.items()):
-                raise ValueError(
-                    "An Aggregator has a round and an on_repeat of its own, caps and a key, and "
-                    "may hold more than a checkpoint would: give an oracle instead, or save the "
-                    "Aggregator yourself."
-                )
-        self._oracle, self._options = oracle, options
-        self._checkpoint, self._skips = checkpoint, on_refusal == "skip"
-        self._seconds, lock_seconds = seconds
-        is_kept = checkpoint is not None
-        self._lock = locked(Path(checkpoint), lock_seconds) if is_kept else nullcontext()
+            aggregator = oracle
+        elif is_kept:
+            aggregator = Aggregator._open(checkpoint, oracle, **options)
+        else:
+            aggregator = Aggregator(oracle, **options)
+        last, saved = time.monotonic(), aggregator.summary()
 
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            stack.enter_context(self._lock)
-            if isinstance(self._oracle, Aggregator):
-                self.aggregator = self._oracle
-            elif self._checkpoint is not None:
-                opened = Aggregator._open(self._checkpoint, self._oracle, **self._options)
-                self.aggregator = opened
-            else:
-                self.aggregator = Aggregator(self._oracle, **self._options)
-            self._last, self._saved = time.monotonic(), self._mark()
-            self._exit = stack.pop_all()
-        return self
+        def save() -> None:
+            nonlocal last, saved
+            found = aggregator.summary()
+            # If all that has come is a refusal, the oracle may be the wrong one.
+            if is_kept and (found.n_batches or skips) and found != saved:
+                aggregator._write(checkpoint)
+                last, saved = time.monotonic(), found
 
-    def __exit__(self, *error: Any) -> None:
-        with self._exit:
-            self._save()
-            self.aggregator._resumed = frozenset()
+        @contextmanager
+        def adding() -> Iterator[None]:
+            """Let a refused batch pass if it is to be skipped, and write the checkpoint in time."""
+            try:
+                yield
+            except RefusedBatchError:  # it is on the record
+                if not skips:
+                    raise
+            if time.monotonic() - last >= seconds[0]:
+                save()
 
-    @contextmanager
-    def adding(self) -> Iterator[None]:
-        """Let a refused batch pass if it is to be skipped, and write the checkpoint in time."""
         try:
-            yield
-        except RefusedBatchError:  # it is on the record
-            if not self._skips:
-                raise
-        if time.monotonic() - self._last >= self._seconds:
-            self._save()
-
-    def _mark(self) -> tuple[int, int, int]:
-        summary = self.aggregator.summary()
-        return summary.n_batches, summary.n_refused, summary.n_repeats
-
-    def _save(self) -> None:
-        mark = self._mark()
-        # If all that has come is a refusal, the oracle may be the wrong one.
-        has_begun = mark[0] > 0 or self._skips
-        if self._checkpoint is not None and has_begun and mark != self._saved:
-            self.aggregator._write(self._checkpoint)
-            self._last, self._saved = time.monotonic(), self._mark()
+            yield aggregator, adding
+        finally:
+            save()
+            aggregator._resumed = frozenset()
 
 
 def _batches(source, prefix, is_named, storage_options):
@@ -249,8 +217,7 @@ def _paths(source, storage_options):
 def _name(prefix):
     if prefix is None:
         raise ValueError(
-            "An Aggregator counts each batch once, so these need a name: give batch_id, or pairs "
-            "of an id and a batch."
+            "Each batch counts once, so these need a name: give batch_id, or pairs of id and batch."
         )
     check_batch_id(prefix)
     return prefix
@@ -266,7 +233,7 @@ def _add_file(aggregator: Aggregator, file: Any) -> None:
         aggregator.note_refusal(name, refusal)
         raise refusal from error
     if batch is not None:
-        aggregator._commit(batch)
+        aggregator._commit(next(iter(batch.ledger)), lambda: batch)
 
 
 # -- files on a Dask cluster: workers run pure functions, the ledger stays here -------------------
@@ -368,24 +335,15 @@ def aggregate_dask(
         raise ValueError(f"timeout must be a number of seconds above 0, or None, got {timeout!r}.")
     places = [files] if is_path(files) else files
     paths = [str(path) for place in places for path in report_files(place)]
-    with _Collecting(
-        oracle,
-        checkpoint,
-        on_refusal,
-        seconds=(checkpoint_seconds, lock_seconds),
-        collection_round=collection_round,
-        on_repeat=on_repeat,
-        caps=caps,
-        key=key,
-    ) as work:
-        aggregator = work.aggregator
+    seconds, own = (checkpoint_seconds, lock_seconds), (collection_round, on_repeat, caps, key)
+    with _collecting(oracle, checkpoint, on_refusal, seconds, own) as (aggregator, adding):
         # The result of a task: scattered data would be lost with the workers that hold it.
         shared = aggregator._protocol, aggregator._key, aggregator._known_lines
         terms = client.submit(_itself, shared, pure=False)
         left: deque[Any] = deque()
 
         def refuse(path: str, error: RefusedBatchError) -> None:
-            with work.adding():
+            with adding():
                 aggregator.note_refusal(path, error)
                 raise error
 
@@ -414,7 +372,7 @@ def aggregate_dask(
                         refuse(path, error)
             with Progress(len(paths)) if progress else nullcontext() as bar:
                 for _, tally in results(_tally, paths, bar):
-                    with work.adding():
+                    with adding():
                         aggregator.merge(tally)
         finally:
             if client.status == "running":
@@ -438,24 +396,18 @@ def _in_order(
         except TimeoutError as late:
             raise TimeoutError(
                 f"aggregate_dask has waited {timeout:g} s for {path}, and {len(futures)} files are "
-                "left. Look whether the cluster has workers and start some (cluster.scale), or "
-                "wait for longer (timeout), and call again with the same checkpoint: what was "
-                "added is kept."
+                "left: start workers (cluster.scale) if there are none, or raise timeout, and call "
+                "again with the same checkpoint: what was added is kept."
             ) from late
         if first.cancelled():
             raise ConnectionError(
-                "aggregate_dask has lost the scheduler of the cluster, or it was restarted and has "
-                "forgotten the files. Connect a client, and call again with the same checkpoint: "
-                "what was added is kept."
+                "aggregate_dask has lost the scheduler of the cluster, or it was restarted: "
+                "connect a client, and call again with the same checkpoint: what was added is kept."
             )
         if isinstance(error, KilledWorker) and error.task == first.key:
-            found = [
-                RefusedBatchError(
-                    f"File {path} is refused: {error.allowed_failures + 1} workers died while they "
-                    "read it. Their logs say of what; if it is memory, split the file or start "
-                    "larger workers, and add it again."
-                )
-            ]
+            died = f"{error.allowed_failures + 1} workers died while they read it. See their logs"
+            remedy = "if memory was short, split the file or start larger workers, and add it again"
+            found = [RefusedBatchError(f"File {path} is refused: {died}; {remedy}.")]
         elif error is not None:
             raise error
         else:

@@ -123,9 +123,8 @@ class Tally:
         if key is not None and not key.has_made(self.tag, "tally", self._content()):
             what = "is signed with another key, or was changed" if self.tag else "is not signed"
             raise RefusedBatchError(
-                f"A tally of {len(self.ledger)} batches is refused: it {what}. Whoever adds up "
-                "reports for this collection must pass its key to tally_file, tally_reports or "
-                "Tally.signed."
+                f"A tally of {len(self.ledger)} batches is refused: it {what}. Pass the key of "
+                "the collection to tally_file, tally_reports or Tally.signed."
             )
 
     def _content(self) -> bytes:
@@ -175,25 +174,20 @@ def without_order(tally: Tally, rule: CopyRule | None = None) -> Tally:
 def checked_tally(tally: Tally, mechanism: Mechanism) -> Tally:
     """Return a tally from elsewhere with sums as int64; RefusedBatchError if they cannot be."""
     try:
-        sums = checked_sums(mechanism, tally.tallies, tally.sizes, tally.ledger)
+        counts = checked_sums(mechanism, tally.tallies, tally.sizes, tally.ledger)
         if not all(type(d) is bytes and len(d) in LENGTHS for d in tally.ledger.digests.values()):
             raise ValueError(f"its digests must have {N_BYTES} bytes, and {LINE} for each line")
     except ValueError as error:
         raise RefusedBatchError(
             f"A tally of {len(tally.ledger)} batches is refused: {error}."
         ) from None
-    return replace(tally, counts=counts_of(*sums))
-
-
-def counts_of(tallies: np.ndarray, sizes: np.ndarray) -> Counts:
-    """The sums of each shard, as counts of a single group."""
-    return Counts(tallies[None], sizes[None])
+    return replace(tally, counts=counts)
 
 
 def checked_sums(
     mechanism: Mechanism, tallies: Any, sizes: Any, batches: Mapping[str, int]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return sums as int64 after all checks that do not need the reports themselves.
+) -> Counts:
+    """Return sums as counts of a group after all checks that do not need the reports themselves.
 
     Parameters
     ----------
@@ -208,8 +202,8 @@ def checked_sums(
 
     Returns
     -------
-    (ndarray, ndarray)
-        `tallies` and `sizes`.
+    Counts
+        `tallies` and `sizes` as int64, in a single group.
 
     Raises
     ------
@@ -230,13 +224,12 @@ def checked_sums(
         n_samples += int(n)
     if n_samples != sum(sizes.tolist()):
         raise ValueError(
-            f"its ledger and its counts do not agree: the ledger lists {n_samples} reports, its "
-            f"sums are of {sum(sizes.tolist())}"
+            f"its ledger and its counts do not agree: {n_samples} and {sum(sizes.tolist())} reports"
         )
     if n_samples > MAX_USERS:
         raise ValueError(f"one of the counts would be {n_samples}, at most 2**53 is exact")
     mechanism.check_tallies(tallies, sizes)
-    return tallies, sizes
+    return Counts(tallies[None], sizes[None])
 
 
 def _integers(array: Any, what: str) -> np.ndarray:
@@ -244,9 +237,7 @@ def _integers(array: Any, what: str) -> np.ndarray:
     if array.dtype.kind not in "iu":
         raise ValueError(f"its {what} are of type {array.dtype}, expected integers")
     if array.size and not -MAX_USERS <= int(array.min()) <= int(array.max()) <= MAX_USERS:
-        raise ValueError(
-            f"its {what} run from {array.min()} to {array.max()}, expected at most 2**53"
-        )
+        raise ValueError(f"its {what} run from {array.min()} to {array.max()}, beyond 2**53")
     return array.astype(np.int64, copy=False)
 
 

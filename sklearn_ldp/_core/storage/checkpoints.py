@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ from ..support.typing import FilePath
 from ._batches import Key
 from ._header import POSTED
 from ._ledger import LENGTHS, N_BYTES, CopyRule, Ledger, lines_of
-from ._tally import Tally, checked_sums, counts_of
+from ._tally import Tally, checked_sums
 
 _FORMAT = "sklearn_ldp checkpoint"
 # The arrays of each version, in the order in which the file holds them.
@@ -96,9 +97,8 @@ def write(
         if seals is not None:
             if _seal_on_disk(path) not in (None, *seals):
                 raise CheckpointError(
-                    f"{path} is left as it is, because another process has written it since it was "
-                    "read or written here: load it and add your batches to it, or save this state "
-                    "under another name."
+                    f"{path} is left as it is, because another process has written it meanwhile: "
+                    "load it and add your batches to it, or save this state under another name."
                 )
             seals.add(seal)
     return seal
@@ -168,17 +168,15 @@ def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Check
     if not body or not hmac.compare_digest(seal, _seal(body, key)):
         if key is not None and seal == _seal(body, None):
             raise CheckpointError(
-                f"{path} is not signed, and with a key only signed checkpoints are read. If you "
-                "trust it, merge Aggregator.load(path, oracle).tally().signed(key) into an "
-                "Aggregator that has the key, and save that."
+                f"{path} is not signed, and with a key only signed ones are read. If you trust it, "
+                "merge Aggregator.load(path, oracle).tally().signed(key) into one with the key."
             )
         if key is None and b'"is_signed": true' in body:
             raise CheckpointError(f"{path} is signed and its key is missing: key= or --key-file.")
         what, other = ("SHA-256", "a") if key is None else ("signature", "another")
         raise CheckpointError(
-            f"{path} is damaged or cut short: its {what} is not the one it ends with (or it was "
-            f"made with {other} key). Keep it until you have tried its key, and add again to an "
-            "earlier checkpoint all batches that it does not hold."
+            f"{path} is damaged or cut short: its {what} differs (or it was made with {other} key)."
+            " Keep it until you have tried its key, and add again to an earlier one what it lacks."
         )
     try:
         return _unpacked(_members(content), protocol, seal)
@@ -201,9 +199,7 @@ def _members(content: bytes) -> dict[str, np.ndarray]:
         raise ValueError("its arrays are not those of a checkpoint")
     for name, array in members.items():
         if array.dtype != _dtype(name) or array.ndim > 2:
-            raise ValueError(
-                f"its array {name} is of dtype {array.dtype}, {array.ndim}-dimensional"
-            )
+            raise ValueError(f"its array {name} has dtype {array.dtype}, {array.ndim}-dimensional")
     return members
 
 
@@ -214,8 +210,7 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
         raise ValueError(f"it is of format {header.get('format')!r:.80}, {version!r:.80}")
     if tuple(members) != _ARRAYS[version]:
         raise ValueError("its arrays are not those of its version")
-    what = configuration_difference(header["configuration"], protocol.configuration)
-    if what:
+    if what := configuration_difference(header["configuration"], protocol.configuration):
         raise ValueError(what)
     tallies, sizes, shape = members["tallies"], members["sizes"], protocol.empty.shape[1:]
     if tallies.shape != shape or sizes.shape != shape[:1]:
@@ -229,7 +224,7 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
     if not secret and any(batch.startswith(POSTED) for batch in batches):
         what = "posted lines under ids of an earlier release, and would count them again"
         raise ValueError(f"it holds {what}. Add all files to a new checkpoint")
-    counts = counts_of(*checked_sums(protocol.mechanism, tallies, sizes, batches))
+    counts = checked_sums(protocol.mechanism, tallies, sizes, batches)
     numbers, refused = (header["n_repeats"], header["n_refused"]), header["refused"]
     are_fine = all(type(number) is int and number >= 0 for number in numbers)
     texts = (text for item in refused for text in item)
@@ -255,11 +250,10 @@ def _read_digests(batches: dict[str, int], array: np.ndarray | None) -> dict[str
 
 
 def _batches(text: bytes, ends: np.ndarray, counts: np.ndarray) -> dict[str, int]:
-    stops = ends.tolist()
-    starts = [0, *stops[:-1]]
-    if ends.shape != counts.shape or ends.ndim != 1 or (stops[-1] if stops else 0) != len(text):
+    stops = [0, *ends.tolist()]
+    if ends.shape != counts.shape or ends.ndim != 1 or stops[-1] != len(text):
         raise ValueError("its ledger is damaged")
-    ids = [text[start:stop].decode() for start, stop in zip(starts, stops, strict=False)]
+    ids = [text[start:stop].decode() for start, stop in pairwise(stops)]
     ledger = dict(zip(ids, counts.tolist(), strict=True))
     if len(ledger) < len(ids):  # `checked_sums` looks at ids and counts
         raise ValueError("its ledger is damaged")

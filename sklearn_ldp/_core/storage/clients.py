@@ -89,8 +89,7 @@ def client_module(
         if domain.shares_overlap:
             settings["stand_in_set"] = []
         else:
-            code = 0 if domain.is_open else int(domain.encode([domain.stand_in])[0])
-            settings["stand_in"] = code
+            settings["stand_in"] = 0 if domain.is_open else int(domain.encode([domain.stand_in])[0])
     if epsilon_forever is not None:
         settings |= _memory(protocol, epsilon_forever, most_epsilon, fixed_part)
     elif most_epsilon is not None or fixed_part:
@@ -105,10 +104,8 @@ def _module(settings: dict[str, Any], kinds: set[str] | None = None) -> str:
         used, text = used | {"repeated"}, f"{text}\n{_resource('repeated.mjs')}"
         text = text.replace("\n// -- the same", "\n// [repeated]\n// -- the same", 1)
     first, *rest = _SECTION.split(text)
-    kept = [
-        first,
-        *(body for of, body in zip(rest[::2], rest[1::2], strict=True) if used & {*of.split()}),
-    ]
+    sections = zip(rest[::2], rest[1::2], strict=True)
+    kept = [first, *(body for of, body in sections if used & {*of.split()})]
     # A page may hold the module, and nothing in it may look like the page's own marks.
     content = json.dumps(settings).replace("<", "\\u003c")
     return "".join(kept).replace("const SETTINGS = {};", f"const SETTINGS = {content};", 1)
@@ -133,9 +130,8 @@ def _categories(domain: Domain) -> list[Any] | None:
         return None
     if domain.size > _MOST_CATEGORIES:
         raise ValueError(
-            f"A page would load a list of {domain.size:,} categories, and the limit is "
-            f'{_MOST_CATEGORIES:,}: take the open domain, OLH(categories="open", '
-            'hash_family="mixing") or --open, for which only the server lists categories.'
+            f"A page would load {domain.size:,} categories, and the limit is {_MOST_CATEGORIES:,}: "
+            'take the open domain, OLH(categories="open", hash_family="mixing") or --open.'
         )
     found = [None if is_missing(one) else one for one in domain.categories.tolist()]
     is_fine = all(
@@ -194,12 +190,9 @@ def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str,
         shown = digests[code - (size is not None)] if is_list_of_digests else code
         shown = shown.astype(str).tolist() if is_hashed else shown.tolist()
         coins = _TestCoins(rng, [*edges, 255])
-        rows.append([coins, shown, one_report(protocol, code, coins)])
-    return {
-        "version": VERSION,
-        "mechanism": mechanism,
-        "rows": [[coins.drawn.hex(), *row] for coins, *row in rows],
-    }
+        report = one_report(protocol, code, coins)
+        rows.append([coins.drawn.hex(), shown, report])
+    return {"version": VERSION, "mechanism": mechanism, "rows": rows}
 
 
 def one_report(protocol: Protocol, code: Any, coins: ByteCoins) -> Any:
@@ -211,13 +204,10 @@ def one_report(protocol: Protocol, code: Any, coins: ByteCoins) -> Any:
     code: the place of their value among the categories; its digest in an open domain.
     """
     report = protocol.mechanism.privatize(np.array([code]), coins)[0].tolist()
-    fields = protocol.mechanism.report_fields
-    if all(field.n_values <= _EXACT + 1 for field in fields):
+    are_large = [field.n_values > _EXACT + 1 for field in protocol.mechanism.report_fields]
+    if not any(are_large):
         return report
-    return [
-        str(x) if field.n_values > _EXACT + 1 else x
-        for x, field in zip(report, fields, strict=True)
-    ]
+    return [str(x) if is_large else x for x, is_large in zip(report, are_large, strict=True)]
 
 
 class _TestCoins(ByteCoins):

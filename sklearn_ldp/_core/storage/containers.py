@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -74,10 +75,7 @@ def _batches(reports, pa):
         reader = pa.Table.from_arrays([column], ["report"]).to_reader()
     schema = reader.schema
     index = (schema.pandas_metadata or {}).get("index_columns", [])
-    names = {name for name in index if isinstance(name, str)}
-    if not names:
-        return reader, schema
-    kept = [name for name in schema.names if name not in names]
+    kept = [i for i, name in enumerate(schema.names) if name not in index]
     return (batch.select(kept) for batch in reader), schema
 
 
@@ -88,13 +86,8 @@ def is_iterator(source: Any) -> bool:
 
 def is_arrow_like(reports: Any) -> bool:
     """Whether the reports export an Arrow stream or array, and pyarrow is there to read it."""
-    if not (hasattr(reports, "__arrow_c_stream__") or hasattr(reports, "__arrow_c_array__")):
-        return False
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    is_like = hasattr(reports, "__arrow_c_stream__") or hasattr(reports, "__arrow_c_array__")
+    return is_like and find_spec("pyarrow") is not None
 
 
 # -- columns: exact integers of the smallest type, packed bits, no nulls --------------------------
@@ -167,10 +160,8 @@ def _unpacked(bytes_, field):
     bits = np.unpackbits(bytes_, axis=1)
     if bits.shape[1] - 8 < width <= bits.shape[1] and not bits[:, width:].any():
         return bits[:, :width]
-    raise ValueError(
-        f"expected {width} bits, packed in {-(-width // 8)} bytes with zeros after the last bit, "
-        f"got {bytes_.shape[1]} bytes"
-    )
+    packed = f"{width} bits, packed in {_n_bytes(field)} bytes with zeros after the last bit"
+    raise ValueError(f"expected {packed}, got {bytes_.shape[1]} bytes")
 
 
 def _is_bits(field):
@@ -180,10 +171,6 @@ def _is_bits(field):
 
 def _dtype(field):
     return np.min_scalar_type(field.n_values - 1) if field.n_values else np.dtype(np.int64)
-
-
-def _is_bytes(field):
-    return field.width is not None and field.n_values == 256
 
 
 def is_older(fields: list[ReportField], protocol: Protocol) -> bool:
@@ -213,13 +200,13 @@ def arrow_schema(fields: list[ReportField], metadata: dict[bytes, bytes]) -> Any
     import pyarrow as pa
 
     def arrow_type(field):
-        if _is_bits(field):
-            return pa.binary(_n_bytes(field))
-        if _is_bytes(field):
-            return pa.binary(field.width)
         item = pa.from_numpy_dtype(_dtype(field))
         if field.width is None:
             return item
+        if _is_bits(field):
+            return pa.binary(_n_bytes(field))
+        if field.n_values == 256:
+            return pa.binary(field.width)
         return pa.list_(pa.field("item", item, nullable=False), field.width)
 
     columns = [pa.field(field.name, arrow_type(field), nullable=False) for field in fields]

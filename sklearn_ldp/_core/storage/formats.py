@@ -111,9 +111,8 @@ def _expect_schema(schema, protocol):
     if older and schema.names == [field.name for field in older]:
         fields = older
     if not fields:  # the mechanism does not say: one column of 64-bit integers
-        kind = schema.types[0] if len(schema.types) == 1 else None
-        is_rows = kind is not None and pa.types.is_fixed_size_list(kind)
-        fields = [unknown_field(kind.list_size if kind is not None and is_rows else None)]
+        is_rows = len(schema.types) == 1 and pa.types.is_fixed_size_list(schema.types[0])
+        fields = [unknown_field(schema.types[0].list_size if is_rows else None)]
     expected = arrow_schema(fields, {})
     kinds, expected_kinds = (list(map(_of_bytes, one.types)) for one in (schema, expected))
     if schema.names != expected.names or kinds != expected_kinds:
@@ -154,9 +153,8 @@ def _write_parquet(sink, pieces, fields, header, entropy):
     if header.n_samples > most:
         raise RefusedBatchError(
             f"The batch is not written: its {header.n_samples} reports are so much alike that they "
-            f"take the bytes of {most} honest ones, and readers refuse such a file. Write reports "
-            "as privatize returns them, which are random whatever the values; or pass "
-            "format='arrow' to keep others."
+            f"take the bytes of {most} honest ones, which readers refuse. Write what privatize "
+            "returns; format='arrow' keeps others."
         )
 
 
@@ -171,10 +169,8 @@ def _open_parquet(source, *_):
 def _read_parquet(opened, header, protocol):
     source, file = opened
     fields = _expect_schema(file.schema_arrow, protocol)
-    if file.metadata.num_rows != header.n_samples:
-        raise ValueError(
-            f"its header promises {header.n_samples} reports, its footer {file.metadata.num_rows}"
-        )
+    if (n_rows := file.metadata.num_rows) != header.n_samples:
+        raise ValueError(f"its header promises {header.n_samples} reports, its footer {n_rows}")
     n_bytes, entropy = source.seek(0, SEEK_END), protocol.mechanism.report_entropy()
     refuse_impossible(header.n_samples, n_bytes, entropy, n_group(fields))
     refuse_large_pages(source, n_bytes, row_bytes(fields))
@@ -265,12 +261,12 @@ def _write_jsonl(sink, pieces, fields, header, entropy):
 def _open_jsonl(source, place, sizes):
     start = source.tell() if source.seekable() else None
     first = source.readline(_POSTED_BYTES + 2) or b"{}"
-    if not _is_posted(first):
+    found = _parsed(first)
+    if not isinstance(found, dict) or "report" not in found:
         return parse_header(first), source
     if start is None:
         raise ValueError(
-            "lines as clients post them are read twice, and this source gives them once: save "
-            "them in a file"
+            "lines as clients post them are read twice, unlike this source: save them in a file"
         )
     source.seek(start)
     name, total, n_samples, prefixes = PurePath(place).name, 0, 0, []
@@ -297,11 +293,6 @@ def _posted_id(name: str, total: int) -> str:
     # some order.
     content = name.encode("utf-8", "surrogateescape") + b"\0" + total.to_bytes(_SUM_BYTES + 8)
     return POSTED + hashlib.sha256(content).hexdigest()[:32]
-
-
-def _is_posted(line: bytes) -> bool:
-    found = _parsed(line) if len(line) <= _POSTED_BYTES + 2 else None
-    return isinstance(found, dict) and "report" in found
 
 
 def _parsed(line: bytes) -> Any:
@@ -461,9 +452,7 @@ def read_messages(source: Any) -> Iterator[Any]:
         metadata = _read_all(source, length)
         size = _body_bytes(metadata)
         if not 0 <= size <= MAX_BODY_BYTES:
-            raise ValueError(
-                f"expected record batches of at most {MAX_BODY_BYTES} bytes, got one of {size}"
-            )
+            raise ValueError(f"expected batches of up to {MAX_BODY_BYTES} bytes, got one of {size}")
         body = _read_all(source, size)
         frame = b"".join((struct.pack("<Ii", _CONTINUATION, length), metadata, body))
         yield pa.ipc.read_message(pa.BufferReader(frame))
@@ -472,10 +461,7 @@ def read_messages(source: Any) -> Iterator[Any]:
 def _read(source: Any, size: int) -> bytearray:
     """Read that many bytes, or fewer at the end of the file; in pieces, since sizes may lie."""
     content = bytearray()
-    while len(content) < size:
-        piece = source.read(min(size - len(content), _PIECE_BYTES))
-        if not piece:
-            break
+    while piece := source.read(min(size - len(content), _PIECE_BYTES)):
         content += piece
     return content
 
@@ -484,8 +470,7 @@ def _read_all(source: Any, size: int) -> bytearray:
     content = _read(source, size)
     if len(content) < size:
         raise ValueError(
-            f"it is cut short: one of its messages lacks {size - len(content)} of {size} bytes. "
-            "Copy it again"
+            f"it is cut short: a message lacks {size - len(content)} of {size} bytes. Copy it again"
         )
     return content
 

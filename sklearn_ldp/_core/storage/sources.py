@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from os import PathLike
@@ -113,21 +113,20 @@ def report_files(path: Any, storage_options: dict[str, Any] | None = None) -> li
     if is_url(path):
         if PurePosixPath(path).suffix.lower() in SUFFIXES and not path.endswith("/"):
             return [remote_file(path, storage_options)]
-        files = remote_files(path, storage_options)
-        return _kept(path, files, [file.relative for file in files])
+        return _kept(path, remote_files(path, storage_options))
     if isinstance(path, RemoteFile):
         return [path]
     path = Path(path)
     if not path.is_dir():
         return [path]
-    found = [file for file in sorted(path.rglob("*")) if file.is_file()]
-    return _kept(path, found, [file.relative_to(path) for file in found])
+    found = (file for file in sorted(path.rglob("*")) if file.is_file())
+    return _kept(path, {file.relative_to(path): file for file in found})
 
 
-def _kept(folder: Any, files: Iterable[Any], names: Iterable[Any]) -> list[Any]:
-    """The files in a folder whose names are those of reports, and are not hidden."""
+def _kept(folder: Any, files: Mapping[Any, Any]) -> list[Any]:
+    """The files in a folder whose names in it are those of reports, and are not hidden."""
     kept = []
-    for file, name in zip(files, names, strict=True):
+    for name, file in files.items():
         place = PurePosixPath(name)
         is_hidden = any(part.startswith((".", "_")) for part in place.parts)
         if place.suffix.lower() in SUFFIXES and not is_hidden:
@@ -144,11 +143,9 @@ class RemoteFile:
     """A file in object storage, which stands where a path may stand."""
 
     # url: its address.
-    # relative: its name in the folder that was asked for.
     # opener: opens it for reading.
 
-    def __init__(self, url: str, relative: str, opener: Any) -> None:
-        self.relative = relative
+    def __init__(self, url: str, opener: Any) -> None:
         self._url = url
         self._opener = opener
 
@@ -202,18 +199,18 @@ def remote_file(url: str, storage_options: dict[str, Any] | None = None) -> Remo
         storage = _storage(url, storage_options or {})
         return storage.open(storage.path)
 
-    return RemoteFile(url, "", opener)
+    return RemoteFile(url, opener)
 
 
-def remote_files(url: str, storage_options: dict[str, Any] | None = None) -> list[RemoteFile]:
-    """All files in a folder of object storage and below, sorted by name."""
+def remote_files(url: str, storage_options: dict[str, Any] | None = None) -> dict[str, RemoteFile]:
+    """All files in a folder of object storage and below, sorted by their names in it."""
     with _os_errors():
         storage = _storage(url, storage_options or {})
         start = len(storage.path.rstrip("/")) + 1
-        return [
-            RemoteFile(storage.address(name), name[start:], partial(storage.open, name))
+        return {
+            name[start:]: RemoteFile(storage.address(name), partial(storage.open, name))
             for name in sorted(storage.names())
-        ]
+        }
 
 
 class _Storage(NamedTuple):

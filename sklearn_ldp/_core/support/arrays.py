@@ -44,12 +44,8 @@ def _array(content: bytes, name: str) -> np.ndarray:
     file = io.BytesIO(content)
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError(f"its array {name} is of another version of the npy format")
-    shape, is_fortran, found = np.lib.format.read_array_header_1_0(
-        file, max_header_size=_MAX_NPY_HEADER
-    )
+    shape, is_fortran, found = np.lib.format.read_array_header_1_0(file, _MAX_NPY_HEADER)
     n_bytes, size = len(content) - file.tell(), found.itemsize * math.prod(shape)
     if found.hasobject or is_fortran or size != n_bytes:
-        raise ValueError(
-            f"its array {name} claims dtype {found} and shape {shape!r:.80} in {n_bytes} bytes"
-        )
+        raise ValueError(f"its array {name} claims dtype {found}, {shape!r:.80} in {n_bytes} bytes")
     return np.frombuffer(content, found, offset=file.tell()).reshape(shape)

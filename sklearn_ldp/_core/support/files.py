@@ -25,7 +25,6 @@ from .parquet import SAFE, column_chunks, refuse_large_footer, walk_pages
 from .text import decoded_lines
 
 _NO_FOLDER = "cannot create this folder"
-_BINARY = getattr(os, "O_BINARY", 0)
 _LEFT_SECONDS = 86_400.0  # no write takes a day, so what is older was left by a kill
 
 
@@ -95,18 +94,13 @@ def make_folder(path: Path) -> None:
 def open_regular(path: str | PathLike[str]) -> io.BufferedReader:
     """Open a file to read its bytes."""
     # A pipe of this name is refused: whoever opens it would wait until somebody writes to it.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
-    try:
-        kind = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(kind):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-        if not stat.S_ISREG(kind):
-            what = "no regular file: save its content to one, or pass it open"
-            raise OSError(errno.EINVAL, what, os.fspath(path))
-        return open(descriptor, "rb")
-    except BaseException:
-        os.close(descriptor)
-        raise
+    no_wait = getattr(os, "O_NONBLOCK", 0)
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | no_wait))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        what = "no regular file: save its content to one, or pass it open"
+        raise OSError(errno.EINVAL, what, os.fspath(path))
+    return file
 
 
 def read_regular(path: str | PathLike[str], most: int | None = None) -> bytes:
@@ -250,8 +244,7 @@ class Source:
                 yield from decoded_lines(_short_lines(unpacked, self.name, most), self.name)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 raise ValueError(
-                    f"{self.name} is a truncated or damaged gzip file ({error}). Copy or download "
-                    "it again."
+                    f"{self.name} is a truncated or damaged gzip file ({error}). Copy it again."
                 ) from error
 
     def first_cells(self) -> list[str]:
@@ -283,8 +276,7 @@ class Source:
                 if cells and len(cells) != width:
                     raise ValueError(
                         f"{self.name}, line {reader.line_num}: expected {width} columns as in the "
-                        f"header, got {len(cells)}. Put a value that contains a comma in double "
-                        "quotes."
+                        f"header, got {len(cells)}. Put values with commas in double quotes."
                     )
                 yield reader.line_num, cells
         except csv.Error as error:

@@ -18,8 +18,7 @@ def estimate_of(estimator: BaseEstimator) -> Any:
     # A search of scikit-learn over such estimators will do too (the estimate is that of its best
     # estimator), and so will a Pipeline whose last steps are "passthrough".
     if hasattr(estimator, "steps"):
-        steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
-        if steps:
+        if steps := [step for _, step in estimator.steps if step not in (None, "passthrough")]:
             return estimate_of(steps[-1])
     elif hasattr(estimator, "best_estimator_") and not hasattr(estimator, "estimate_"):
         return estimate_of(estimator.best_estimator_)
@@ -28,8 +27,7 @@ def estimate_of(estimator: BaseEstimator) -> Any:
     elif hasattr(estimator, "fit") and not isinstance(estimator, type):
         check_is_fitted(estimator, "estimate_")
     raise TypeError(
-        "An estimate comes from a fitted oracle, post-processor, search or a Pipeline of them, got "
-        f"{estimator!r}."
+        f"An estimate is of a fitted oracle, post-processor, search or Pipeline, got {estimator!r}."
     )
 
 
@@ -47,9 +45,8 @@ def standard_errors(cv_results: Mapping[str, Any], metric: str) -> tuple[np.ndar
     """Return the standard error of each mean score over the splits, and the number of splits."""
     # With fewer than 2 splits there is no standard error, but None.
     pattern = re.compile(rf"split\d+_test_{re.escape(metric)}")
-    columns = [key for key in cv_results if pattern.fullmatch(key)]
-    n_splits = len(columns)
+    scores = [cv_results[key] for key in cv_results if pattern.fullmatch(key)]
+    n_splits = len(scores)
     if n_splits < 2:
         return None, n_splits
-    scores = np.array([cv_results[key] for key in columns], dtype=float)
-    return np.std(scores, axis=0, ddof=1) / np.sqrt(n_splits), n_splits
+    return np.std(np.array(scores, dtype=float), axis=0, ddof=1) / np.sqrt(n_splits), n_splits

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from contextlib import suppress
 from datetime import date, datetime
 from fractions import Fraction
 from os import PathLike
@@ -185,16 +186,13 @@ def _in_files(module: str, attribute: str) -> str:
 def _name(x: Any) -> str:
     """The name by which `_found` finds a class or a function."""
     name = _in_files(x.__module__, x.__qualname__)
-    try:
-        is_found = _found(name) is x
-    except (ValueError, AttributeError):
-        is_found = False
-    if not is_found:
-        raise TypeError(
-            f"An estimate that holds {name.replace(':', '.')} cannot be saved, since a file holds "
-            "numbers, text and objects of this package: give the oracle plain parameters."
-        )
-    return name
+    with suppress(ValueError, AttributeError):
+        if _found(name) is x:
+            return name
+    raise TypeError(
+        f"An estimate that holds {name.replace(':', '.')} cannot be saved, since a file holds "
+        "numbers, text and objects of this package: give the oracle plain parameters."
+    )
 
 
 def _found(name: str) -> Any:

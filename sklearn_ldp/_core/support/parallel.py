@@ -15,11 +15,13 @@ from sklearn.utils.parallel import _threadpool_controller_decorator
 one_thread = _threadpool_controller_decorator(limits=1, user_api="blas")
 
 
-def run(function: Callable, tasks: Iterable[tuple], n_jobs: int | None) -> Iterator[Any]:
+def run(
+    function: Callable, tasks: Iterable[tuple], n_jobs: int | None, how: str = "generator_unordered"
+) -> Iterator[Any]:
     """Yield ``function(*task)`` for each task as soon as it is finished, in any order."""
     calls = [delayed(_call)(function, task) for task in tasks]
     given: set[tuple[type[Warning], str]] = set()
-    for result, warned in _finished(calls, n_jobs):
+    for result, warned in _finished(calls, n_jobs, how):
         for warning in _distinct(warned, given):
             warnings.warn(warning, stacklevel=2)
         yield result
@@ -27,12 +29,7 @@ def run(function: Callable, tasks: Iterable[tuple], n_jobs: int | None) -> Itera
 
 def run_in_order(function: Callable, tasks: Iterable[tuple], n_jobs: int | None) -> list:
     """Return ``function(*task)`` for each task, in their order."""
-    numbered = [(function, i, task) for i, task in enumerate(tasks)]
-    return [result for _, result in sorted(run(_numbered, numbered, n_jobs), key=lambda x: x[0])]
-
-
-def _numbered(function: Callable, number: int, task: tuple) -> tuple[int, Any]:
-    return number, function(*task)
+    return list(run(function, tasks, n_jobs, "generator"))
 
 
 @contextmanager
@@ -52,15 +49,13 @@ def each_warning_once() -> Iterator[None]:
 @contextmanager
 def silent(is_silent: bool = True) -> Iterator[None]:
     """Give no warnings of a block, in the main thread (see `each_warning_once`)."""
-    into: list[Warning] = []
-    with _recorded(into) if is_silent else nullcontext():
+    with _recorded([]) if is_silent else nullcontext():
         yield
 
 
-def _finished(calls: list, n_jobs: int | None) -> Iterable[tuple[Any, list[Warning]]]:
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+def _finished(calls: list, n_jobs: int | None, how: str) -> Iterable[tuple[Any, list[Warning]]]:
     try:
-        return parallel(calls)
+        return Parallel(n_jobs=n_jobs, return_as=how)(calls)
     except (NotImplementedError, ValueError) as error:  # a backend that has only lists
         if "return_as" not in str(error) and "enerator" not in str(error):
             raise

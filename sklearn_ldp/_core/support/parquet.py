@@ -75,10 +75,7 @@ def _thrift(file: BytesIO, kind: int, depth: int = 16) -> Any:
 
 
 def walk_pages(
-    source: Any,
-    chunks: Iterable[tuple[int, int, int]],
-    n_bytes: int,
-    most: Callable[[int], int],
+    source: Any, chunks: Iterable[tuple[int, int, int]], n_bytes: int, most: Callable[[int], int]
 ) -> int:
     """Refuse a Parquet file whose pages unpack to too much, or lie elsewhere than it says."""
     # The sizes in the file's footer are mere claims. A reader allocates the sizes in the pages'
@@ -106,8 +103,7 @@ def _walk_chunk(source: Any, position: int, stop: int, most: int) -> int:
         total += unpacked
         if unpacked < 0 or packed < 0 or total > most:
             raise ValueError(
-                f"one of its columns unpacks to {total} bytes in a row group, at most {most} are "
-                "accepted"
+                f"one of its columns unpacks to {total} bytes in a row group, at most {most} may be"
             )
         position += length + packed
     if position != stop:

@@ -48,10 +48,9 @@ def refuse_memory(name: str) -> None:
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] in ("sklearn", "joblib"):
         if isinstance(frame.f_locals.get("self"), MemorizedFunc):
             raise ValueError(
-                f"{name} refuses memory= (of a Pipeline, or joblib.Memory), which would write the "
-                "raw values of its users to a disk, and replay their first collection: leave it "
-                'out, cache what is made of reports (input="reports"), or give a random_state if '
-                "this is a simulation."
+                f"{name} refuses memory= (of a Pipeline, or joblib.Memory), which would write raw "
+                "values to a disk, and replay their first collection: leave it out, cache what is "
+                'made of reports (input="reports"), or give a random_state for a simulation.'
             )
         frame = frame.f_back
 
@@ -98,10 +97,9 @@ class WatchesRefits:
             return
         if self._family in _fitted:
             warn_once(
-                f"{type(self).__name__} is fitted again by a copy of itself. In a search or a "
-                "cross-validation users spend epsilon again for every candidate and every fold. "
-                "For a simulation give it a random_state; for real users collect once, and "
-                "search with reports.",
+                f"{type(self).__name__} is fitted again by a copy of itself. In searches users "
+                "spend epsilon for every candidate and every fold. For a simulation give it a "
+                "random_state; for real users collect once, and search with reports.",
                 PrivacyWarning,
                 self._family,
             )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager
 from typing import Any, TextIO
 
 
-class Progress:
+class Progress(AbstractContextManager["Progress"]):
     """A bar on a terminal if tqdm is installed, otherwise one line per step."""
 
     # n_steps: number of times that `step`, or `finish`, will be called.
@@ -41,22 +42,17 @@ class Progress:
     def finish(self, text: str = "") -> None:
         """Show that a step is done; without a bar, a line for every twentieth of all steps."""
         self._n_begun += 1
-        is_twentieth = (
-            20 * self._n_begun // self._n_steps > 20 * (self._n_begun - 1) // self._n_steps
-        )
-        if self._bar is not None or is_twentieth:
-            self._show(text)
         if self._bar is not None:
+            self._show(text)
             self._bar.update()
+        elif 20 * self._n_begun % self._n_steps < 20:
+            self._show(text)
 
     def _show(self, text: str) -> None:
         if self._bar is None and self._is_shown:
             print(f"[{self._n_begun}/{self._n_steps}] {text}", file=self._stream, flush=True)
         elif self._bar is not None:
             self._bar.set_description_str(text, refresh=False)
-
-    def __enter__(self) -> Progress:
-        return self
 
     def __exit__(self, *error: object) -> None:
         if self._bar is not None:

@@ -13,10 +13,8 @@ class Uncached:
     # does not come back writeable.
 
     def __getstate__(self) -> dict[str, Any]:
-        cached = {
-            name
-            for cls in type(self).__mro__
-            for name, value in vars(cls).items()
-            if isinstance(value, cached_property)
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not isinstance(getattr(type(self), name, None), cached_property)
         }
-        return {name: value for name, value in vars(self).items() if name not in cached}
