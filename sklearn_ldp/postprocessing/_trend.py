@@ -209,8 +209,8 @@ class Trend(BasePostProcessor):
         number of rows.
     times : array-like of shape (n_estimates,), default=None
         When the rows were collected, as rising numbers or dates ("2026-05-04" is one). None takes
-        the names of the rows if these are dates, and equal steps otherwise; names that are numbers with unequal steps are
-        refused, as years with a gap and codes such as 202452 look alike.
+        the names of the rows if these are dates, and equal steps otherwise; names that are numbers
+        with unequal steps are refused, as years with a gap and codes such as 202452 look alike.
     %(noise)s
 
     Attributes

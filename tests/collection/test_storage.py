@@ -1,6 +1,7 @@
 """Object storage: memory://, connections that die, and an S3 server on this machine."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -82,7 +83,7 @@ def test_folders_files_and_lists_of_them(memory, tmp_path):
     np.testing.assert_array_equal(*counts)
 
 
-def test_what_is_not_there(memory):
+def test_what_is_not_there(memory, monkeypatch):
     with pytest.raises(RefusedBatchError, match="memory://bucket/none.parquet is refused"):
         aggregate("memory://bucket/none.parquet", ORACLE)
     memory.pipe_file("/bucket/empty/notes.txt", b"")
@@ -93,6 +94,10 @@ def test_what_is_not_there(memory):
     assert (server.n_samples, server.summary().n_refused) == (1000, 1)
     with pytest.raises(ImportError, match="needs a driver that is not installed"):
         aggregate("gopher2://bucket/folder", ORACLE)
+    for library in ("fsspec.core", "pyarrow.fs"):
+        monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match="needs a driver.*fsspec"):
+        aggregate("s3://bucket/file", ORACLE)
 
 
 def test_a_file_that_vanishes_or_changes_after_it_was_listed(memory):

@@ -240,11 +240,10 @@ def _storage(url: str, options: dict[str, Any]) -> _Storage:
         return _Storage(path, opened, found, system.unstrip_protocol)
     if not options:  # those of pyarrow are part of the address
         try:
-            from pyarrow import ArrowInvalid
             from pyarrow.fs import FileSelector, FileSystem, FileType
 
             system, path = FileSystem.from_uri(url)
-        except (ImportError, ArrowInvalid, NotImplementedError):
+        except (ImportError, ValueError, NotImplementedError):  # as ArrowInvalid is
             pass
         else:
 
