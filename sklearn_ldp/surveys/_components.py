@@ -52,7 +52,7 @@ class Components:
         self._index: dict[Subset, int] = {}
         numbers: Counter[tuple[int, ...]] = Counter()
         for subset in dict.fromkeys(wanted):
-            shape = self.shape(subset)
+            shape = self._shape(subset)
             self._index[subset] = numbers[shape]
             numbers[shape] += 1
         self._precisions = {shape: np.zeros(number) for shape, number in numbers.items()}
@@ -101,15 +101,14 @@ class Components:
         """The precision with which each table of a block tells about a component."""
         return math.prod(shape) / math.prod(block.shape) / self._variances[block.places]
 
-    def shape(self, columns: Subset) -> tuple[int, ...]:
-        """Return the number of categories of each of some columns."""
+    def _shape(self, columns: Subset) -> tuple[int, ...]:
         return tuple(self.sizes[j] for j in columns)
 
     def _prepared(self, tables: Sequence[Subset]) -> list[Block]:
         """The tables by shape, each with its components."""
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for i, columns in enumerate(tables):
-            by_shape.setdefault(self.shape(columns), []).append(i)
+            by_shape.setdefault(self._shape(columns), []).append(i)
         prepared = []
         for shape, places in by_shape.items():
             of_shape, components = np.array([tables[i] for i in places]), []
@@ -132,7 +131,7 @@ class Components:
         precisions_of = components._precisions
         components._sums = {shape: np.zeros((len(p), *shape)) for shape, p in precisions_of.items()}
         for subset, value, precision in zip(subsets, values, precisions, strict=True):
-            shape, where = components.shape(subset), components._index[subset]
+            shape, where = components._shape(subset), components._index[subset]
             components._sums[shape][where] = np.reshape(value, shape)
             components._precisions[shape][where] = precision
         return components
@@ -145,7 +144,7 @@ class Components:
         """Return the inverse of the variance of a component, in each direction."""
         if columns not in self._index:
             return 0.0
-        return float(self._precisions[self.shape(columns)][self._index[columns]])
+        return float(self._precisions[self._shape(columns)][self._index[columns]])
 
     def squared_error(self, table: Subset) -> float:
         """Return the expected sum of squared errors of a table that is made of the components.

@@ -20,7 +20,7 @@ from ._plan import noise_per_dimension
 
 
 @dataclass(frozen=True, eq=False)
-class TableView(Uncached):
+class TableView:
     """The answers of the users who were asked about one table, or one parity."""
 
     columns: Subset  # positions of the columns, rising
@@ -41,6 +41,9 @@ class TableView(Uncached):
         """Variance of the estimate in each direction, under uniform frequencies."""
         size = len(self.values)
         return noise_per_dimension(self.total_variance, size) / float(self.noise.n_samples)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "variance"}
 
 
 def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Components:
@@ -78,13 +81,13 @@ def combined_tables(
     for name, own in wanted.items():
         joint, noise = domain.joint(own), None
         if own in made:
-            noise = Noise([Term(TableLaw(own, views, components, n_users))], n_users)
+            law = TableLaw(components.sizes, own, views, components, n_users)
+            noise = Noise([Term(law)], n_users)
         values = [made[own]] if own in made else np.empty((0, joint.size))
         tables[name] = FrequencyEstimate(values, joint, noise, caveats=caveats)
     return tables
 
 
-@dataclass(frozen=True, eq=False)
 class TableLaw(Uncached):
     """The errors of a table that is the best linear combination of independent views."""
 
@@ -99,19 +102,32 @@ class TableLaw(Uncached):
     # variance v the weights `sum over S in both of n_S / (n_V v precision_S) C_S a`, the same
     # for all cells that differ in other columns. Means and centring are symmetric, so its
     # transpose is the same with T and V exchanged: see `_moved`.
-
-    table: Subset  # the columns of the table
-    views: Sequence[TableView]  # what it is a combination of
-    components: Components  # the best ones, with their precisions
-    n_users: int  # number of all users
+    # sizes: number of categories of each column.
+    # table: the columns of the table.
+    # views: what it is a combination of.
+    # components: the best components, with their precisions.
+    # n_users: number of all users.
 
     slope = curvature = half_count = 0.0
     of_all_users = True  # its variances are not those of one user, to be divided by their number
 
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        table: Subset,
+        views: Sequence[TableView],
+        components: Components,
+        n_users: int,
+    ) -> None:
+        self._sizes, self._table = tuple(sizes), tuple(table)
+        self._all_views = views
+        self._components = components
+        self._n_users = int(n_users)
+
     @cached_property
     def null_variance(self) -> float:
         """Variance of the estimate of a cell that nobody has, the mean over cells."""
-        return self.components.squared_error(self.table) / self._n_cells(self.table)
+        return self._components.squared_error(self._table) / self._n_cells(self._table)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
         """Return the variance of each cell, of the shape of the frequencies."""
@@ -122,35 +138,38 @@ class TableLaw(Uncached):
     def covariance(self, frequencies: np.ndarray) -> Covariances:
         """Return the covariance of linear answers."""
         drawn = MULTINOMIAL.covariance(frequencies)
-        summands = [(1.0, self._of_views), (-1 / self.n_users, drawn)]
+        summands = [(1.0, self._of_views), (-1 / self._n_users, drawn)]
         return Covariances(summands, single=lambda: self.variances(frequencies))
 
     @cached_property
     def _of_views(self) -> Covariances:
         summands = []
-        for view in self._telling:
+        for view in self._views:
             table = view.values
             if not view.is_parity:
-                (table,) = self.components.tables([view.columns])
+                (table,) = self._components.tables([view.columns])
             plausible = np.maximum(table, 0)
             summands.append((1.0, view.of_draw.at(plausible / plausible.sum())))
         return Covariances(summands, self)
 
     @cached_property
-    def _telling(self) -> list[TableView]:
+    def _views(self) -> list[TableView]:
         """The views that tell about the table."""
-        own, are_parities = set(self.table), self.views[0].is_parity
-        tells = own.issuperset if are_parities else own.intersection
-        return [view for view in self.views if tells(view.columns)]
+        within = set(self._table)
+        return [
+            view
+            for view in self._all_views
+            if (within.issuperset if view.is_parity else within.intersection)(view.columns)
+        ]
 
     # -- the answers, view by view ------------------------------------------------------------
     def _n_cells(self, columns: Subset) -> int:
-        return math.prod(self.components.shape(columns))
+        return math.prod(self._sizes[j] for j in columns)
 
     def _taken(self, rows: np.ndarray, columns: Subset) -> dict[Subset, np.ndarray]:
         """The components of rows over the cells of some columns that the table also has."""
-        cells, found = rows.reshape(-1, *self.components.shape(columns)), {}
-        for subset in subsets(tuple(j for j in columns if j in self.table)):
+        cells, found = rows.reshape(-1, *(self._sizes[j] for j in columns)), {}
+        for subset in subsets(tuple(j for j in columns if j in self._table)):
             axes = tuple(i for i, j in enumerate(columns) if j in subset)
             n_others = self._n_cells(columns) // self._n_cells(subset)
             found[subset] = centred(cells, axes) / n_others
@@ -160,13 +179,13 @@ class TableLaw(Uncached):
         self, taken: dict[Subset, np.ndarray], columns: Subset, variance: float
     ) -> np.ndarray:
         """Rows over the cells of some columns that are made of components of another table."""
-        shape, total = self.components.shape(columns), np.zeros(())
-        for subset in subsets(tuple(j for j in columns if j in self.table)):
+        shape, total = tuple(self._sizes[j] for j in columns), np.zeros(())
+        for subset in subsets(tuple(j for j in columns if j in self._table)):
             if subset not in taken:
                 continue
             kept = [size if j in subset else 1 for j, size in zip(columns, shape, strict=True)]
             spread = self._n_cells(subset) / self._n_cells(columns) / variance
-            row = taken[subset] * (spread / self.components.precision(subset))
+            row = taken[subset] * (spread / self._components.precision(subset))
             total = row.reshape(len(row), *kept) + total
         return np.broadcast_to(total, (len(total), *shape)).reshape(len(total), -1)
 
@@ -176,11 +195,11 @@ class TableLaw(Uncached):
         Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
         """
         dense = rows.toarray() if sparse.issparse(rows) else rows
-        taken, found = self._taken(dense, self.table), []
-        for view in self._telling:
+        taken, found = self._taken(dense, self._table), []
+        for view in self._views:
             if view.is_parity:
-                signs = parity_signs(len(view.columns))
-                own = np.outer(taken[view.columns].reshape(-1, len(signs)) @ signs, [1.0, -1.0])
+                of_theta = taken[view.columns].reshape(-1, len(parity_signs(len(view.columns))))
+                own = np.outer(of_theta @ parity_signs(len(view.columns)), [1.0, -1.0])
             else:
                 own = self._moved(taken, view.columns, view.variance)
             found.append(own.reshape(*dense.shape[:-1], -1))
@@ -191,13 +210,14 @@ class TableLaw(Uncached):
 
         Shapes: vectors (n_cells,) -> (d,).
         """
-        shape, total = self.components.shape(self.table), np.zeros(self._n_cells(self.table))
-        for view, vector in zip(self._telling, vectors, strict=True):
+        total = np.zeros(self._n_cells(self._table))
+        for view, vector in zip(self._views, vectors, strict=True):
             if view.is_parity:
                 theta = parity_signs(len(view.columns)) * (vector[0] - vector[1])
-                own = theta.reshape([2 if j in view.columns else 1 for j in self.table])
-                total += np.broadcast_to(own * (len(theta) / len(total)), shape).ravel()
+                shape = [self._sizes[j] if j in view.columns else 1 for j in self._table]
+                own = theta.reshape(shape) * (len(theta) / len(total))
+                total += np.broadcast_to(own, [self._sizes[j] for j in self._table]).ravel()
             else:
                 taken = self._taken(vector, view.columns)
-                total += self._moved(taken, self.table, view.variance)[0]
+                total += self._moved(taken, self._table, view.variance)[0]
         return total
