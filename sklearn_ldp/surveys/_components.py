@@ -78,7 +78,8 @@ class Components:
         components._variances = np.asarray(variances, dtype=float)
         for block in components._tables:
             for _, shape, where in block.components:
-                np.add.at(components._precisions[shape], where, components._weights(block, shape))
+                weights = components._weights(block, shape)
+                np.add.at(components._precisions[shape], where, weights)
         return components if values is None else components.fitted(values)
 
     def fitted(self, values: Sequence[np.ndarray]) -> Components:
