@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
@@ -37,27 +36,21 @@ class Block:
     """All subsets of columns whose tables have the same shape, which are worked on at once."""
 
     shape: tuple[int, ...]  # number of categories of each column
+    columns: np.ndarray  # (n_tables, len(shape): Positions of the columns of each table
     places: np.ndarray  # (n_tables,): Position of each table among those that were given
-    components: list[OfSubset]  # those of the tables
 
 
 class Components:
     """The components of tables, with their precisions."""
 
     # sizes: number of categories of each column.
-    # wanted: the columns of each component, some of them perhaps several times.
 
-    def __init__(self, sizes: Sequence[int], wanted: Iterable[Subset]) -> None:
+    def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = tuple(int(size) for size in sizes)
         self._index: dict[Subset, int] = {}
-        numbers: Counter[tuple[int, ...]] = Counter()
-        for subset in dict.fromkeys(wanted):
-            shape = self._shape(subset)
-            self._index[subset] = numbers[shape]
-            numbers[shape] += 1
-        self._precisions = {shape: np.zeros(number) for shape, number in numbers.items()}
         self._sums: dict[tuple[int, ...], np.ndarray] = {}
-        self._tables: list[Block] = []
+        self._precisions: dict[tuple[int, ...], np.ndarray] = {}
+        self._tables: list[tuple[Block, list[OfSubset]]] = []
         self._variances = np.empty(0)
 
     # -- making them --------------------------------------------------------------------------
@@ -73,11 +66,12 @@ class Components:
         # With errors of the same variance in all cells of a table, independent of each
         # other and between tables, this is generalised least squares. The sum of each table
         # is known to be 1.
-        components = cls(sizes, chain.from_iterable(map(subsets, tables)))
+        components = cls(sizes)
+        components._allocate(chain.from_iterable(map(subsets, tables)))
         components._tables = components._prepared(tables)
         components._variances = np.asarray(variances, dtype=float)
-        for block in components._tables:
-            for _, shape, where in block.components:
+        for block, of_subsets in components._tables:
+            for _, shape, where in of_subsets:
                 weights = components._weights(block, shape)
                 np.add.at(components._precisions[shape], where, weights)
         return components if values is None else components.fitted(values)
@@ -90,9 +84,9 @@ class Components:
         """
         other = copy.copy(self)
         other._sums = {shape: np.zeros((len(p), *shape)) for shape, p in self._precisions.items()}
-        for block in self._tables:
+        for block, of_subsets in self._tables:
             stacked = np.stack([np.reshape(values[i], block.shape) for i in block.places])
-            for axes, shape, where in block.components:
+            for axes, shape, where in of_subsets:
                 weights = self._weights(block, shape) / self._precisions[shape][where]
                 component = weights.reshape(-1, *[1] * len(shape)) * centred(stacked, axes)
                 np.add.at(other._sums[shape], where, component)
@@ -105,19 +99,33 @@ class Components:
     def _shape(self, columns: Subset) -> tuple[int, ...]:
         return tuple(self.sizes[j] for j in columns)
 
-    def _prepared(self, tables: Sequence[Subset]) -> list[Block]:
+    def _allocate(self, wanted: Iterable[Subset]) -> None:
+        numbers: dict[tuple[int, ...], int] = {}
+        for subset in wanted:
+            if subset not in self._index:
+                shape = self._shape(subset)
+                self._index[subset] = numbers.get(shape, 0)
+                numbers[shape] = self._index[subset] + 1
+        self._precisions = {shape: np.zeros(number) for shape, number in numbers.items()}
+
+    def _prepared(self, tables: Sequence[Subset]) -> list[tuple[Block, list[OfSubset]]]:
         """The tables by shape, each with its components."""
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for i, columns in enumerate(tables):
             by_shape.setdefault(self._shape(columns), []).append(i)
         prepared = []
         for shape, places in by_shape.items():
-            of_shape, components = np.array([tables[i] for i in places]), []
-            for axes in subsets(tuple(range(len(shape)))):
-                where = [self._index[subset] for subset in map(tuple, of_shape[:, axes].tolist())]
-                components.append((axes, tuple(shape[a] for a in axes), np.array(where)))
-            prepared.append(Block(shape, np.array(places), components))
+            of_shape = np.array([tables[i] for i in places], dtype=np.intp)
+            block = Block(shape, of_shape, np.array(places))
+            prepared.append((block, list(self._of_subsets(block))))
         return prepared
+
+    def _of_subsets(self, block: Block) -> Iterator[OfSubset]:
+        """Yield the axes of each component of a block's tables, its shape, and where they are."""
+        for axes in subsets(tuple(range(len(block.shape)))):
+            shape = tuple(block.shape[a] for a in axes)
+            chosen = map(tuple, block.columns[:, axes].tolist())
+            yield axes, shape, np.array([self._index[subset] for subset in chosen], dtype=np.intp)
 
     @classmethod
     def given(
@@ -128,7 +136,8 @@ class Components:
         Shapes: values (n_cells,).
         values: the components, in C order.
         """
-        components = cls(sizes, subsets)
+        components = cls(sizes)
+        components._allocate(subsets)
         precisions_of = components._precisions
         components._sums = {shape: np.zeros((len(p), *shape)) for shape, p in precisions_of.items()}
         for subset, value, precision in zip(subsets, values, precisions, strict=True):
@@ -162,17 +171,26 @@ class Components:
             total += free / precision / math.prod(self.sizes[j] for j in set(table) - set(subset))
         return total
 
-    def tables(self, tables: Sequence[Subset] | None = None) -> list[np.ndarray]:
-        """Return tables that are made of the components; by default those that they were fitted to.
+    def tables(self, tables: Sequence[Subset]) -> list[np.ndarray]:
+        """Return tables that are made of the components.
 
         Shapes: -> (n_cells,).
         """
-        blocks = self._tables if tables is None else self._prepared(tables)
-        made = [np.empty(0)] * sum(len(block.places) for block in blocks)
-        for block in blocks:
+        return self._made(self._prepared(tables), len(tables))
+
+    def own_tables(self) -> list[np.ndarray]:
+        """Return the tables that the components were fitted to, made of the components.
+
+        Shapes: -> (n_cells,).
+        """
+        return self._made(self._tables, len(self._variances))
+
+    def _made(self, prepared: list[tuple[Block, list[OfSubset]]], number: int) -> list[np.ndarray]:
+        made: list[np.ndarray] = [np.empty(0)] * number
+        for block, of_subsets in prepared:
             n_cells = math.prod(block.shape)
             values = np.full((len(block.places), *block.shape), 1 / n_cells)
-            for axes, shape, where in block.components:
+            for axes, shape, where in of_subsets:
                 full = [block.shape[a] if a in axes else 1 for a in range(len(block.shape))]
                 component = self._sums[shape][where].reshape(-1, *full)
                 values += component * (math.prod(shape) / n_cells)

@@ -109,7 +109,7 @@ def consistent_tables(
     """
     components = Components.of_tables(sizes, columns, values, variances)
     if not non_negative:
-        return components.tables(), 0
+        return components.own_tables(), 0
     return non_negative_tables(components, max_iter)
 
 
@@ -120,14 +120,14 @@ def non_negative_tables(
 
     Shapes: -> (n_cells,).
     """
-    tables, n_iter = components.tables(), 0
+    tables, n_iter = components.own_tables(), 0
     near, inside = tables, _on_simplex(tables)
     prices = [np.zeros_like(table) for table in tables]
     while min(table.min() for table in tables) < -_ENOUGH and n_iter < max_iter:
         n_iter += 1
         triples = zip(near, inside, prices, strict=True)
         pulled = [(x + _PENALTY * (z - u)) / (1 + _PENALTY) for x, z, u in triples]
-        tables = components.fitted(pulled).tables()
+        tables = components.fitted(pulled).own_tables()
         inside = _on_simplex([table + u for table, u in zip(tables, prices, strict=True)])
         prices = [u + t - z for u, t, z in zip(prices, tables, inside, strict=True)]
     # The least share of the uniform distribution that leaves no cell negative.

@@ -105,7 +105,7 @@ def test_components_are_generalised_least_squares():
     sides.append(1e5 * np.ones(1))
     solved = np.linalg.lstsq(np.concatenate(rows), np.concatenate(sides), rcond=None)[0]
     components = Components.of_tables(SIZES, tables, values, variances)
-    for table, got in zip(tables, components.tables(), strict=True):
+    for table, got in zip(tables, components.own_tables(), strict=True):
         others = tuple(j for j in range(4) if j not in table)
         np.testing.assert_allclose(
             got, solved.reshape(SIZES).sum(axis=others).ravel(), rtol=0, atol=1e-10
@@ -127,7 +127,7 @@ def test_the_expected_squared_error_is_that_of_simulated_tables():
         noisy = [
             t + rng.normal(0, np.sqrt(v), len(t)) for t, v in zip(truth, variances, strict=True)
         ]
-        made = Components.of_tables(SIZES, tables, noisy, variances).tables()
+        made = Components.of_tables(SIZES, tables, noisy, variances).own_tables()
         errors.append([np.sum((m - t) ** 2) for m, t in zip(made, truth, strict=True)])
     expected = np.array(
         [Components.of_tables(SIZES, tables, None, variances).squared_error(t) for t in tables]
