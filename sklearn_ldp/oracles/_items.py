@@ -254,7 +254,6 @@ class ItemHashChannel(SetMechanism, MixingHashChannel):
     """`SetHash` over a list of categories."""
 
     client: Any
-    own_support = property(lambda self: self.client.own_support)
 
     def __init__(self, digests: np.ndarray, client: SetHash) -> None:
         super().__init__(digests, client)

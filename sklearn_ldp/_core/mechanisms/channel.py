@@ -22,7 +22,7 @@ from .laws import (
     independent_sizes,
     independent_support,
 )
-from .mechanism import Mechanism, NumberReports
+from .mechanism import Mechanism, NumberReports, are_below, expect
 
 _TESTED_CELLS = 1 << 20  # reports times categories by which plain reports are tested: some 10 ms
 
@@ -710,3 +710,42 @@ def randomised_response(
     other = coins.integers(n_values - 1, max(moved.size, coins.n_least))[: moved.size]
     result[moved] = other + (other >= result[moved])
     return result
+
+
+class HashReports(Mechanism):
+    """Report a function that is drawn in public, and its randomised value at a code."""
+
+    # A value is kept with the probability `threshold / 2**64`, and otherwise any other is
+    # reported.
+
+    has_two_likelihoods = True
+    threshold: int
+
+    def hash(self, functions, codes):
+        """Return the values of functions at codes (broadcasting)."""
+        raise NotImplementedError
+
+    def with_functions(self, codes, functions, coins):
+        """Randomise codes under given functions."""
+        reports = np.empty((len(codes), 2), dtype=np.int64)
+        reports[:, 0] = functions
+        values, hash_range = self.hash(reports[:, 0], codes), self.report_fields[1].n_values
+        reports[:, 1] = randomised_response(values, hash_range, self.threshold, coins)
+        return reports
+
+    @property
+    def own_support(self):
+        """Probability that a report supports the user's own code."""
+        return Fraction(self.threshold, TWO_64)
+
+    def supports(self, reports, codes):
+        """Tell which codes each report supports, as a channel does of categories."""
+        return self.hash(reports[:, :1], codes) == reports[:, 1:]
+
+    def check_reports(self, reports):
+        n_functions, hash_range = n_values = [field.n_values for field in self.report_fields]
+        is_pair = reports.ndim == 2 and reports.shape[1] == 2
+        form = f"an array of shape (n, 2) of integers, the first in [0, {n_functions - 1}], the "
+        form += f"second in [0, {hash_range - 1}]"
+        expect(is_pair and all(map(are_below, reports.T, n_values)), form, reports)
+        return reports.astype(np.int64, copy=False)

@@ -21,18 +21,6 @@ from ..support.state import Uncached
 from .coins import Coins, CoinStreams
 
 
-def check_hash_reports(reports: np.ndarray, n_functions: int, hash_range: int) -> np.ndarray:
-    """Return reports of a hash function and a hash value as int64, or raise ValueError."""
-    is_pair = reports.ndim == 2 and reports.shape[1] == 2
-    expect(
-        is_pair and are_below(reports[:, 0], n_functions) and are_below(reports[:, 1], hash_range),
-        f"an array of shape (n, 2) of integers, the first in [0, {n_functions - 1}], the second "
-        f"in [0, {hash_range - 1}]",
-        reports,
-    )
-    return reports.astype(np.int64, copy=False)
-
-
 def are_below(reports: np.ndarray, n_values: int) -> bool:
     """Return whether all numbers of some reports are in ``range(n_values)``."""
     if reports.dtype == np.uint8 and n_values >= 256:
