@@ -23,13 +23,12 @@ from .._core.noise import Covariance
 from .._core.support.random import RandomState
 from .._core.support.typing import Values
 from ._base import BaseOracle, OneColumn
-from ._local_hashing import MixingHash, MixingHashChannel
+from ._local_hashing import MOST_RANGE, MixingHash, MixingHashChannel, hash_variance
 from ._subset import SubsetChannel
 
 _MOST_ITEMS = 1 << 8
 _MOST_SUBSET = 1 << 14  # categories up to which "auto" takes subsets: reports are a bit for each
 _PICKS = 1 << 31  # so many draws, of which those that choose among s items are uniform to s / 2**31
-_MOST_RANGE = 1 << 20
 
 
 class SetMechanism:
@@ -271,15 +270,10 @@ def best_range(max_items: int, epsilon: float) -> int:
     # The derivative of q (1 - q) / (p - q)**2, with q = 1 / g and p = E / (m E + g - m), is 0 at
     # g**2 - g (a + 3 m) - m a + 2 (a + m) = 0 with a = m (E - 1).
     ratio, m = exp_lower_bound(epsilon), max_items
-    a = m * (float(min(ratio, Fraction(_MOST_RANGE))) - 1)
+    a = m * (float(min(ratio, Fraction(MOST_RANGE))) - 1)
     root = (a + 3 * m + math.sqrt((a + 3 * m) ** 2 + 4 * (m * a - 2 * (a + m)))) / 2
-
-    def variance(g):
-        p, q = ratio / (m * ratio + g - m), Fraction(1, g)
-        return q * (1 - q) / (p - q) ** 2
-
-    near = {min(max(int(root) + i, m + 1), _MOST_RANGE) for i in (0, 1)}
-    return min(sorted(near), key=variance)
+    near = {min(max(int(root) + i, m + 1), MOST_RANGE) for i in (0, 1)}
+    return min(sorted(near), key=lambda g: hash_variance(g, epsilon, m))
 
 
 class ItemOracle(OneColumn, BaseOracle):

@@ -21,7 +21,7 @@ from .._core.numerics.transforms import LinearFunctions, linear_functions, mixed
 from .._core.support.random import RandomState
 from ._base import BaseOracle
 
-_MAX_HASH_RANGE = 1 << 20
+MOST_RANGE = 1 << 20  # the most values that "auto" takes
 
 
 class OLH(BaseOracle):
@@ -193,22 +193,24 @@ class BLH(BaseOracle):
 
 def closest_hash_range(epsilon: float) -> int:
     """Return the integer closest to ``exp(epsilon) + 1``, which is at least 2."""
-    return round(_ideal_hash_range(exp_lower_bound(epsilon)))
+    return round(_ideal_hash_range(epsilon))
 
 
-def _ideal_hash_range(ratio: Fraction) -> Fraction:
-    return min(ratio + 1, Fraction(_MAX_HASH_RANGE))
+def _ideal_hash_range(epsilon: float) -> Fraction:
+    return min(exp_lower_bound(epsilon) + 1, Fraction(MOST_RANGE))
+
+
+def hash_variance(g: int, epsilon: float, m: int = 1) -> Fraction:
+    """Return n times the variance of a category that nobody has, if users have m of g values."""
+    ratio, q = exp_lower_bound(epsilon), Fraction(1, g)
+    p = ratio / (m * ratio + g - m)
+    return q * (1 - q) / (p - q) ** 2
 
 
 def best_field_order(epsilon: float) -> int:
     """Return the field order of least variance next to ``exp(epsilon) + 1`` (2020 paper, Eq. 7)."""
-    ratio = exp_lower_bound(epsilon)
-
-    def variance(g):
-        p, q = ratio / (ratio + g - 1), Fraction(1, g)
-        return q * (1 - q) / (p - q) ** 2
-
-    return min(field_orders_beside(float(_ideal_hash_range(ratio))), key=variance)
+    orders = field_orders_beside(float(_ideal_hash_range(epsilon)))
+    return min(orders, key=lambda g: hash_variance(g, epsilon))
 
 
 # A tally has at most this many cells, or this many per category if that is more.
