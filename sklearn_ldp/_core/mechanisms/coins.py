@@ -39,8 +39,7 @@ def exp_lower_bound(epsilon: float) -> Fraction:
     # No threshold over 2**64 changes beyond exp(10000), where this is still a lower bound.
     value = Context(prec=60, Emax=10**8, Emin=-(10**8)).exp(Decimal(min(float(epsilon), 1e4)))
     # `exp` is correctly rounded, so one unit in the last place below is a true lower bound.
-    unit = Decimal(1).scaleb(value.adjusted() - 59)
-    return Fraction(value) - Fraction(unit)
+    return Fraction(value) - Fraction(10) ** (value.adjusted() - 59)
 
 
 def direct_threshold(epsilon: float, n_values: int) -> int:
@@ -107,9 +106,7 @@ def zero_bit_threshold(epsilon: float) -> int:
     int
         Q, below 2**63.
     """
-    ratio = exp_lower_bound(epsilon)
-    exact = TWO_64 / (ratio + 1)
-    return int(-(-exact.numerator // exact.denominator))
+    return math.ceil(TWO_64 / (exp_lower_bound(epsilon) + 1))
 
 
 def n_reached(ends: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -571,10 +568,7 @@ class Octets:
         return np.searchsorted(self._ends, digits.view("S64").ravel(), side="right")
 
 
-@lru_cache(maxsize=8)
-def octets(threshold: int) -> Octets:
-    """Return the law of eight coins, which takes a millisecond to build, and 256 KiB."""
-    return Octets(threshold)
+octets = lru_cache(maxsize=8)(Octets)  # a law takes a millisecond to build, and 256 KiB
 
 
 class SecureCoins(Coins):
