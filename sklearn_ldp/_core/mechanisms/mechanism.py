@@ -44,17 +44,6 @@ def bits_for(n_values: int) -> int:
     return (n_values - 1).bit_length()
 
 
-def check_indices(reports: np.ndarray, n_values: int) -> np.ndarray:
-    """Return reports that are one integer below `n_values` each, or raise ValueError."""
-    expect(
-        reports.ndim == 1 and are_below(reports, n_values),
-        f"an array of shape (n,) of integers in [0, {n_values - 1}]",
-        reports,
-    )
-    # The bincount of older versions of NumPy takes no unsigned integers of 64 bits.
-    return reports.astype(np.int64) if reports.dtype == np.uint64 else reports
-
-
 def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
     """Raise ValueError, saying what was expected and what came, unless a condition holds.
 
@@ -519,7 +508,10 @@ class NumberReports(Mechanism):
         return (ReportField(self.report_name, self.n_reports),)
 
     def check_reports(self, reports: np.ndarray) -> np.ndarray:
-        return check_indices(reports, self.n_reports)
+        is_fine = reports.ndim == 1 and are_below(reports, self.n_reports)
+        expect(is_fine, f"an array of shape (n,) of integers in [0, {self.n_reports - 1}]", reports)
+        # The bincount of older versions of NumPy takes no unsigned integers of 64 bits.
+        return reports.astype(np.int64) if reports.dtype == np.uint64 else reports
 
     @property
     def tally_size(self) -> int:
