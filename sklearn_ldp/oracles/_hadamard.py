@@ -136,8 +136,6 @@ class HadamardChannel(IndexChannel):
 
     @property
     def client_parameters(self):
-        if self.n_blocks > 1:
-            return None
         return {"kind": "hadamard", "order": self.order, "inside": self.threshold}
 
     def decode_operations(self, n_samples):
@@ -214,6 +212,7 @@ class BlockHadamardChannel(HadamardChannel):
         super().__init__(n_categories, epsilon)
         self.p, self.q = self.inside - self.against, Fraction(0)
 
+    client_parameters = None  # no client of another language knows blocks
     own_support = property(lambda self: self.inside)
     least_other_support = property(lambda self: self.against)  # of a category in another block
 

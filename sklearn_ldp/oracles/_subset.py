@@ -189,12 +189,11 @@ class SubsetChannel(Channel):
 
     @property
     def client_parameters(self):
-        (field,) = self.report_fields
         return {
             "kind": "subset",
             "n_categories": self.n_categories,
             "subset_size": self.size,
-            "is_packed": field.name == "bits",
+            "is_packed": self.is_packed,
             "inside": self.threshold,
         }
 
