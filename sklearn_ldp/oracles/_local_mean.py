@@ -12,12 +12,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.domains import NumberDomain
-from .._core.lifecycle import (
-    BaseCollector,
-    Collected,
-    PlannedEstimate,
-    inherit_survey_parameters,
-)
+from .._core.lifecycle import BaseCollector, Collected, PlannedEstimate, inherit_survey_parameters
 from .._core.mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .._core.report_page import Kept, Reported
 from .._core.statements import Means, at_level, check_level, check_of, describe_nothing

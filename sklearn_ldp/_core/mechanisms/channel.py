@@ -15,13 +15,7 @@ from ..noise import CategoryLaw, Covariance, Covariances, Noise, support_law
 from ..numerics.simplex import norm_sub
 from .coins import TWO_64, Coins
 from .covariances import channel_covariance
-from .laws import (
-    JointSupport,
-    ReportLaw,
-    choice_entropy,
-    independent_sizes,
-    independent_support,
-)
+from .laws import JointSupport, ReportLaw, choice_entropy, independent_sizes, independent_support
 from .mechanism import Mechanism, NumberReports, are_below, expect
 
 _TESTED_CELLS = 1 << 20  # reports times categories by which plain reports are tested: some 10 ms
