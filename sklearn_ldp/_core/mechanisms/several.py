@@ -194,11 +194,6 @@ class Samples(Uncached):
         """Where each sample ends among the numbers below 2**64, see `systematic_samples`."""
         return self._design[1]
 
-    @property
-    def probabilities(self) -> np.ndarray:
-        """The probability of each sample, of shape (n_samples,)."""
-        return np.array([(b - a) / TWO_64 for a, b in pairwise([0, *self.ends])])
-
     @cached_property
     def questions(self) -> np.ndarray:
         """The question at each place of each sample: shape (n_samples, n_drawn)."""
@@ -210,10 +205,6 @@ class Samples(Uncached):
         if self.n_drawn == 1:
             return (ReportField("part", len(self.listed)),)
         return (ReportField("sample", len(self.listed)),) if len(self.listed) > 1 else ()
-
-    def draw(self, n: int, coins: Coins) -> np.ndarray:
-        """Draw the samples of n users."""
-        return coins.choice(self.ends, n) if self.number else np.zeros(n, dtype=np.int64)
 
     def asked(self, reports: np.ndarray) -> np.ndarray:
         """Return the questions that reports are on, of shape (n, n_drawn)."""
@@ -401,19 +392,12 @@ class Several(Mechanism):
 
     @property
     def configuration(self) -> dict[str, Any]:
-        configurations = [
-            json.dumps(
-                {
-                    "share": share,
-                    **one.configuration,
-                    "report": [list(field) for field in one.report_fields],
-                    "p": str(getattr(one, "p", None)),
-                    "q": str(getattr(one, "q", None)),
-                },
-                default=str,
-            )
-            for one, share in zip(self.mechanisms, self.shares, strict=True)
-        ]
+        configurations = []
+        for one, share in zip(self.mechanisms, self.shares, strict=True):
+            fields = [list(field) for field in one.report_fields]
+            of_support = {name: str(getattr(one, name, None)) for name in ("p", "q")}
+            said = {"share": share, **one.configuration, "report": fields, **of_support}
+            configurations.append(json.dumps(said, default=str))
         n_drawn = {} if self.n_drawn == 1 else {"n_sampled": self.n_drawn}
         if self.views is None and sum(map(len, configurations)) <= _MAX_LISTED:
             return {**{f"part_{j}": one for j, one in enumerate(configurations)}, **n_drawn}
@@ -438,7 +422,7 @@ class Several(Mechanism):
     @property
     def sample_probabilities(self) -> np.ndarray:
         """The probability of each sample, of shape (n_samples,)."""
-        return self._samples.probabilities
+        return np.array([(b - a) / TWO_64 for a, b in pairwise([0, *self._samples.ends])])
 
     @property
     def report_fields(self) -> tuple[ReportField, ...]:
@@ -550,7 +534,8 @@ class Several(Mechanism):
         ndarray of shape (n,)
             Their numbers: those of the questions, where one is drawn.
         """
-        return self._samples.draw(n, coins)
+        samples = self._samples
+        return coins.choice(samples.ends, n) if samples.number else np.zeros(n, dtype=np.int64)
 
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
         return self._report_on(codes, self.draw_samples(len(codes), coins), coins)
