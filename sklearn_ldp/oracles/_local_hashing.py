@@ -515,9 +515,7 @@ def n_digits_for(n_categories: int, order: int) -> int:
     return k
 
 
-@lru_cache(maxsize=4)
-def _vectors(n_categories: int, n_places: int) -> np.ndarray:
-    return scattered(n_categories, n_places)
+_vectors = lru_cache(maxsize=4)(scattered)
 
 
 @lru_cache(maxsize=4)
@@ -645,9 +643,8 @@ class MixingHashChannel(HashReports, IndependentChannel):
         counts = np.zeros(self.n_categories, dtype=np.int64)
         width = min(self.n_categories, 256)
         height = max(1, _CELLS // width)
-        for first in range(0, self.n_categories, width):
-            codes = np.arange(first, min(first + width, self.n_categories))
-            for start in range(0, len(reports), height):
-                supported = self.supports(reports[start : start + height], codes)
-                counts[codes] += np.count_nonzero(supported, axis=0)
+        pieces = np.split(reports, range(height, len(reports), height))
+        for codes in np.split(np.arange(len(counts)), range(width, len(counts), width)):
+            for piece in pieces:
+                counts[codes] += np.count_nonzero(self.supports(piece, codes), axis=0)
         return counts

@@ -225,11 +225,8 @@ class PrefixDomain(StringDomain):
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         letters = super().encode_columns(columns, name)
-        codes = np.empty((len(letters), len(self.plan.shares)), dtype=np.int64)
-        for start in range(0, len(letters), _ROWS):
-            rows = slice(start, start + _ROWS)
-            codes[rows] = self.codes(self.digits.digits(letters[rows]))
-        return codes
+        pieces = np.split(letters, range(_ROWS, len(letters), _ROWS))
+        return np.concatenate([self.codes(self.digits.digits(piece)) for piece in pieces])
 
     def codes(self, digits: np.ndarray) -> np.ndarray:
         """Return the code of each part, (n, n_parts), for digits of strings."""
