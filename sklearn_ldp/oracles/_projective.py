@@ -297,15 +297,12 @@ class ProjectiveChannel(IndexChannel):
         # `contract`.
         g = self.field.order
         vectors = self._vectors(np.arange(self.n_categories))[0]
-        support = np.zeros((len(tallies), self.n_categories), dtype=tallies.dtype)
+        support = np.where(vectors % g == 0, tallies[:, :1], 0)  # the point of m = 0
         for row, tally in zip(support, tallies, strict=True):
-            for m in range(self.n_digits):
+            for m in range(1, self.n_digits):
                 power = g**m
                 digit = vectors // power % g
                 points = tally[self._starts[m] : self._starts[m] + power]
-                if m == 0:
-                    row += np.where(digit == 0, points[0], 0)
-                    continue
                 table = np.zeros((1, power, g), dtype=tallies.dtype)
                 table[0, :, 0] = points
                 below = vectors % power
