@@ -229,10 +229,8 @@ class Coins:
         word = np.dtype(f"<u{width}")
         accepted = (1 << 8 * width) // high * high
         draws = self.bytes(width * size).view(word).copy()
-        while accepted < 1 << 8 * width:
-            rejected = np.flatnonzero(draws >= accepted)
-            if rejected.size == 0:
-                break
+        is_even = accepted == 1 << 8 * width  # which no word reaches
+        while not is_even and (rejected := np.flatnonzero(draws >= accepted)).size:
             draws[rejected] = self.bytes(width * rejected.size).view(word)
         if high & (high - 1) == 0:
             return (draws & word.type(high - 1)).astype(np.int64)
