@@ -222,8 +222,7 @@ class SetHash(SetMechanism, MixingHash):
 
     @property
     def client_parameters(self):
-        own = {"kind": "itemhash", "max_items": self.max_items}
-        return {**super().client_parameters, **own}
+        return {**super().client_parameters, "kind": "itemhash", "max_items": self.max_items}
 
     def report_entropy(self, order=1):
         inside, m = Fraction(self.threshold, TWO_64), self.max_items
@@ -439,7 +438,7 @@ class ItemOracle(OneColumn, BaseOracle):
         weights = np.ones(len(codes))
         if sample_weight is not None:
             weights = check_weights(sample_weight, len(codes), self._name)
-        each = np.broadcast_to(weights[:, None], codes.shape).ravel()
+        each = np.repeat(weights, codes.shape[1])
         return np.bincount(codes.ravel(), each, domain.size + 1)[1:] / weights.sum()
 
     true_frequencies.__doc__ = BaseOracle.true_frequencies.__doc__

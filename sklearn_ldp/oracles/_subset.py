@@ -224,14 +224,14 @@ class SubsetChannel(PackedReports, Channel):
         """Return the codes in each report, of shape (n, size), in rising order."""
         if not self.is_packed:
             return reports
-        n, d = len(reports), self.n_places
-        result = np.empty((n, self.size), dtype=self._dtype)
-        for start in range(0, n, _LISTED_ROWS):
+        result = np.empty((len(reports), self.size), dtype=self._dtype)
+        for start in range(0, len(reports), _LISTED_ROWS):
             rows = slice(start, start + _LISTED_ROWS)
-            result[rows] = self._listed(np.unpackbits(reports[rows], axis=1, count=d))
+            result[rows] = self._listed(reports[rows])
         return result
 
-    def _listed(self, bits):
+    def _listed(self, packed):
+        bits = np.unpackbits(packed, axis=1, count=self.n_places)
         members = np.flatnonzero(bits).reshape(len(bits), self.size)
         # Small integers wrap around, so differences of what is left of two numbers are right.
         starts = self.n_places * np.arange(len(bits))[:, None]
@@ -249,9 +249,7 @@ class SubsetChannel(PackedReports, Channel):
 
     def _reports(self, packed):
         """Write sets as reports."""
-        if self.is_packed:
-            return packed
-        return self._listed(np.unpackbits(packed, axis=1, count=self.n_places))
+        return packed if self.is_packed else self._listed(packed)
 
     @cached_property
     def _unlisted(self):

@@ -239,9 +239,8 @@ class Counts:
         """Sums of the reports' tallies, int64 of shape (n_groups, n_shards, tally_size)."""
         if self._waiting is None and self._settled is not None:
             return self._settled
-        tallies = np.zeros(self.shape, dtype=np.int64)
-        if self._settled is not None:
-            tallies += self._settled
+        settled = self._settled
+        tallies = np.zeros(self.shape, dtype=np.int64) if settled is None else settled.copy()
         if self._waiting is not None:
             flat = tallies.reshape(self.sizes.size, -1)
             for part, tally in self._waiting.tallied():
