@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -117,6 +118,27 @@ def n_reached(ends: np.ndarray, values: np.ndarray) -> np.ndarray:
     for end in ends:  # quicker than searching
         result += values >= end
     return result
+
+
+def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]]:
+    """Yield each group that occurs, with the indices of its reports.
+
+    Shapes: groups (n,).
+    Returns: the groups in their order, with rising indices; a slice, which copies nothing, if
+    there is only one group.
+    """
+    if not groups.size:
+        return
+    first, last = int(groups.min()), int(groups.max())
+    if first == last:
+        yield first, slice(None)
+        return
+    # Integers of 16 bits are sorted by their digits, in linear time.
+    is_small = first >= 0 and last < 1 << 16
+    order = np.argsort(groups.astype(np.uint16) if is_small else groups, kind="stable")
+    ordered = groups[order]
+    for rows in np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1):
+        yield int(groups[rows[0]]), rows
 
 
 class Coins:
@@ -274,11 +296,7 @@ class Coins:
         # All coins are drawn before anybody looks at the laws.
         words = self.bytes(8 * len(laws)).view("<u8")
         result = np.empty(len(laws), dtype=np.int64)
-        # Integers of 16 bits are sorted by their digits, in linear time.
-        small = np.uint16 if len(bounds) < 1 << 16 else np.int64
-        order = np.argsort(laws.astype(small), kind="stable")
-        ends = np.cumsum(np.bincount(laws, minlength=len(bounds)))
-        for law, rows in enumerate(np.split(order, ends[:-1])):
+        for law, rows in rows_by_group(laws):
             result[rows] = np.searchsorted(bounds[law], words[rows], side="right")
         return result
 

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from ..noise import Noise
 from ..support.state import Uncached
-from .coins import CoinStreams
+from .coins import CoinStreams, rows_by_group
 from .laws import ReportLaw
-from .mechanism import Mechanism, chunk_users, privatize, rows_by_group
+from .mechanism import Mechanism, chunk_users, privatize
 
 #: The most users whose number a float holds exactly, as estimates, metrics and files need it.
 MAX_USERS = 2**53

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from ..support.docs import inherit_docstrings
 from ..support.state import Uncached
-from .coins import Coins, CoinStreams
+from .coins import Coins, CoinStreams, rows_by_group
 
 
 def are_below(reports: np.ndarray, n_values: int) -> bool:
@@ -66,26 +66,6 @@ def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
         if reports.size and reports.dtype.kind in "iuf":
             came += f" with values from {reports.min()} to {reports.max()}"
         raise ValueError(f"expected {expectation}, got {came}")
-
-
-def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]]:
-    """Yield each group that occurs, with the indices of its reports.
-
-    Shapes: groups (n,).
-    Returns: the groups in their order, with rising indices; a slice, which copies nothing, if
-    there is only one group.
-    """
-    if not groups.size:
-        return
-    first, last = int(groups.min()), int(groups.max())
-    if first == last:
-        yield first, slice(None)
-        return
-    # Integers of 16 bits are sorted by their digits, in linear time.
-    is_small = first >= 0 and last < 1 << 16
-    order = np.argsort(groups.astype(np.uint16) if is_small else groups, kind="stable")
-    present, begin = np.unique(groups[order], return_index=True)
-    yield from zip(present.tolist(), np.split(order, begin[1:]), strict=True)
 
 
 def counted_by_group(

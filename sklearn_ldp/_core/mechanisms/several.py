@@ -18,17 +18,9 @@ from numpy.typing import ArrayLike
 
 from ..noise import Noise
 from ..support.state import Uncached
-from .coins import TWO_64, Coins
+from .coins import TWO_64, Coins, rows_by_group
 from .laws import mixture_entropy
-from .mechanism import (
-    Mechanism,
-    PublicPart,
-    ReportField,
-    are_below,
-    bits_for,
-    expect,
-    rows_by_group,
-)
+from .mechanism import Mechanism, PublicPart, ReportField, are_below, bits_for, expect
 
 _WRITTEN_BYTES = 256  # of a written report, as far as the number of users in a block is concerned
 # Longer reports are one column of lists in files: the header and the footer list all columns.
