@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.domains import Categories, Domain, ItemDomain
-from .._core.lifecycle import check_weights
 from .._core.mechanisms.channel import Channel
 from .._core.mechanisms.coins import TWO_64, Coins, exp_lower_bound, group_threshold
 from .._core.mechanisms.laws import choice_entropy
@@ -432,16 +431,8 @@ class ItemOracle(OneColumn, BaseOracle):
         columns = {"max_items": tried, "std": np.array(std), "bias": np.array(bias)}
         return {**columns, "rmse": np.hypot(std, bias)}
 
-    def true_frequencies(self, X: Values, sample_weight: ArrayLike | None = None) -> np.ndarray:
-        domain: Any = self._domain()
-        codes = domain.places_of(domain.encode(X, self._name))
-        weights = np.ones(len(codes))
-        if sample_weight is not None:
-            weights = check_weights(sample_weight, len(codes), self._name)
-        each = np.repeat(weights, codes.shape[1])
-        return np.bincount(codes.ravel(), each, domain.size + 1)[1:] / weights.sum()
-
-    true_frequencies.__doc__ = BaseOracle.true_frequencies.__doc__
+    def _numbers_of(self, domain: Any, codes: np.ndarray) -> np.ndarray:
+        return domain.places_of(codes)
 
     def _takes_open_domain(self):
         return self.method != "subset"
