@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 from typing import Any
 
 import numpy as np
@@ -101,13 +101,10 @@ class Views:
     """
 
     def __init__(self, views: Sequence[View]) -> None:
-        width = max(len(view.columns) for view in views)
         # Shorter ones are filled up with a column that does not count.
-        self._columns = np.zeros((len(views), width), dtype=np.intp)
-        self._strides = np.zeros((len(views), width), dtype=np.int64)
-        for i, view in enumerate(views):
-            self._columns[i, : len(view.columns)] = view.columns
-            self._strides[i, : len(view.columns)] = view.strides
+        columns = zip_longest(*(view.columns for view in views), fillvalue=0)
+        strides = zip_longest(*(view.strides for view in views), fillvalue=0)
+        self._terms = np.array(list(zip(columns, strides, strict=True)), dtype=np.int64)
         self._n_values = np.array([view.n_values for view in views], dtype=np.int64)
 
     def codes(self, records: np.ndarray, views: np.ndarray) -> np.ndarray:
@@ -117,7 +114,7 @@ class Views:
         """
         codes = np.zeros(len(records), dtype=np.int64)
         rows = np.arange(len(records))
-        for columns, strides in zip(self._columns.T, self._strides.T, strict=True):
+        for columns, strides in self._terms:
             codes += records[rows, columns[views]] * strides[views]
         return codes % self._n_values[views]
 
