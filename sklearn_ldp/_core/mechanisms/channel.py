@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..noise import CategoryLaw, Covariance, Covariances, Noise, support_law
 from ..numerics.simplex import norm_sub
-from .coins import TWO_64, Coins
+from .coins import TWO_64, Coins, group_threshold
 from .covariances import channel_covariance
 from .laws import JointSupport, ReportLaw, choice_entropy, independent_sizes, independent_support
 from .mechanism import Mechanism, NumberReports, are_below, expect
@@ -595,27 +595,23 @@ class IndexChannel(NumberReports, Channel):
     # which numbers the sets have (`_inside`, `_outside`), and how counts become supports
     # (`decode`, `_spread`, `_gather`).
     # n_categories: size d of the domain.
-    # p, q: support probabilities.
-    # threshold: probability of a number from the set, over 2**64.
-    # n_reports, n_inside: number of numbers in all, and in the set of a category.
+    # n_reports, n_inside, n_common: number of numbers in all, in the set of a category, and in the
+    # sets of two.
 
     has_two_likelihoods = True
     has_exact_covariance = True
 
     def __init__(
-        self,
-        n_categories: int,
-        p: Fraction,
-        q: Fraction,
-        threshold: int,
-        n_reports: int,
-        n_inside: int,
+        self, n_categories: int, epsilon: float, n_reports: int, n_inside: int, n_common: int
     ) -> None:
-        super().__init__(n_categories, p, q)
-        self.threshold, self.n_reports, self.n_inside = threshold, n_reports, n_inside
+        threshold = group_threshold(epsilon, n_inside, n_reports - n_inside)
         # Probabilities of the set, and of as many other numbers.
-        self.inside = Fraction(threshold, TWO_64)
-        self.against = (1 - self.inside) * n_inside / (n_reports - n_inside)
+        inside = Fraction(threshold, TWO_64)
+        against = (1 - inside) * n_inside / (n_reports - n_inside)
+        q = (inside * n_common + against * (n_inside - n_common)) / n_inside
+        super().__init__(n_categories, inside, q)
+        self.threshold, self.n_reports, self.n_inside = threshold, n_reports, n_inside
+        self.inside, self.against = inside, against
 
     @abstractmethod
     def _inside(self, codes: np.ndarray, index: np.ndarray) -> np.ndarray:
