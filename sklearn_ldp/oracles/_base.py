@@ -25,12 +25,15 @@ from .._core.support.typing import Frequencies, Values
 
 
 class OneColumn:
-    """A collection whose values are in one column, which is no table."""
+    """A collection whose values are in one column, which is no table, over a declared domain."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
         return tags
+
+    def _learned_domain(self: Any, X: Values) -> Any:
+        return self._domain_of("auto")  # refuses it
 
 
 @inherit_parameters

@@ -20,7 +20,6 @@ from .._core.mechanisms.laws import choice_entropy
 from .._core.mechanisms.packed import set_packed_bits
 from .._core.noise import Covariance
 from .._core.support.random import RandomState
-from .._core.support.typing import Values
 from ._base import BaseOracle, OneColumn
 from ._local_hashing import MOST_RANGE, MixingHash, MixingHashChannel, hash_variance
 from ._subset import SubsetChannel
@@ -439,9 +438,6 @@ class ItemOracle(OneColumn, BaseOracle):
 
     def _domain_of(self, declared: Any) -> ItemDomain:
         return ItemDomain(Domain.of(declared, self._name), int(self.max_items))
-
-    def _learned_domain(self, X: Values) -> ItemDomain:
-        return self._domain_of(self.categories)  # refuses "auto"
 
     def _make_mechanism(self, domain: Any) -> Any:
         m = int(self.max_items)
