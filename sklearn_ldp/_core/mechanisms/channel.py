@@ -527,8 +527,7 @@ class Channel(LinearMechanism):
         ndarray of shape (..., n_kinds)
             The answer of the raw estimate of one report, for each kind.
         """
-        p, q = float(self.p), float(self.q)
-        return (law.spread_each(weights) - q * weights.sum(axis=-1, keepdims=True)) / (p - q)
+        return self._unbiased(law.spread_each(weights), weights.sum(axis=-1, keepdims=True))
 
     def decode_each(self, reports: np.ndarray) -> np.ndarray:
         """Return the estimate from each report alone, of shape (n, n_categories).
@@ -543,8 +542,7 @@ class Channel(LinearMechanism):
         ndarray of shape (n, n_categories)
             Unbiased estimates of which category each user has.
         """
-        p, q = float(self.p), float(self.q)
-        return (self.supports(reports, np.arange(self.n_categories)) - q) / (p - q)
+        return self._unbiased(self.supports(reports, np.arange(self.n_categories)), 1)
 
     def gathered_contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
         """Return the transpose of `contributions`, as a linear map, times a vector.
@@ -562,8 +560,12 @@ class Channel(LinearMechanism):
             For each category, the weighted sum of what reports of all kinds add to n times its
             estimate.
         """
+        return self._unbiased(law.gather(weights), weights.sum())
+
+    def _unbiased(self, support: np.ndarray, n_reports: Any) -> np.ndarray:
+        """Return n times the estimates of n reports, of the support by these."""
         p, q = float(self.p), float(self.q)
-        return (law.gather(weights) - q * weights.sum()) / (p - q)
+        return (support - q * n_reports) / (p - q)
 
 
 class IndependentChannel(Channel):
