@@ -644,7 +644,7 @@ class Several(Mechanism):
 
     @cached_property
     def _tally_places(self) -> list[slice]:
-        return _slices(len(self.mechanisms), [one.tally_size for one in self.mechanisms])
+        return _slices([one.tally_size for one in self.mechanisms])
 
     def tallies_on(self, tallies: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the tallies of one question.
@@ -697,9 +697,8 @@ class Several(Mechanism):
 
     @cached_property
     def _decoded_places(self) -> list[slice]:
-        nothing = [np.zeros((1, one.tally_size), dtype=np.int64) for one in self.mechanisms]
-        both = zip(self.mechanisms, nothing, strict=True)
-        return _slices(len(nothing), [one.decode(tally).shape[1] for one, tally in both])
+        both = ((one, np.zeros((1, one.tally_size), dtype=np.int64)) for one in self.mechanisms)
+        return _slices([one.decode(tally).shape[1] for one, tally in both])
 
     def decoded_on(self, decoded: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the decoded tallies of one question.
@@ -719,7 +718,7 @@ class Several(Mechanism):
         return decoded[:, self._decoded_places[j]], decoded[:, j]
 
 
-def _slices(first: int, widths: list[int]) -> list[slice]:
-    """Where blocks of these widths are, one after the other."""
-    ends = np.cumsum([first, *widths]).tolist()
+def _slices(widths: list[int]) -> list[slice]:
+    """Where blocks of these widths are, one after the other, behind one number for each."""
+    ends = np.cumsum([len(widths), *widths]).tolist()
     return [slice(start, stop) for start, stop in pairwise(ends)]
