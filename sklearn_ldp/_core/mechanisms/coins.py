@@ -347,13 +347,12 @@ class Coins:
             uint8: a bit for each item, the highest bit of a byte first; the others are 0.
         """
         n, n_members = len(sizes), int(sizes.sum())
+        bits = np.zeros((n, n_bytes), dtype=np.uint8)
         if n_items <= _LISTED_ITEMS:
-            bits = np.zeros((n, n_bytes), dtype=np.uint8)
             bits[:, :2] = self._listed_subsets(sizes, n_items)[:, :n_bytes]
             return bits
         if n_members * _SMALL_SUBSET <= n * n_items:
             return np.packbits(self._placed(sizes, n_items, 8 * n_bytes), axis=1)
-        bits = np.zeros((n, n_bytes), dtype=np.uint8)
         open_rows = []
         for size in np.flatnonzero(np.bincount(sizes)):
             rows, start = np.flatnonzero(sizes == size), best_start(n_items, int(size))
