@@ -25,12 +25,15 @@ from .._core.support.typing import Frequencies, Values
 
 
 class OneColumn:
-    """A collection whose values are in one column, which is no table."""
+    """A collection whose values are in one column, which is no table, over a declared domain."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
         return tags
+
+    def _learned_domain(self: Any, X: Values) -> Any:
+        return self._domain_of("auto")  # refuses it
 
 
 @inherit_parameters
@@ -174,11 +177,16 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
             If a value is not a category, the domain is not known, or the weights are malformed.
         """
         domain = self._domain()
-        codes = domain.encode(X, self._name)
+        numbers = self._numbers_of(domain, domain.encode(X, self._name))
+        weights = np.ones(len(numbers))
         if sample_weight is not None:
-            sample_weight = check_weights(sample_weight, len(codes), self._name)
-        counts = np.bincount(codes, sample_weight, minlength=domain.size)
-        return counts / counts.sum()
+            weights = check_weights(sample_weight, len(numbers), self._name)
+        each = np.repeat(weights, numbers.shape[1])
+        return np.bincount(numbers.ravel(), each, domain.size + 1)[1:] / weights.sum()
+
+    def _numbers_of(self, domain: Any, codes: np.ndarray) -> np.ndarray:
+        """The categories of each user, counted from 1, of shape (n, any); 0 is none."""
+        return codes[:, None] + 1
 
     # -- what is known after fit --------------------------------------------------------------
     @property

@@ -221,7 +221,6 @@ def best_oracle(
     small = [i for i, n_bits in enumerate(bits) if n_bits <= max_report_bits]
     affordable = [i for i in small if operations[i] <= max_decode_operations]
     if not affordable:
-        most = f"{max_report_bits} bits per report and {max_decode_operations:.3g} operations"
         raise ValueError(
             f"best_oracle found no oracle of at most {max_report_bits} bits per report and "
             f"{max_decode_operations:.3g} operations; the smallest report here takes {min(bits)} "

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.domains import Categories
 from .._core.mechanisms.channel import IndexChannel
-from .._core.mechanisms.coins import TWO_64, exp_lower_bound, group_threshold
+from .._core.mechanisms.coins import exp_lower_bound
 from .._core.mechanisms.mechanism import bits_for
 from .._core.numerics.transforms import walsh_hadamard
 from .._core.support.random import RandomState
@@ -126,9 +126,7 @@ class HadamardChannel(IndexChannel):
         rows_needed = -(-n_categories // self.n_blocks) + 1
         self.order = 1 << int(rows_needed - 1).bit_length()
         n_columns, half = self.n_blocks * self.order, self.order // 2
-        threshold = group_threshold(epsilon, half, n_columns - half)
-        inside = Fraction(threshold, TWO_64)
-        super().__init__(n_categories, inside, Fraction(1, 2), threshold, n_columns, half)
+        super().__init__(n_categories, epsilon, n_columns, half, half // 2)
 
     @property
     def configuration(self):
@@ -136,8 +134,6 @@ class HadamardChannel(IndexChannel):
 
     @property
     def client_parameters(self):
-        if self.n_blocks > 1:
-            return None
         return {"kind": "hadamard", "order": self.order, "inside": self.threshold}
 
     def decode_operations(self, n_samples):
@@ -214,6 +210,7 @@ class BlockHadamardChannel(HadamardChannel):
         super().__init__(n_categories, epsilon)
         self.p, self.q = self.inside - self.against, Fraction(0)
 
+    client_parameters = None  # no client of another language knows blocks
     own_support = property(lambda self: self.inside)
     least_other_support = property(lambda self: self.against)  # of a category in another block
 

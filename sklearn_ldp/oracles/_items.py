@@ -14,22 +14,19 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.domains import Categories, Domain, ItemDomain
-from .._core.lifecycle import check_weights
 from .._core.mechanisms.channel import Channel
 from .._core.mechanisms.coins import TWO_64, Coins, exp_lower_bound, group_threshold
 from .._core.mechanisms.laws import choice_entropy
 from .._core.mechanisms.packed import set_packed_bits
 from .._core.noise import Covariance
 from .._core.support.random import RandomState
-from .._core.support.typing import Values
 from ._base import BaseOracle, OneColumn
-from ._local_hashing import MixingHash, MixingHashChannel
+from ._local_hashing import MOST_RANGE, MixingHash, MixingHashChannel, hash_variance
 from ._subset import SubsetChannel
 
 _MOST_ITEMS = 1 << 8
 _MOST_SUBSET = 1 << 14  # categories up to which "auto" takes subsets: reports are a bit for each
 _PICKS = 1 << 31  # so many draws, of which those that choose among s items are uniform to s / 2**31
-_MOST_RANGE = 1 << 20
 
 
 class SetMechanism:
@@ -223,8 +220,7 @@ class SetHash(SetMechanism, MixingHash):
 
     @property
     def client_parameters(self):
-        own = {"kind": "itemhash", "max_items": self.max_items}
-        return {**super().client_parameters, **own}
+        return {**super().client_parameters, "kind": "itemhash", "max_items": self.max_items}
 
     def report_entropy(self, order=1):
         inside, m = Fraction(self.threshold, TWO_64), self.max_items
@@ -254,7 +250,6 @@ class ItemHashChannel(SetMechanism, MixingHashChannel):
     """`SetHash` over a list of categories."""
 
     client: Any
-    own_support = property(lambda self: self.client.own_support)
 
     def __init__(self, digests: np.ndarray, client: SetHash) -> None:
         super().__init__(digests, client)
@@ -272,15 +267,10 @@ def best_range(max_items: int, epsilon: float) -> int:
     # The derivative of q (1 - q) / (p - q)**2, with q = 1 / g and p = E / (m E + g - m), is 0 at
     # g**2 - g (a + 3 m) - m a + 2 (a + m) = 0 with a = m (E - 1).
     ratio, m = exp_lower_bound(epsilon), max_items
-    a = m * (float(min(ratio, Fraction(_MOST_RANGE))) - 1)
+    a = m * (float(min(ratio, Fraction(MOST_RANGE))) - 1)
     root = (a + 3 * m + math.sqrt((a + 3 * m) ** 2 + 4 * (m * a - 2 * (a + m)))) / 2
-
-    def variance(g):
-        p, q = ratio / (m * ratio + g - m), Fraction(1, g)
-        return q * (1 - q) / (p - q) ** 2
-
-    near = {min(max(int(root) + i, m + 1), _MOST_RANGE) for i in (0, 1)}
-    return min(sorted(near), key=variance)
+    near = {min(max(int(root) + i, m + 1), MOST_RANGE) for i in (0, 1)}
+    return min(sorted(near), key=lambda g: hash_variance(g, epsilon, m))
 
 
 class ItemOracle(OneColumn, BaseOracle):
@@ -440,25 +430,14 @@ class ItemOracle(OneColumn, BaseOracle):
         columns = {"max_items": tried, "std": np.array(std), "bias": np.array(bias)}
         return {**columns, "rmse": np.hypot(std, bias)}
 
-    def true_frequencies(self, X: Values, sample_weight: ArrayLike | None = None) -> np.ndarray:
-        domain: Any = self._domain()
-        codes = domain.places_of(domain.encode(X, self._name))
-        weights = np.ones(len(codes))
-        if sample_weight is not None:
-            weights = check_weights(sample_weight, len(codes), self._name)
-        each = np.broadcast_to(weights[:, None], codes.shape).ravel()
-        return np.bincount(codes.ravel(), each, domain.size + 1)[1:] / weights.sum()
-
-    true_frequencies.__doc__ = BaseOracle.true_frequencies.__doc__
+    def _numbers_of(self, domain: Any, codes: np.ndarray) -> np.ndarray:
+        return domain.places_of(codes)
 
     def _takes_open_domain(self):
         return self.method != "subset"
 
     def _domain_of(self, declared: Any) -> ItemDomain:
         return ItemDomain(Domain.of(declared, self._name), int(self.max_items))
-
-    def _learned_domain(self, X: Values) -> ItemDomain:
-        return self._domain_of(self.categories)  # refuses "auto"
 
     def _make_mechanism(self, domain: Any) -> Any:
         m = int(self.max_items)

@@ -51,8 +51,7 @@ class SignedSubsetChannel(ItemSubsetChannel):
 
     def signed(self, tallies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Return the estimates of low and high items, of shape (m, n_keys, 2)."""
-        p, q = float(self.p), float(self.q)
-        return ((tallies / sizes[:, None] - q) / (p - q)).reshape(len(tallies), -1, 2)
+        return self._unbiased(tallies / sizes[:, None], 1).reshape(len(tallies), -1, 2)
 
     def estimate_decoded(self, tallies, sizes):
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))

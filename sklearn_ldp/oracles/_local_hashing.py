@@ -12,22 +12,16 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.domains import Categories
-from .._core.mechanisms.channel import Channel, IndependentChannel, randomised_response
+from .._core.mechanisms.channel import Channel, HashReports, IndependentChannel
 from .._core.mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound
 from .._core.mechanisms.laws import JointSupport, ReportLaw, choice_entropy
-from .._core.mechanisms.mechanism import (
-    Mechanism,
-    PublicPart,
-    ReportField,
-    bits_for,
-    check_hash_reports,
-)
+from .._core.mechanisms.mechanism import PublicPart, ReportField, bits_for
 from .._core.numerics.finite_field import FiniteField, field_orders_beside
 from .._core.numerics.transforms import LinearFunctions, linear_functions, mixed, scattered
 from .._core.support.random import RandomState
 from ._base import BaseOracle
 
-_MAX_HASH_RANGE = 1 << 20
+MOST_RANGE = 1 << 20  # the most values that "auto" takes
 
 
 class OLH(BaseOracle):
@@ -199,22 +193,24 @@ class BLH(BaseOracle):
 
 def closest_hash_range(epsilon: float) -> int:
     """Return the integer closest to ``exp(epsilon) + 1``, which is at least 2."""
-    return round(_ideal_hash_range(exp_lower_bound(epsilon)))
+    return round(_ideal_hash_range(epsilon))
 
 
-def _ideal_hash_range(ratio: Fraction) -> Fraction:
-    return min(ratio + 1, Fraction(_MAX_HASH_RANGE))
+def _ideal_hash_range(epsilon: float) -> Fraction:
+    return min(exp_lower_bound(epsilon) + 1, Fraction(MOST_RANGE))
+
+
+def hash_variance(g: int, epsilon: float, m: int = 1) -> Fraction:
+    """Return n times the variance of a category that nobody has, if users have m of g values."""
+    ratio, q = exp_lower_bound(epsilon), Fraction(1, g)
+    p = ratio / (m * ratio + g - m)
+    return q * (1 - q) / (p - q) ** 2
 
 
 def best_field_order(epsilon: float) -> int:
     """Return the field order of least variance next to ``exp(epsilon) + 1`` (2020 paper, Eq. 7)."""
-    ratio = exp_lower_bound(epsilon)
-
-    def variance(g):
-        p, q = ratio / (ratio + g - 1), Fraction(1, g)
-        return q * (1 - q) / (p - q) ** 2
-
-    return min(field_orders_beside(float(_ideal_hash_range(ratio))), key=variance)
+    orders = field_orders_beside(float(_ideal_hash_range(epsilon)))
+    return min(orders, key=lambda g: hash_variance(g, epsilon))
 
 
 # A tally has at most this many cells, or this many per category if that is more.
@@ -236,41 +232,52 @@ _MANY_HASHED, _MANY_UNIFORM = 10, 40
 _MAX_LAW = 1 << 22  # the most vectors of a space over whose reports covariances are summed
 
 
-class HashReports(Mechanism):
-    """Report a function that is drawn in public, and its randomised value at a code."""
+class LinearHash(HashReports):
+    """Report a uniform linear function on GF(g)^k, in one of several copies, and its value."""
 
-    # A value is kept with the probability `threshold / 2**64`, and otherwise any other is
-    # reported.
-
-    has_two_likelihoods = True
-    threshold: int
-
-    def hash(self, functions, codes):
-        """Return the values of functions at codes (broadcasting)."""
-        raise NotImplementedError
-
-    def with_functions(self, codes, functions, coins):
-        """Randomise codes under given functions."""
-        reports = np.empty((len(codes), 2), dtype=np.int64)
-        reports[:, 0] = functions
-        values, hash_range = self.hash(reports[:, 0], codes), self.report_fields[1].n_values
-        reports[:, 1] = randomised_response(values, hash_range, self.threshold, coins)
-        return reports
+    field: FiniteField
+    n_digits: int
+    n_functions: int
+    n_copies = 1
 
     @property
-    def own_support(self):
-        """Probability that a report supports the user's own code."""
-        return Fraction(self.threshold, TWO_64)
+    def functions(self) -> LinearFunctions:
+        """The linear functions."""
+        return linear_functions(self.field.order, self.n_digits)
 
-    def supports(self, reports, codes):
-        """Tell which codes each report supports, as a channel does of categories."""
-        return self.hash(reports[:, :1], codes) == reports[:, 1:]
+    @property
+    def report_fields(self):
+        return (ReportField("function", self.n_functions), ReportField("value", self.field.order))
 
-    def check_reports(self, reports):
-        return check_hash_reports(reports, *(field.n_values for field in self.report_fields))
+    def report_entropy(self, order=1):
+        # A vector and its multiples are one function; the vector of zeros is one by itself.
+        zero, n_others = Fraction(1, self.functions.n_vectors), self.functions.n_functions - 1
+        linear = choice_entropy(zero, 1, n_others, order)
+        value = choice_entropy(self.own_support, 1, self.field.order - 1, order)
+        return math.log2(self.n_copies) + linear + value
+
+    def privatize(self, codes, coins):
+        draws = coins.integers(self.n_copies * self.functions.n_vectors, len(codes))
+        return self.with_functions(codes, self._of_draws(draws), coins)
+
+    def _of_draws(self, draws):
+        return self.functions.of_uniform_vectors(draws)
+
+    @property
+    def public_part(self):
+        # All multiples of a function share a number; only the function 0 shares it with no other.
+        n_vectors = self.functions.n_vectors
+        shares = np.full(self.functions.n_functions, (self.field.order - 1) / n_vectors)
+        shares[0] = 1 / n_vectors
+        shares = np.tile(shares / self.n_copies, self.n_copies)
+        drawn = self.n_copies * n_vectors, self._of_draws, self.with_functions
+        return PublicPart(lambda reports: reports[:, 0], self.n_functions, shares, *drawn)
+
+    def _kinds(self, reports):
+        return reports[:, 0] * self.field.order + reports[:, 1]
 
 
-class LinearHashChannel(HashReports, Channel):
+class LinearHashChannel(LinearHash, Channel):
     """Report a uniform linear function on GF(g)^k, and its value after randomised response."""
 
     def __init__(self, n_categories: int, field: FiniteField, threshold: int):
@@ -305,10 +312,6 @@ class LinearHashChannel(HashReports, Channel):
         return self.n_vectors if n_tried == 0 < self.n_digits - 1 else self.n_categories
 
     @property
-    def _functions(self) -> LinearFunctions:
-        return linear_functions(self.field.order, self.n_digits)
-
-    @property
     def vectors(self) -> np.ndarray:
         """The vector of each category, as a number."""
         return _vectors(self.n_categories, self._n_places(self.n_tried))
@@ -320,10 +323,6 @@ class LinearHashChannel(HashReports, Channel):
             "hash_family": "linear",
             "hash_dimension": self.n_digits,
         }
-
-    @property
-    def report_fields(self):
-        return (ReportField("function", self.n_functions), ReportField("value", self.field.order))
 
     @property
     def client_parameters(self):
@@ -339,12 +338,6 @@ class LinearHashChannel(HashReports, Channel):
     @property
     def report_bits(self):
         return bits_for(self.n_functions * self.field.order)
-
-    def report_entropy(self, order=1):
-        # A vector and its multiples are one function; the vector of zeros is one by itself.
-        g, zero = self.field.order, Fraction(1, self.n_vectors)
-        function = choice_entropy(zero, 1, self.n_functions - 1, order)
-        return function + choice_entropy(self.p, 1, g - 1, order)
 
     @property
     def tally_sum(self):
@@ -362,14 +355,10 @@ class LinearHashChannel(HashReports, Channel):
             return self.n_categories
         return self._n_prefixes(self.n_tried) * self._n_cells(self.n_tried)
 
-    def privatize(self, codes, coins):
-        vectors = coins.integers(self.n_vectors, len(codes))
-        return self.with_functions(codes, self._functions.of_uniform_vectors(vectors), coins)
-
     def hash(self, functions, codes):
         g, k = self.field.order, self.n_digits
         pieces = _pieces(g, k, self.n_categories, self._n_places(self.n_tried))
-        return self._functions.values(functions, pieces, codes.astype(np.int64))
+        return self.functions.values(functions, pieces, codes.astype(np.int64))
 
     def tally(self, reports):
         if self.n_tried == 0 and self.n_left > 1:
@@ -382,10 +371,10 @@ class LinearHashChannel(HashReports, Channel):
         """Return the tally, over the other digits, for categories with the given highest digits."""
         g, n_left = self.field.order, self.n_left
         left = linear_functions(g, n_left)
-        vectors, values = self._functions.vectors[reports[:, 0]], reports[:, 1]
+        vectors, values = self.functions.vectors[reports[:, 0]], reports[:, 1]
         if self.n_tried:
-            pieces = self._functions.pieces(np.array([prefix * g**n_left]))
-            start = self._functions.values(reports[:, 0], pieces, np.array([0]))
+            pieces = self.functions.pieces(np.array([prefix * g**n_left]))
+            start = self.functions.values(reports[:, 0], pieces, np.array([0]))
             values = self.field.subtract(values, start.astype(np.int64))
         functions, values = left.normalised(vectors % g**n_left, values)
         cells = np.bincount(functions * g + values, minlength=left.n_functions * g)
@@ -420,9 +409,6 @@ class LinearHashChannel(HashReports, Channel):
         own, other = shares * p, shares * ((1 - p) / (g - 1))
         return ReportLaw(own, other, self._spread, self._gather, self._kinds, takes_rows=True)
 
-    def _kinds(self, reports):
-        return reports[:, 0] * self.field.order + reports[:, 1]
-
     @property
     def joint_support(self):
         if self.n_digits > 1:
@@ -437,19 +423,13 @@ class LinearHashChannel(HashReports, Channel):
 
     @property
     def public_part(self):
-        # All multiples of a function share a number; only the function 0 shares it with no other.
-        shares = np.full(self.n_functions, (self.field.order - 1) / self.n_vectors)
-        shares[0] = 1 / self.n_vectors
-        drawn = self.n_vectors, self._functions.of_uniform_vectors, self.with_functions
         collisions = self._collisions if self.n_vectors <= _MAX_LAW else None
-        return PublicPart(
-            lambda reports: reports[:, 0], self.n_functions, shares, *drawn, collisions
-        )
+        return super().public_part._replace(collisions=collisions)
 
     def _collisions(self, counts):
         """Count the functions that map two categories to one value, for each direction v - w."""
         # These are the functions with <a, v - w> = 0: as if all reports had the value 0.
-        functions, g = self._functions, self.field.order
+        functions, g = self.functions, self.field.order
         table = np.zeros((1, self.n_functions, g))
         table[0, :, 0] = counts
         return np.rint(functions.gather(table)[0, functions.vectors[1:]]).astype(np.int64), 1 / g
@@ -458,12 +438,12 @@ class LinearHashChannel(HashReports, Channel):
         """Return, for each report, the sum of the weights of the categories that it supports."""
         of_vectors = np.zeros((*weights.shape[:-1], self.n_vectors))
         of_vectors[..., self.vectors] = weights
-        return self._functions.spread(of_vectors).reshape(*weights.shape[:-1], -1)
+        return self.functions.spread(of_vectors).reshape(*weights.shape[:-1], -1)
 
     def _gather(self, weights):
         """Return, for each category, the sum of the weights of the reports that support it."""
         table = weights.reshape(1, self.n_functions, self.field.order)
-        return self._functions.gather(table)[0, self.vectors]
+        return self.functions.gather(table)[0, self.vectors]
 
     def count_support(self, reports):
         return self.decode(self.tally(reports)[None])[0]
@@ -535,9 +515,7 @@ def n_digits_for(n_categories: int, order: int) -> int:
     return k
 
 
-@lru_cache(maxsize=4)
-def _vectors(n_categories: int, n_places: int) -> np.ndarray:
-    return scattered(n_categories, n_places)
+_vectors = lru_cache(maxsize=4)(scattered)
 
 
 @lru_cache(maxsize=4)
@@ -618,14 +596,13 @@ class MixingHash(HashReports):
         return np.empty(self.tally_size)
 
 
-class MixingHashChannel(IndependentChannel):
+class MixingHashChannel(HashReports, IndependentChannel):
     """`MixingHash` over a list of categories."""
 
     # Epsilon does not depend on the hash, but the estimate does: q = 1 / g holds as far as
     # 64-bit mixing is ideal.
 
     has_exact_support = False
-    has_two_likelihoods = True
 
     def __init__(self, digests: np.ndarray, client: MixingHash):
         p, q = Fraction(client.threshold, TWO_64), Fraction(1, client.hash_range)
@@ -636,6 +613,7 @@ class MixingHashChannel(IndependentChannel):
     def _identity(self):
         return *super()._identity(), self.digests.tobytes()
 
+    threshold = property(lambda self: self.client.threshold)
     configuration = property(lambda self: self.client.configuration)
     report_fields = property(lambda self: self.client.report_fields)
     client_parameters = property(lambda self: self.client.client_parameters)
@@ -654,26 +632,19 @@ class MixingHashChannel(IndependentChannel):
     def privatize(self, codes, coins):
         return self.client.privatize(self.digests[codes], coins)
 
-    def check_reports(self, reports):
-        return self.client.check_reports(reports)
-
-    def supports(self, reports, codes):
-        return self.client.supports(reports, self.digests[codes])
+    def hash(self, functions, codes):
+        return self.client.hash(functions, self.digests[codes])
 
     @property
     def public_part(self):
-        return self.client.public_part._replace(privatize=self._with_seeds)
-
-    def _with_seeds(self, codes, seeds, coins):
-        return self.client.with_functions(self.digests[codes], seeds, coins)
+        return self.client.public_part._replace(privatize=self.with_functions)
 
     def count_support(self, reports):
         counts = np.zeros(self.n_categories, dtype=np.int64)
         width = min(self.n_categories, 256)
         height = max(1, _CELLS // width)
-        for first in range(0, self.n_categories, width):
-            codes = np.arange(first, min(first + width, self.n_categories))
-            for start in range(0, len(reports), height):
-                supported = self.supports(reports[start : start + height], codes)
-                counts[codes] += np.count_nonzero(supported, axis=0)
+        pieces = np.split(reports, range(height, len(reports), height))
+        for codes in np.split(np.arange(len(counts)), range(width, len(counts), width)):
+            for piece in pieces:
+                counts[codes] += np.count_nonzero(self.supports(piece, codes), axis=0)
         return counts

@@ -12,18 +12,12 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.domains import NumberDomain
-from .._core.lifecycle import (
-    BaseCollector,
-    Collected,
-    PlannedEstimate,
-    inherit_survey_parameters,
-)
+from .._core.lifecycle import BaseCollector, Collected, PlannedEstimate, inherit_survey_parameters
 from .._core.mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .._core.report_page import Kept, Reported
 from .._core.statements import Means, at_level, check_level, check_of, describe_nothing
 from .._core.support.random import RandomState
 from .._core.support.text import counted, labelled_lines
-from .._core.support.typing import Values
 from ._base import OneColumn
 
 
@@ -290,9 +284,6 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate]):
     # -- the hooks ----------------------------------------------------------------------------
     def _domain_of(self, declared: Any) -> NumberDomain:
         return NumberDomain(declared, N_LEVELS, self._name, self.missing == "report")
-
-    def _learned_domain(self, X: Values) -> NumberDomain:
-        return self._domain_of(self.bounds)  # refuses "auto"
 
     def _make_mechanism(self, domain: Any) -> MeanMechanism:
         return MeanMechanism(mean_table(float(self.epsilon), float(self.worst_case)))

@@ -127,9 +127,7 @@ class MatrixOracle(BaseOracle):
 
     def _gram(self, domain: Any) -> np.ndarray:
         """Inner products of the queries, less what they ask of the sum, which is known to be 1."""
-        d = domain.size
-        queries = as_query_set(self.queries).aligned(domain.categories)
-        rows = queries.matrix(d)
+        rows = as_query_set(self.queries).aligned(domain.categories).matrix(domain.size)
         rows = rows - np.asarray(rows.mean(axis=1)).reshape(-1, 1)
         gram = np.asarray(rows.T @ rows)
         if not np.trace(gram) > 1e-12 * max(np.abs(rows).max(initial=0), 1e-300) ** 2:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import cached_property, lru_cache, reduce
 from numbers import Integral
 
@@ -12,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.domains import Categories
 from .._core.mechanisms.channel import IndexChannel
-from .._core.mechanisms.coins import TWO_64, group_threshold, n_reached
+from .._core.mechanisms.coins import TWO_64, n_reached
 from .._core.mechanisms.laws import ReportLaw
 from .._core.numerics.finite_field import FiniteField, prime_power
 from .._core.numerics.transforms import contract, linear_functions
@@ -166,11 +165,7 @@ class ProjectiveChannel(IndexChannel):
         self.field = FiniteField(g)
         self.n_digits = _n_digits(n_categories, g)
         n_points, n_inside, n_common = ((g ** (self.n_digits - i) - 1) // (g - 1) for i in range(3))
-        n_outside = n_points - n_inside
-        threshold = group_threshold(epsilon, n_inside, n_outside)
-        p = Fraction(threshold, TWO_64)
-        q = p * n_common / n_inside + (1 - p) * (n_inside - n_common) / n_outside
-        super().__init__(n_categories, p, q, threshold, n_points, n_inside)
+        super().__init__(n_categories, epsilon, n_points, n_inside, n_common)
         # For each leading digit 0, 1, ..: its power, its first point, and the difference between
         # the numbers of a vector and of its point.
         self._powers = np.array([g**m for m in range(self.n_digits)])
@@ -297,15 +292,12 @@ class ProjectiveChannel(IndexChannel):
         # `contract`.
         g = self.field.order
         vectors = self._vectors(np.arange(self.n_categories))[0]
-        support = np.zeros((len(tallies), self.n_categories), dtype=tallies.dtype)
+        support = np.where(vectors % g == 0, tallies[:, :1], 0)  # the point of m = 0
         for row, tally in zip(support, tallies, strict=True):
-            for m in range(self.n_digits):
+            for m in range(1, self.n_digits):
                 power = g**m
                 digit = vectors // power % g
                 points = tally[self._starts[m] : self._starts[m] + power]
-                if m == 0:
-                    row += np.where(digit == 0, points[0], 0)
-                    continue
                 table = np.zeros((1, power, g), dtype=tallies.dtype)
                 table[0, :, 0] = points
                 below = vectors % power

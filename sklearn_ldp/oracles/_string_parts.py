@@ -15,12 +15,9 @@ from scipy.special import ndtr, ndtri
 from .._core.domains import StringCoder, StringDomain
 from .._core.domains.canonical import list_digest
 from .._core.mechanisms.coins import TWO_64, direct_threshold, exp_lower_bound
-from .._core.mechanisms.laws import choice_entropy
-from .._core.mechanisms.mechanism import PublicPart, ReportField
 from .._core.numerics.finite_field import MAX_SUGGESTED_POWER, FiniteField, prime_power
-from .._core.numerics.transforms import LinearFunctions, linear_functions, mixed
-from .._core.support.docs import inherit_docstrings
-from ._local_hashing import HashReports, MixingHash
+from .._core.numerics.transforms import mixed
+from ._local_hashing import LinearHash, MixingHash
 
 _DIGEST_BITS = 40  # of a prefix: with its new digits, a code has fewer than 63 bits
 _MOST_FIRST, _MOST_NEXT = 1 << 20, 1 << 18  # extensions of the empty prefix, and of each other one
@@ -32,8 +29,7 @@ _HELD_OUT = 0.15  # among .10, .15 and .20, by recall of random strings: notes o
 _ROWS = 1 << 15  # strings that are coded at a time
 
 
-@inherit_docstrings
-class PrefixHash(HashReports):
+class PrefixHash(LinearHash):
     """Report a hash function, and its value at a prefix after randomised response."""
 
     # A code is `digest * g**k + e`, where e has the k new digits of the prefix, and the digest
@@ -54,11 +50,6 @@ class PrefixHash(HashReports):
         self.n_functions = self.n_linear * n_copies
 
     @property
-    def functions(self) -> LinearFunctions:
-        """The linear functions of the new digits."""
-        return linear_functions(self.field.order, self.n_digits)
-
-    @property
     def configuration(self):
         sizes = {"hash_range": self.field.order, "hash_dimension": self.n_digits}
         return {**sizes, "n_copies": self.n_copies}
@@ -67,24 +58,10 @@ class PrefixHash(HashReports):
         return *super()._identity(), self.p
 
     @property
-    def report_fields(self):
-        return ReportField("function", self.n_functions), ReportField("value", self.field.order)
-
-    @property
     def is_informative(self):
         return self.q < self.p
 
-    def report_entropy(self, order=1):
-        zero = Fraction(1, self.n_extensions)
-        linear = choice_entropy(zero, 1, self.n_linear - 1, order)
-        value = choice_entropy(self.p, 1, self.field.order - 1, order)
-        return math.log2(self.n_copies) + linear + value
-
     # -- on the client ------------------------------------------------------------------------
-    def privatize(self, codes, coins):
-        draws = coins.integers(self.n_copies * self.n_extensions, len(codes))
-        return self.with_functions(codes, self._of_draws(draws), coins)
-
     def _of_draws(self, draws):
         copies, vectors = np.divmod(draws, self.n_extensions)
         return copies * self.n_linear + self.functions.of_uniform_vectors(vectors)
@@ -100,18 +77,9 @@ class PrefixHash(HashReports):
         mixing = MixingHash(self.field.order, self.threshold)
         return mixing.hash(functions, digests.astype(np.uint64)).astype(np.int64)
 
-    @property
-    def public_part(self):
-        shares = np.full(self.n_linear, (self.field.order - 1) / self.n_extensions)
-        shares[0] = 1 / self.n_extensions
-        shares = np.tile(shares / self.n_copies, self.n_copies)
-        drawn = self.n_copies * self.n_extensions, self._of_draws, self.with_functions
-        return PublicPart(lambda reports: reports[:, 0], self.n_functions, shares, *drawn)
-
     # -- on the server ------------------------------------------------------------------------
     def tally(self, reports):
-        kinds = reports[:, 0].astype(np.int64) * self.field.order + reports[:, 1]
-        return np.bincount(kinds, minlength=self.tally_size)
+        return np.bincount(self._kinds(reports), minlength=self.tally_size)
 
     @property
     def tally_size(self):
@@ -257,11 +225,8 @@ class PrefixDomain(StringDomain):
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         letters = super().encode_columns(columns, name)
-        codes = np.empty((len(letters), len(self.plan.shares)), dtype=np.int64)
-        for start in range(0, len(letters), _ROWS):
-            rows = slice(start, start + _ROWS)
-            codes[rows] = self.codes(self.digits.digits(letters[rows]))
-        return codes
+        pieces = np.split(letters, range(_ROWS, len(letters), _ROWS))
+        return np.concatenate([self.codes(self.digits.digits(piece)) for piece in pieces])
 
     def codes(self, digits: np.ndarray) -> np.ndarray:
         """Return the code of each part, (n, n_parts), for digits of strings."""

@@ -18,7 +18,6 @@ from .._core.mechanisms.several import Several
 from .._core.noise import NoiseModel
 from .._core.statements import adjusted_p_values
 from .._core.support.random import RandomState
-from .._core.support.typing import Values
 from ._base import OneColumn
 from ._local_hashing import MixingHash, MixingHashChannel
 from ._string_parts import PrefixDomain, StringPlan, best_plan, digest_of_digits
@@ -347,9 +346,6 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate]):
         users, epsilon = int(self.expected_n_users), float(self.epsilon)
         plan = best_plan(epsilon, strings, int(self.n_found), users, order)
         return PrefixDomain(strings, plan, self.missing == "report")
-
-    def _learned_domain(self, X: Values) -> Domain:
-        return self._domain()
 
     def _make_mechanism(self, domain: Any) -> Several:
         return Several.drawn(domain.plan.mechanisms(), domain.plan.shares)

@@ -20,13 +20,8 @@ from .._core.mechanisms.coins import (
     group_threshold,
 )
 from .._core.mechanisms.laws import JointSupport, choice_entropy, fixed_size
-from .._core.mechanisms.mechanism import ReportField, are_below, bits_for, counted_by_group, expect
-from .._core.mechanisms.packed import (
-    check_packed_bits,
-    count_packed_bits,
-    packed_bits,
-    set_packed_bits,
-)
+from .._core.mechanisms.mechanism import ReportField, bits_for, counted_by_group
+from .._core.mechanisms.packed import PackedReports, count_packed_bits, packed_bits, set_packed_bits
 from .._core.support.random import RandomState
 from ._base import BaseOracle
 
@@ -147,7 +142,7 @@ def _best_subset_size(n_categories: int, epsilon: float) -> int:
     return min(channels, key=lambda channel: channel.total_variance()).size
 
 
-class SubsetChannel(Channel):
+class SubsetChannel(PackedReports, Channel):
     """Report a uniform set of fixed size; it holds the user's code with ``threshold / 2**64``."""
 
     has_two_likelihoods = True
@@ -176,25 +171,17 @@ class SubsetChannel(Channel):
         return {"subset_size": self.size}
 
     @property
-    def report_fields(self):
-        return (ReportField("bits", 256, self._n_bytes),) if self.is_packed else self._as_lists
-
-    @property
-    def older_fields(self):
-        return self._as_lists if self.is_packed else ()
-
-    @property
-    def _as_lists(self):
-        return (ReportField("codes", self.n_places, self.size),)
+    def _plain(self):
+        numbers = f"sorted, distinct integers in [0, {self.n_places - 1}]"
+        return ReportField("codes", self.n_places, self.size), numbers
 
     @property
     def client_parameters(self):
-        (field,) = self.report_fields
         return {
             "kind": "subset",
             "n_categories": self.n_categories,
             "subset_size": self.size,
-            "is_packed": field.name == "bits",
+            "is_packed": self.is_packed,
             "inside": self.threshold,
         }
 
@@ -237,14 +224,14 @@ class SubsetChannel(Channel):
         """Return the codes in each report, of shape (n, size), in rising order."""
         if not self.is_packed:
             return reports
-        n, d = len(reports), self.n_places
-        result = np.empty((n, self.size), dtype=self._dtype)
-        for start in range(0, n, _LISTED_ROWS):
+        result = np.empty((len(reports), self.size), dtype=self._dtype)
+        for start in range(0, len(reports), _LISTED_ROWS):
             rows = slice(start, start + _LISTED_ROWS)
-            result[rows] = self._listed(np.unpackbits(reports[rows], axis=1, count=d))
+            result[rows] = self._listed(reports[rows])
         return result
 
-    def _listed(self, bits):
+    def _listed(self, packed):
+        bits = np.unpackbits(packed, axis=1, count=self.n_places)
         members = np.flatnonzero(bits).reshape(len(bits), self.size)
         # Small integers wrap around, so differences of what is left of two numbers are right.
         starts = self.n_places * np.arange(len(bits))[:, None]
@@ -262,9 +249,7 @@ class SubsetChannel(Channel):
 
     def _reports(self, packed):
         """Write sets as reports."""
-        if self.is_packed:
-            return packed
-        return self._listed(np.unpackbits(packed, axis=1, count=self.n_places))
+        return packed if self.is_packed else self._listed(packed)
 
     @cached_property
     def _unlisted(self):
@@ -280,20 +265,15 @@ class SubsetChannel(Channel):
         packed[:, -1] |= np.where(was_member, 128 >> (d - 1 & 7), 0).astype(np.uint8)
         return packed
 
-    def check_reports(self, reports):
-        width = reports.shape[1] if reports.ndim == 2 else 0
-        d, size = self.n_places, self.size
-        if self.is_packed and width == self._n_bytes:
-            packed = check_packed_bits(reports, d)
-            is_wrong = count_members(packed) != size
-            if is_wrong.any():
-                what = f"sets of {size} of {d} categories, packed in {self._n_bytes} bytes"
-                raise ValueError(f"expected {what}, got another one in row {np.argmax(is_wrong)}")
-            return packed
-        form = f"an array of shape (n, {size}) of sorted, distinct integers in [0, {d - 1}]"
-        if self.is_packed:
-            form += f", or of packed bits of shape (n, {self._n_bytes})"
-        expect(width == size and are_below(reports, d), form, reports)
+    def _checked_bits(self, reports):
+        packed, size = super()._checked_bits(reports), self.size
+        is_wrong = count_members(packed) != size
+        if is_wrong.any():
+            what = f"sets of {size} of {self.n_places} categories, packed in {self._n_bytes} bytes"
+            raise ValueError(f"expected {what}, got another one in row {np.argmax(is_wrong)}")
+        return packed
+
+    def _of_plain(self, reports, form):
         wrong = np.flatnonzero((reports[:, 1:] <= reports[:, :-1]).any(axis=1))
         if wrong.size:
             raise ValueError(f"expected {form}, got others in row {wrong[0]}")

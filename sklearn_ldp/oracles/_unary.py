@@ -9,13 +9,8 @@ import numpy as np
 from .._core.mechanisms.channel import IndependentChannel
 from .._core.mechanisms.coins import TWO_64, count_members, symmetric_threshold, zero_bit_threshold
 from .._core.mechanisms.laws import choice_entropy, count_bits
-from .._core.mechanisms.mechanism import ReportField, are_below, expect
-from .._core.mechanisms.packed import (
-    check_packed_bits,
-    count_packed_bits,
-    packed_bits,
-    set_packed_bits,
-)
+from .._core.mechanisms.mechanism import ReportField
+from .._core.mechanisms.packed import PackedReports, count_packed_bits, packed_bits, set_packed_bits
 from ._base import BaseOracle
 
 _BITS_APART = 256  # up to here reports are easier to read, and small enough
@@ -115,7 +110,7 @@ class SUE(BaseOracle):
         return UnaryChannel(domain.size, one, TWO_64 - one)
 
 
-class UnaryChannel(IndependentChannel):
+class UnaryChannel(PackedReports, IndependentChannel):
     """Report bits: 1 with ``one / 2**64`` at the user's code, with ``zero / 2**64`` elsewhere."""
 
     has_two_likelihoods = True
@@ -127,22 +122,12 @@ class UnaryChannel(IndependentChannel):
         self.report_bytes = 4 * n_categories
         self._n_bytes = -(-n_categories // 8)
 
-    @property
-    def is_packed(self) -> bool:
-        """Whether eight bits of a report are a byte, as they are in files."""
-        return self.n_categories > _BITS_APART
+    n_places = property(lambda self: self.n_categories)
+    is_packed = property(lambda self: self.n_categories > _BITS_APART)
 
     @property
-    def report_fields(self):
-        return (ReportField("bits", 256, self._n_bytes),) if self.is_packed else self._as_bits
-
-    @property
-    def older_fields(self):
-        return self._as_bits if self.is_packed else ()
-
-    @property
-    def _as_bits(self):
-        return (ReportField("bits", 2, self.n_categories),)
+    def _plain(self):
+        return ReportField("bits", 2, self.n_categories), "zeros and ones"
 
     @property
     def client_parameters(self):
@@ -178,14 +163,7 @@ class UnaryChannel(IndependentChannel):
         bits[np.arange(n), codes] = coins.bernoulli(self.one, n)
         return bits.view(np.uint8)
 
-    def check_reports(self, reports):
-        d, width = self.n_categories, reports.shape[1] if reports.ndim == 2 else 0
-        if self.is_packed and width == self._n_bytes:
-            return check_packed_bits(reports, d)
-        form = f"an array of shape (n, {d}) of zeros and ones"
-        if self.is_packed:
-            form += f", or of packed bits of shape (n, {self._n_bytes})"
-        expect(width == d and are_below(reports, 2), form, reports)
+    def _of_plain(self, reports, form):
         bits = reports.astype(np.uint8, copy=False)
         return np.packbits(bits, axis=1) if self.is_packed else bits
 

@@ -13,16 +13,10 @@ from numpy.typing import ArrayLike
 
 from ..noise import CategoryLaw, Covariance, Covariances, Noise, support_law
 from ..numerics.simplex import norm_sub
-from .coins import TWO_64, Coins
+from .coins import TWO_64, Coins, group_threshold
 from .covariances import channel_covariance
-from .laws import (
-    JointSupport,
-    ReportLaw,
-    choice_entropy,
-    independent_sizes,
-    independent_support,
-)
-from .mechanism import Mechanism, NumberReports
+from .laws import JointSupport, ReportLaw, choice_entropy, independent_sizes, independent_support
+from .mechanism import Mechanism, NumberReports, are_below, expect
 
 _TESTED_CELLS = 1 << 20  # reports times categories by which plain reports are tested: some 10 ms
 
@@ -533,8 +527,7 @@ class Channel(LinearMechanism):
         ndarray of shape (..., n_kinds)
             The answer of the raw estimate of one report, for each kind.
         """
-        p, q = float(self.p), float(self.q)
-        return (law.spread_each(weights) - q * weights.sum(axis=-1, keepdims=True)) / (p - q)
+        return self._unbiased(law.spread_each(weights), weights.sum(axis=-1, keepdims=True))
 
     def decode_each(self, reports: np.ndarray) -> np.ndarray:
         """Return the estimate from each report alone, of shape (n, n_categories).
@@ -549,8 +542,7 @@ class Channel(LinearMechanism):
         ndarray of shape (n, n_categories)
             Unbiased estimates of which category each user has.
         """
-        p, q = float(self.p), float(self.q)
-        return (self.supports(reports, np.arange(self.n_categories)) - q) / (p - q)
+        return self._unbiased(self.supports(reports, np.arange(self.n_categories)), 1)
 
     def gathered_contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
         """Return the transpose of `contributions`, as a linear map, times a vector.
@@ -568,8 +560,12 @@ class Channel(LinearMechanism):
             For each category, the weighted sum of what reports of all kinds add to n times its
             estimate.
         """
+        return self._unbiased(law.gather(weights), weights.sum())
+
+    def _unbiased(self, support: np.ndarray, n_reports: Any) -> np.ndarray:
+        """Return n times the estimates of n reports, of the support by these."""
         p, q = float(self.p), float(self.q)
-        return (law.gather(weights) - q * weights.sum()) / (p - q)
+        return (support - q * n_reports) / (p - q)
 
 
 class IndependentChannel(Channel):
@@ -601,27 +597,23 @@ class IndexChannel(NumberReports, Channel):
     # which numbers the sets have (`_inside`, `_outside`), and how counts become supports
     # (`decode`, `_spread`, `_gather`).
     # n_categories: size d of the domain.
-    # p, q: support probabilities.
-    # threshold: probability of a number from the set, over 2**64.
-    # n_reports, n_inside: number of numbers in all, and in the set of a category.
+    # n_reports, n_inside, n_common: number of numbers in all, in the set of a category, and in the
+    # sets of two.
 
     has_two_likelihoods = True
     has_exact_covariance = True
 
     def __init__(
-        self,
-        n_categories: int,
-        p: Fraction,
-        q: Fraction,
-        threshold: int,
-        n_reports: int,
-        n_inside: int,
+        self, n_categories: int, epsilon: float, n_reports: int, n_inside: int, n_common: int
     ) -> None:
-        super().__init__(n_categories, p, q)
-        self.threshold, self.n_reports, self.n_inside = threshold, n_reports, n_inside
+        threshold = group_threshold(epsilon, n_inside, n_reports - n_inside)
         # Probabilities of the set, and of as many other numbers.
-        self.inside = Fraction(threshold, TWO_64)
-        self.against = (1 - self.inside) * n_inside / (n_reports - n_inside)
+        inside = Fraction(threshold, TWO_64)
+        against = (1 - inside) * n_inside / (n_reports - n_inside)
+        q = (inside * n_common + against * (n_inside - n_common)) / n_inside
+        super().__init__(n_categories, inside, q)
+        self.threshold, self.n_reports, self.n_inside = threshold, n_reports, n_inside
+        self.inside, self.against = inside, against
 
     @abstractmethod
     def _inside(self, codes: np.ndarray, index: np.ndarray) -> np.ndarray:
@@ -710,3 +702,42 @@ def randomised_response(
     other = coins.integers(n_values - 1, max(moved.size, coins.n_least))[: moved.size]
     result[moved] = other + (other >= result[moved])
     return result
+
+
+class HashReports(Mechanism):
+    """Report a function that is drawn in public, and its randomised value at a code."""
+
+    # A value is kept with the probability `threshold / 2**64`, and otherwise any other is
+    # reported.
+
+    has_two_likelihoods = True
+    threshold: int
+
+    def hash(self, functions, codes):
+        """Return the values of functions at codes (broadcasting)."""
+        raise NotImplementedError
+
+    def with_functions(self, codes, functions, coins):
+        """Randomise codes under given functions."""
+        reports = np.empty((len(codes), 2), dtype=np.int64)
+        reports[:, 0] = functions
+        values, hash_range = self.hash(reports[:, 0], codes), self.report_fields[1].n_values
+        reports[:, 1] = randomised_response(values, hash_range, self.threshold, coins)
+        return reports
+
+    @property
+    def own_support(self):
+        """Probability that a report supports the user's own code."""
+        return Fraction(self.threshold, TWO_64)
+
+    def supports(self, reports, codes):
+        """Tell which codes each report supports, as a channel does of categories."""
+        return self.hash(reports[:, :1], codes) == reports[:, 1:]
+
+    def check_reports(self, reports):
+        n_functions, hash_range = n_values = [field.n_values for field in self.report_fields]
+        is_pair = reports.ndim == 2 and reports.shape[1] == 2
+        form = f"an array of shape (n, 2) of integers, the first in [0, {n_functions - 1}], the "
+        form += f"second in [0, {hash_range - 1}]"
+        expect(is_pair and all(map(are_below, reports.T, n_values)), form, reports)
+        return reports.astype(np.int64, copy=False)

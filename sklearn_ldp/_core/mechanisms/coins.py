@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -39,8 +40,7 @@ def exp_lower_bound(epsilon: float) -> Fraction:
     # No threshold over 2**64 changes beyond exp(10000), where this is still a lower bound.
     value = Context(prec=60, Emax=10**8, Emin=-(10**8)).exp(Decimal(min(float(epsilon), 1e4)))
     # `exp` is correctly rounded, so one unit in the last place below is a true lower bound.
-    unit = Decimal(1).scaleb(value.adjusted() - 59)
-    return Fraction(value) - Fraction(unit)
+    return Fraction(value) - Fraction(10) ** (value.adjusted() - 59)
 
 
 def direct_threshold(epsilon: float, n_values: int) -> int:
@@ -107,9 +107,7 @@ def zero_bit_threshold(epsilon: float) -> int:
     int
         Q, below 2**63.
     """
-    ratio = exp_lower_bound(epsilon)
-    exact = TWO_64 / (ratio + 1)
-    return int(-(-exact.numerator // exact.denominator))
+    return math.ceil(TWO_64 / (exp_lower_bound(epsilon) + 1))
 
 
 def n_reached(ends: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -120,6 +118,27 @@ def n_reached(ends: np.ndarray, values: np.ndarray) -> np.ndarray:
     for end in ends:  # quicker than searching
         result += values >= end
     return result
+
+
+def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]]:
+    """Yield each group that occurs, with the indices of its reports.
+
+    Shapes: groups (n,).
+    Returns: the groups in their order, with rising indices; a slice, which copies nothing, if
+    there is only one group.
+    """
+    if not groups.size:
+        return
+    first, last = int(groups.min()), int(groups.max())
+    if first == last:
+        yield first, slice(None)
+        return
+    # Integers of 16 bits are sorted by their digits, in linear time.
+    is_small = first >= 0 and last < 1 << 16
+    order = np.argsort(groups.astype(np.uint16) if is_small else groups, kind="stable")
+    ordered = groups[order]
+    for rows in np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1):
+        yield int(groups[rows[0]]), rows
 
 
 class Coins:
@@ -232,10 +251,8 @@ class Coins:
         word = np.dtype(f"<u{width}")
         accepted = (1 << 8 * width) // high * high
         draws = self.bytes(width * size).view(word).copy()
-        while accepted < 1 << 8 * width:
-            rejected = np.flatnonzero(draws >= accepted)
-            if rejected.size == 0:
-                break
+        is_even = accepted == 1 << 8 * width  # which no word reaches
+        while not is_even and (rejected := np.flatnonzero(draws >= accepted)).size:
             draws[rejected] = self.bytes(width * rejected.size).view(word)
         if high & (high - 1) == 0:
             return (draws & word.type(high - 1)).astype(np.int64)
@@ -279,11 +296,7 @@ class Coins:
         # All coins are drawn before anybody looks at the laws.
         words = self.bytes(8 * len(laws)).view("<u8")
         result = np.empty(len(laws), dtype=np.int64)
-        # Integers of 16 bits are sorted by their digits, in linear time.
-        small = np.uint16 if len(bounds) < 1 << 16 else np.int64
-        order = np.argsort(laws.astype(small), kind="stable")
-        ends = np.cumsum(np.bincount(laws, minlength=len(bounds)))
-        for law, rows in enumerate(np.split(order, ends[:-1])):
+        for law, rows in rows_by_group(laws):
             result[rows] = np.searchsorted(bounds[law], words[rows], side="right")
         return result
 
@@ -334,13 +347,12 @@ class Coins:
             uint8: a bit for each item, the highest bit of a byte first; the others are 0.
         """
         n, n_members = len(sizes), int(sizes.sum())
+        bits = np.zeros((n, n_bytes), dtype=np.uint8)
         if n_items <= _LISTED_ITEMS:
-            bits = np.zeros((n, n_bytes), dtype=np.uint8)
             bits[:, :2] = self._listed_subsets(sizes, n_items)[:, :n_bytes]
             return bits
         if n_members * _SMALL_SUBSET <= n * n_items:
             return np.packbits(self._placed(sizes, n_items, 8 * n_bytes), axis=1)
-        bits = np.zeros((n, n_bytes), dtype=np.uint8)
         open_rows = []
         for size in np.flatnonzero(np.bincount(sizes)):
             rows, start = np.flatnonzero(sizes == size), best_start(n_items, int(size))
@@ -571,10 +583,7 @@ class Octets:
         return np.searchsorted(self._ends, digits.view("S64").ravel(), side="right")
 
 
-@lru_cache(maxsize=8)
-def octets(threshold: int) -> Octets:
-    """Return the law of eight coins, which takes a millisecond to build, and 256 KiB."""
-    return Octets(threshold)
+octets = lru_cache(maxsize=8)(Octets)  # a law takes a millisecond to build, and 256 KiB
 
 
 class SecureCoins(Coins):

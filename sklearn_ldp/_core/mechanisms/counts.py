@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from ..noise import Noise
 from ..support.state import Uncached
-from .coins import CoinStreams
+from .coins import CoinStreams, rows_by_group
 from .laws import ReportLaw
-from .mechanism import Mechanism, chunk_users, privatize, rows_by_group
+from .mechanism import Mechanism, chunk_users, privatize
 
 #: The most users whose number a float holds exactly, as estimates, metrics and files need it.
 MAX_USERS = 2**53
@@ -239,9 +239,8 @@ class Counts:
         """Sums of the reports' tallies, int64 of shape (n_groups, n_shards, tally_size)."""
         if self._waiting is None and self._settled is not None:
             return self._settled
-        tallies = np.zeros(self.shape, dtype=np.int64)
-        if self._settled is not None:
-            tallies += self._settled
+        settled = self._settled
+        tallies = np.zeros(self.shape, dtype=np.int64) if settled is None else settled.copy()
         if self._waiting is not None:
             flat = tallies.reshape(self.sizes.size, -1)
             for part, tally in self._waiting.tallied():

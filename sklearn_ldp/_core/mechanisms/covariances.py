@@ -5,6 +5,7 @@ The formulas are derived in `sklearn_ldp._core.noise.Covariance`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,11 @@ def _factors(channel: Any, f: np.ndarray) -> Factors:
     joint, p, q = channel.joint_support, float(channel.p), float(channel.q)
     if joint is None:
         law = channel.law_of_reports
-        return (
-            -f,
-            lambda rows: channel.contributions(
-                law, rows.toarray() if sparse.issparse(rows) else rows
-            ),
-            lambda weights: channel.gathered_contributions(law, weights),
-            law.probabilities(f),
-        )
+
+        def answers(rows: Any) -> np.ndarray:
+            return channel.contributions(law, rows.toarray() if sparse.issparse(rows) else rows)
+
+        return -f, answers, partial(channel.gathered_contributions, law), law.probabilities(f)
     alpha, beta = joint.other - q * q, joint.own - joint.other - q * (p - q)
     weights = np.array([[alpha, beta], [beta, 0.0]]) / (p - q) ** 2
     diagonal = channel.variances(f) - (alpha + 2 * beta * f) / (p - q) ** 2
@@ -75,12 +73,8 @@ class _DrawnCovariance(Covariance):
         p, q, categories = float(channel.p), float(channel.q), np.unique(rows.indices)
         weights = rows[:, categories].toarray().T
         height = max(1, _CELLS // max(len(categories), 1))
-        answers = np.concatenate(
-            [
-                channel.supports(self._reports[start : start + height], categories) @ weights
-                for start in range(0, _N_DRAWS, height)
-            ]
-        )
+        pieces = np.split(self._reports, range(height, _N_DRAWS, height))
+        answers = np.concatenate([channel.supports(one, categories) @ weights for one in pieces])
         return answers - q * weights.sum(axis=0) - (p - q) * rows.toarray()[:, self._codes].T
 
 

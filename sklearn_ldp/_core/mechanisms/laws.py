@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-_WIDE = (
-    1024  # bytes of rows that are laid side by side: 256 to 4096 took the same time (2026-11-25)
-)
+# Bytes of rows that are laid side by side: 256 to 4096 took the same time (2026-11-25).
+_WIDE = 1024
 
 
 @lru_cache(maxsize=256)  # collectors ask for each batch

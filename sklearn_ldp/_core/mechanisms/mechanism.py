@@ -18,19 +18,7 @@ from numpy.typing import ArrayLike
 
 from ..support.docs import inherit_docstrings
 from ..support.state import Uncached
-from .coins import Coins, CoinStreams
-
-
-def check_hash_reports(reports: np.ndarray, n_functions: int, hash_range: int) -> np.ndarray:
-    """Return reports of a hash function and a hash value as int64, or raise ValueError."""
-    is_pair = reports.ndim == 2 and reports.shape[1] == 2
-    expect(
-        is_pair and are_below(reports[:, 0], n_functions) and are_below(reports[:, 1], hash_range),
-        f"an array of shape (n, 2) of integers, the first in [0, {n_functions - 1}], the second "
-        f"in [0, {hash_range - 1}]",
-        reports,
-    )
-    return reports.astype(np.int64, copy=False)
+from .coins import Coins, CoinStreams, rows_by_group
 
 
 def are_below(reports: np.ndarray, n_values: int) -> bool:
@@ -56,17 +44,6 @@ def bits_for(n_values: int) -> int:
     return (n_values - 1).bit_length()
 
 
-def check_indices(reports: np.ndarray, n_values: int) -> np.ndarray:
-    """Return reports that are one integer below `n_values` each, or raise ValueError."""
-    expect(
-        reports.ndim == 1 and are_below(reports, n_values),
-        f"an array of shape (n,) of integers in [0, {n_values - 1}]",
-        reports,
-    )
-    # The bincount of older versions of NumPy takes no unsigned integers of 64 bits.
-    return reports.astype(np.int64) if reports.dtype == np.uint64 else reports
-
-
 def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
     """Raise ValueError, saying what was expected and what came, unless a condition holds.
 
@@ -89,26 +66,6 @@ def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
         if reports.size and reports.dtype.kind in "iuf":
             came += f" with values from {reports.min()} to {reports.max()}"
         raise ValueError(f"expected {expectation}, got {came}")
-
-
-def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]]:
-    """Yield each group that occurs, with the indices of its reports.
-
-    Shapes: groups (n,).
-    Returns: the groups in their order, with rising indices; a slice, which copies nothing, if
-    there is only one group.
-    """
-    if not groups.size:
-        return
-    first, last = int(groups.min()), int(groups.max())
-    if first == last:
-        yield first, slice(None)
-        return
-    # Integers of 16 bits are sorted by their digits, in linear time.
-    is_small = first >= 0 and last < 1 << 16
-    order = np.argsort(groups.astype(np.uint16) if is_small else groups, kind="stable")
-    present, begin = np.unique(groups[order], return_index=True)
-    yield from zip(present.tolist(), np.split(order, begin[1:]), strict=True)
 
 
 def counted_by_group(
@@ -531,7 +488,10 @@ class NumberReports(Mechanism):
         return (ReportField(self.report_name, self.n_reports),)
 
     def check_reports(self, reports: np.ndarray) -> np.ndarray:
-        return check_indices(reports, self.n_reports)
+        is_fine = reports.ndim == 1 and are_below(reports, self.n_reports)
+        expect(is_fine, f"an array of shape (n,) of integers in [0, {self.n_reports - 1}]", reports)
+        # The bincount of older versions of NumPy takes no unsigned integers of 64 bits.
+        return reports.astype(np.int64) if reports.dtype == np.uint64 else reports
 
     @property
     def tally_size(self) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 
 from .laws import count_bits
-from .mechanism import are_below, expect
+from .mechanism import Mechanism, ReportField, are_below, expect
 
 _CACHE_BYTES = 1 << 19  # packed bits that are added up at a time
 # Bytes of a row that are added up at a time: 2**9 to 2**12 are equally quick (2026-11-25).
@@ -36,19 +38,60 @@ def set_packed_bits(packed: np.ndarray, codes: np.ndarray, bits: np.ndarray) -> 
     return before & masks
 
 
-def check_packed_bits(reports: np.ndarray, n_bits: int) -> np.ndarray:
-    """Return packed bits as uint8, or raise ValueError."""
-    n_bytes = -(-n_bits // 8)
-    is_packed = reports.ndim == 2 and reports.shape[1] == n_bytes and are_below(reports, 256)
-    expect(is_packed, f"packed bits of shape (n, {n_bytes}), uint8", reports)
-    packed = reports.astype(np.uint8, copy=False)
-    wrong = np.flatnonzero(packed[:, -1] & 255 >> (n_bits - 1 & 7) + 1)
-    if wrong.size:
-        raise ValueError(
-            f"expected {n_bits} bits, packed in {n_bytes} bytes with zeros after the last bit, "
-            f"got another one in row {wrong[0]}"
-        )
-    return packed
+class PackedReports(Mechanism):
+    """Base of mechanisms whose reports are packed bits, or have a plain form where that is short.
+
+    Files and servers take the plain form of packed reports, too.
+    """
+
+    #: Number of bits.
+    n_places: int
+    _n_bytes: int
+
+    @property
+    @abstractmethod
+    def is_packed(self) -> bool:
+        """Whether eight bits of a report are a byte, as they are in files."""
+
+    @property
+    @abstractmethod
+    def _plain(self) -> tuple[ReportField, str]:
+        """The plain form, and what its numbers are."""
+
+    @property
+    def report_fields(self):
+        return (ReportField("bits", 256, self._n_bytes) if self.is_packed else self._plain[0],)
+
+    @property
+    def older_fields(self):
+        return (self._plain[0],) if self.is_packed else ()
+
+    def check_reports(self, reports):
+        field, what = self._plain
+        n_bytes, width = self._n_bytes, reports.shape[1] if reports.ndim == 2 else 0
+        if self.is_packed and width == n_bytes:
+            return self._checked_bits(reports)
+        form = f"an array of shape (n, {field.width}) of {what}"
+        if self.is_packed:
+            form += f", or of packed bits of shape (n, {n_bytes})"
+        expect(width == field.width and are_below(reports, field.n_values), form, reports)
+        return self._of_plain(reports, form)
+
+    @abstractmethod
+    def _of_plain(self, reports: np.ndarray, form: str) -> np.ndarray:
+        """Bring reports in the plain form into that of `report_fields`."""
+
+    def _checked_bits(self, reports: np.ndarray) -> np.ndarray:
+        n_bits, n_bytes = self.n_places, self._n_bytes
+        expect(are_below(reports, 256), f"packed bits of shape (n, {n_bytes}), uint8", reports)
+        packed = reports.astype(np.uint8, copy=False)
+        wrong = np.flatnonzero(packed[:, -1] & 255 >> (n_bits - 1 & 7) + 1)
+        if wrong.size:
+            raise ValueError(
+                f"expected {n_bits} bits, packed in {n_bytes} bytes with zeros after the last bit, "
+                f"got another one in row {wrong[0]}"
+            )
+        return packed
 
 
 def count_packed_bits(packed: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from ..support.state import Uncached
 from ..support.typing import Values
 from .coins import CoinStreams
 from .counts import Counts
-from .mechanism import Mechanism, expect, privatize
+from .mechanism import Mechanism, are_below, expect, privatize
 
 # Beyond, a collection would need gigabytes for its counts, or many minutes for each estimate.
 _MAX_CELLS, _MAX_OPERATIONS = 1 << 27, 10**10
@@ -308,11 +308,8 @@ class Protocol(Uncached):
                 "looking at their value. Use OLH or BLH."
             )
         array = np.asarray(parts)
-        if (
-            array.dtype.kind not in "iu"
-            or array.shape != (n,)
-            or (n and not 0 <= array.min() <= array.max() < part.n_values)
-        ):
+        is_one_each = array.dtype.kind in "iu" and array.shape == (n,)
+        if not (is_one_each and are_below(array, part.n_values)):
             raise ValueError(
                 f"{self.name} expects parts= to be one integer per user, in "
                 f"[0, {part.n_values - 1}], got an array of dtype {array.dtype} and shape "

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 from typing import Any
 
 import numpy as np
@@ -18,17 +18,9 @@ from numpy.typing import ArrayLike
 
 from ..noise import Noise
 from ..support.state import Uncached
-from .coins import TWO_64, Coins
+from .coins import TWO_64, Coins, rows_by_group
 from .laws import mixture_entropy
-from .mechanism import (
-    Mechanism,
-    PublicPart,
-    ReportField,
-    are_below,
-    bits_for,
-    expect,
-    rows_by_group,
-)
+from .mechanism import Mechanism, PublicPart, ReportField, are_below, bits_for, expect
 
 _WRITTEN_BYTES = 256  # of a written report, as far as the number of users in a block is concerned
 # Longer reports are one column of lists in files: the header and the footer list all columns.
@@ -109,13 +101,10 @@ class Views:
     """
 
     def __init__(self, views: Sequence[View]) -> None:
-        width = max(len(view.columns) for view in views)
         # Shorter ones are filled up with a column that does not count.
-        self._columns = np.zeros((len(views), width), dtype=np.intp)
-        self._strides = np.zeros((len(views), width), dtype=np.int64)
-        for i, view in enumerate(views):
-            self._columns[i, : len(view.columns)] = view.columns
-            self._strides[i, : len(view.columns)] = view.strides
+        columns = zip_longest(*(view.columns for view in views), fillvalue=0)
+        strides = zip_longest(*(view.strides for view in views), fillvalue=0)
+        self._terms = np.array(list(zip(columns, strides, strict=True)), dtype=np.int64)
         self._n_values = np.array([view.n_values for view in views], dtype=np.int64)
 
     def codes(self, records: np.ndarray, views: np.ndarray) -> np.ndarray:
@@ -125,7 +114,7 @@ class Views:
         """
         codes = np.zeros(len(records), dtype=np.int64)
         rows = np.arange(len(records))
-        for columns, strides in zip(self._columns.T, self._strides.T, strict=True):
+        for columns, strides in self._terms:
             codes += records[rows, columns[views]] * strides[views]
         return codes % self._n_values[views]
 
@@ -194,11 +183,6 @@ class Samples(Uncached):
         """Where each sample ends among the numbers below 2**64, see `systematic_samples`."""
         return self._design[1]
 
-    @property
-    def probabilities(self) -> np.ndarray:
-        """The probability of each sample, of shape (n_samples,)."""
-        return np.array([(b - a) / TWO_64 for a, b in pairwise([0, *self.ends])])
-
     @cached_property
     def questions(self) -> np.ndarray:
         """The question at each place of each sample: shape (n_samples, n_drawn)."""
@@ -210,10 +194,6 @@ class Samples(Uncached):
         if self.n_drawn == 1:
             return (ReportField("part", len(self.listed)),)
         return (ReportField("sample", len(self.listed)),) if len(self.listed) > 1 else ()
-
-    def draw(self, n: int, coins: Coins) -> np.ndarray:
-        """Draw the samples of n users."""
-        return coins.choice(self.ends, n) if self.number else np.zeros(n, dtype=np.int64)
 
     def asked(self, reports: np.ndarray) -> np.ndarray:
         """Return the questions that reports are on, of shape (n, n_drawn)."""
@@ -401,19 +381,12 @@ class Several(Mechanism):
 
     @property
     def configuration(self) -> dict[str, Any]:
-        configurations = [
-            json.dumps(
-                {
-                    "share": share,
-                    **one.configuration,
-                    "report": [list(field) for field in one.report_fields],
-                    "p": str(getattr(one, "p", None)),
-                    "q": str(getattr(one, "q", None)),
-                },
-                default=str,
-            )
-            for one, share in zip(self.mechanisms, self.shares, strict=True)
-        ]
+        configurations = []
+        for one, share in zip(self.mechanisms, self.shares, strict=True):
+            fields = [list(field) for field in one.report_fields]
+            of_support = {name: str(getattr(one, name, None)) for name in ("p", "q")}
+            said = {"share": share, **one.configuration, "report": fields, **of_support}
+            configurations.append(json.dumps(said, default=str))
         n_drawn = {} if self.n_drawn == 1 else {"n_sampled": self.n_drawn}
         if self.views is None and sum(map(len, configurations)) <= _MAX_LISTED:
             return {**{f"part_{j}": one for j, one in enumerate(configurations)}, **n_drawn}
@@ -438,7 +411,7 @@ class Several(Mechanism):
     @property
     def sample_probabilities(self) -> np.ndarray:
         """The probability of each sample, of shape (n_samples,)."""
-        return self._samples.probabilities
+        return np.array([(b - a) / TWO_64 for a, b in pairwise([0, *self._samples.ends])])
 
     @property
     def report_fields(self) -> tuple[ReportField, ...]:
@@ -550,7 +523,8 @@ class Several(Mechanism):
         ndarray of shape (n,)
             Their numbers: those of the questions, where one is drawn.
         """
-        return self._samples.draw(n, coins)
+        samples = self._samples
+        return coins.choice(samples.ends, n) if samples.number else np.zeros(n, dtype=np.int64)
 
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
         return self._report_on(codes, self.draw_samples(len(codes), coins), coins)
@@ -670,7 +644,7 @@ class Several(Mechanism):
 
     @cached_property
     def _tally_places(self) -> list[slice]:
-        return _slices(len(self.mechanisms), [one.tally_size for one in self.mechanisms])
+        return _slices([one.tally_size for one in self.mechanisms])
 
     def tallies_on(self, tallies: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the tallies of one question.
@@ -723,9 +697,8 @@ class Several(Mechanism):
 
     @cached_property
     def _decoded_places(self) -> list[slice]:
-        nothing = [np.zeros((1, one.tally_size), dtype=np.int64) for one in self.mechanisms]
-        both = zip(self.mechanisms, nothing, strict=True)
-        return _slices(len(nothing), [one.decode(tally).shape[1] for one, tally in both])
+        both = ((one, np.zeros((1, one.tally_size), dtype=np.int64)) for one in self.mechanisms)
+        return _slices([one.decode(tally).shape[1] for one, tally in both])
 
     def decoded_on(self, decoded: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the decoded tallies of one question.
@@ -745,7 +718,7 @@ class Several(Mechanism):
         return decoded[:, self._decoded_places[j]], decoded[:, j]
 
 
-def _slices(first: int, widths: list[int]) -> list[slice]:
-    """Where blocks of these widths are, one after the other."""
-    ends = np.cumsum([first, *widths]).tolist()
+def _slices(widths: list[int]) -> list[slice]:
+    """Where blocks of these widths are, one after the other, behind one number for each."""
+    ends = np.cumsum([len(widths), *widths]).tolist()
     return [slice(start, stop) for start, stop in pairwise(ends)]
