@@ -311,7 +311,9 @@ class TrendDisplay(BaseDisplay):
                 raise ValueError(f"TrendDisplay knows no category {missing[0]!r} of the estimate.")
             how, which = "as named", "these"
         if not 1 <= len(places) <= _MOST_LINES:
-            raise ValueError(f"TrendDisplay draws 1 to {_MOST_LINES} lines, got {len(places)}.")
+            raise ValueError(
+                f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}."
+            )
         # The rows are of different users, hence independent; for those of a trend it is Sidak's
         # inequality.
         each = level ** (1 / n_rows)

@@ -155,7 +155,8 @@ def _refuse_missing(given: Any, labels: np.ndarray, name: str, where: str) -> No
         listed = list(given)
     if any(is_missing(label) for label in listed):
         raise ValueError(
-            f"{name} got a missing label (None or NaN) {where}: make it a class, 'unknown' say."
+            f"{name} got a missing label (None or NaN) {where}: give it a name of its own, such as "
+            "'unknown', which is then one of the classes."
         )
 
 
