@@ -177,6 +177,11 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
             If a value is not a category, the domain is not known, or the weights are malformed.
         """
         domain = self._domain()
+        if domain.is_open:
+            raise ValueError(
+                f"{self._name}.true_frequencies is of listed categories, and the domain is open: "
+                "declare the list in categories=."
+            )
         numbers = self._numbers_of(domain, domain.encode(X, self._name))
         weights = np.ones(len(numbers))
         if sample_weight is not None:
