@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from fractions import Fraction
@@ -625,9 +626,9 @@ class MixingHashChannel(HashReports, IndependentChannel):
         return 10 * n_samples * self.n_categories
 
     def for_enumeration(self):
-        client = MixingHash(self.client.hash_range, self.client.threshold)
+        client = copy.copy(self.client)
         client.n_seeds = 16
-        return MixingHashChannel(self.digests, client)
+        return type(self)(self.digests, client)
 
     def privatize(self, codes, coins):
         return self.client.privatize(self.digests[codes], coins)

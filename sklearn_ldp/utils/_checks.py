@@ -27,7 +27,7 @@ from .._core.mechanisms.mechanism import Mechanism
 from .._core.noise import NoiseModel
 from .._core.support.privacy import PrivacyWarning
 from ..collection import read_reports, write_reports
-from ..oracles import BaseOracle
+from ..oracles import BaseOracle, ItemOracle
 from ..postprocessing import BasePostProcessor
 
 #: The probability of each report, by its numbers.
@@ -46,6 +46,8 @@ def check_oracle(oracle: BaseOracle) -> None:
     ------
     AssertionError
         If the oracle breaks the contract.
+    TypeError
+        If its users do not have one category each, so that it cannot be checked.
 
     Examples
     --------
@@ -53,6 +55,11 @@ def check_oracle(oracle: BaseOracle) -> None:
     >>> from sklearn_ldp.utils.estimator_checks import check_oracle
     >>> check_oracle(GRR(epsilon=2.0))
     """
+    if not isinstance(oracle, BaseOracle) or isinstance(oracle, ItemOracle):
+        raise TypeError(
+            f"check_oracle gives each user one category, which is no value of {oracle!r}: oracles "
+            "of tables have check_table_oracle, and those of sets, strings and numbers none."
+        )
     _run(oracle_checks(), oracle)
 
 

@@ -23,9 +23,12 @@ from sklearn_ldp import (
     OLH,
     Base,
     BaseCut,
+    ColumnOracle,
     EmpiricalBayes,
     HadamardResponse,
     HeldOutSearch,
+    ItemOracle,
+    LocalMean,
     MLEApx,
     NormSub,
     ProjectiveGeometryResponse,
@@ -84,6 +87,9 @@ def declared(oracle, **parameters):
 def test_contract_and_proof_of_epsilon():
     """The package's own oracles are checked in test_common."""
     check_oracle(RandomQuestion())
+    for other in (ItemOracle(), LocalMean(), ColumnOracle()):
+        with pytest.raises(TypeError, match="one category, which is no value of .*check_table"):
+            check_oracle(other)
 
 
 class HalfTheFields(QuestionChannel):

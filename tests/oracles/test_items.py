@@ -109,7 +109,7 @@ def test_more_items_than_are_reported_are_a_uniform_choice():
 
 @pytest.mark.slow
 def test_the_law_of_hashing_over_all_sets_and_reports():
-    channel = ItemOracle(1.0, max_items=2, method="hash").channel(4)
+    channel = ItemOracle(1.0, max_items=2, method="hash").channel(4).for_enumeration()
     channel.client.n_seeds, channel.client.n_picks = 4, 1
     laws = {codes: law_of(channel, codes) for codes in sets(4, 2)}
     check_exact_epsilon_of(channel, map(np.array, laws), 1.0)
