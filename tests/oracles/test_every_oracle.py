@@ -233,7 +233,7 @@ def bits(epsilon, d, channel=UnaryChannel):
         (partial(asked, channel=FirstIsTrue), "the report of user 0 of a batch is not the one"),
         (partial(asked, channel=OneCoin), "on the value 0 drawn in one batch, a share of"),
         (partial(asked, channel=LateAreTrue), "with 130 categories .* a report betrays its value"),
-        (partial(asked, channel=WrongWhereMany), "with 130 categories .* estimator's p=.* support 0 with"),
+        (partial(asked, channel=WrongWhereMany), "with 130 categories .* p=.* support 0 with"),
         (partial(asked, channel=TooOftenJoint), "`joint_support` is not .* 0 and .*, and own="),
         (partial(asked, channel=OtherCovariance), "`covariance` is not that of the estimates"),
         (lambda epsilon, d: asked(epsilon * (1 + (d > 50)), d), "with 130 .* 1 \\+ 1.72"),
