@@ -18,6 +18,7 @@ from scipy import sparse
 
 from .domains import Domain, ends_of
 from .domains.values import (
+    as_numbers,
     as_vector,
     comparable,
     group_codes,
@@ -649,11 +650,8 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
     [20, 40)   0.3
     [65, 100)  0.18
     """
-    try:
-        array = np.asarray(pairs, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        array = np.empty(0)
-    _check_spread(spread, "between")
+    array = as_numbers(pairs)
+    check_spread(spread, "between")
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
         raise ValueError(
             "between needs a list of pairs of numbers, such as [(20, 40), (65, 100)], got "
@@ -661,14 +659,13 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
         )
     is_range = array[:, 0] < array[:, 1]
     if not is_range.all():
-        raise ValueError(
-            "between needs pairs whose second number is larger, got "
-            f"{array[~is_range][0].tolist()}."
-        )
+        odd = array[~is_range][0].tolist()
+        raise ValueError(f"between needs pairs whose second number is larger, got {odd}.")
     return _Between(array, spread)
 
 
-def _check_spread(spread: str, name: str) -> None:
+def check_spread(spread: str, name: str) -> None:
+    """Raise ValueError unless `spread` says how users may be spread within bins."""
     if spread not in ("any", "even"):
         raise ValueError(f'{name} needs spread="any" or "even", got {spread!r}.')
 
@@ -719,7 +716,7 @@ def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "an
     ConfidenceInterval of 1 answer
       mean  38.77 to  42.5
     """
-    _check_spread(spread, "mean")
+    check_spread(spread, "mean")
     if numbers is None:
         return _MeanOfBins(spread)
     plain = list(numbers.values()) if isinstance(numbers, Mapping) else as_vector(numbers).tolist()
@@ -858,11 +855,10 @@ def ranges(bounds: int | ArrayLike) -> QuerySet:
             "ranges needs a number of ranges, or integer positions of shape (n_ranges, 2), a start "
             f"and a stop for each, got {bounds!r}."
         )
-    if np.any(pairs[:, 0] < 0) or np.any(pairs[:, 0] >= pairs[:, 1]):
-        raise ValueError(
-            "ranges needs positions with 0 <= start < stop, got "
-            f"{pairs[(pairs[:, 0] < 0) | (pairs[:, 0] >= pairs[:, 1])][0].tolist()}."
-        )
+    is_range = (pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1])
+    if not is_range.all():
+        odd = pairs[~is_range][0].tolist()
+        raise ValueError(f"ranges needs positions with 0 <= start < stop, got {odd}.")
     return _Ranges(pairs.astype(np.int64))
 
 

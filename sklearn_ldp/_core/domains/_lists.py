@@ -23,6 +23,7 @@ from ..support.state import Uncached
 from ..support.text import number_texts
 from .values import (
     LevelColumn,
+    as_numbers,
     as_vector,
     comparable,
     declared_levels,
@@ -311,11 +312,7 @@ def _as_float(value: Any) -> float:
 
 def checked_bounds(bounds: Any, name: str) -> tuple[float, float]:
     """Return two finite numbers that rise, which the values of a number lie between."""
-    try:
-        is_pair = not isinstance(bounds, str) and np.asarray(bounds).dtype.kind in "iuf"
-        array = np.asarray(bounds, dtype=float) if is_pair else np.empty(0)
-    except (TypeError, ValueError):
-        array = np.empty(0)
+    array = as_numbers(bounds, kinds="iuf")
     with np.errstate(over="ignore", invalid="ignore"):
         if array.shape == (2,) and 0 < array[1] - array[0] < np.inf:
             return float(array[0]), float(array[1])
@@ -362,10 +359,7 @@ def _inner_edges(edges: Any, low: float, high: float, scale: str) -> np.ndarray:
         step = np.log(high / low) / n
         digits = max(3, int(np.ceil(1 - np.log10(step / 10))))
         return np.array([float(f"{low * np.exp(step * i):.{digits}g}") for i in range(1, n)])
-    try:
-        array = np.array(edges if np.asarray(edges).dtype.kind not in "mM" else [], dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        array = np.empty(0)
+    array = as_numbers(edges)
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
         raise ValueError(f"Domain.bins needs a list of finite edges, got {edges!r}.")
     return array

@@ -38,6 +38,15 @@ def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
     return array
 
 
+def as_numbers(values: Any, kinds: str = "biufOUS") -> np.ndarray:
+    """Return a new array of floats; an empty one for what has none, or is of another kind."""
+    try:
+        array = np.asarray(values)
+        return np.array(array if array.dtype.kind in kinds else [], dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        return np.empty(0)
+
+
 def is_uniform(values: Sequence[Any]) -> bool:
     """Return whether NumPy finds one dtype for all values without converting any."""
     # It does not for 1 and "1", for 1 and True, or for 1 and 1.5; nor for text or bytes that
