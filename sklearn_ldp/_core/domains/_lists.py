@@ -492,21 +492,23 @@ def occurring(values: np.ndarray | LevelColumn, name: str) -> np.ndarray:
     return array
 
 
-def refuse_missing(name: str, where: str = "", *, is_listed: bool = True) -> None:
+def refuse_missing(
+    name: str,
+    where: str = "",
+    *,
+    is_listed: bool = True,
+    what: str = "NaN (or another missing value)",
+) -> None:
     declared = "declare one (None in a list, missing=True in Domain.bins), or " if is_listed else ""
     raise ValueError(
-        f"Input X contains NaN (or another missing value){where}, and {name} has no category for "
+        f"Input X contains {what}{where}, and {name} has no category for "
         f'it: {declared}let clients report a stand-in (missing="report"); who is left out is seen.'
     )
 
 
 def refuse_infinite(values: np.ndarray, name: str) -> None:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ValueError(
-            f"Input X contains NaN or infinity, and {name} has no category for it: declare one for "
-            "missing values (None in a list, missing=True in Domain.bins), or let clients report a "
-            'stand-in (missing="report"); who is left out is seen.'
-        )
+        refuse_missing(name, what="NaN or infinity")
 
 
 class UnknownValueError(ValueError):
