@@ -322,9 +322,8 @@ class _MatrixQueries(QuerySet):
     def matrix(self, n_categories, frequencies=None):
         if self._categories is not None:
             raise ValueError(
-                f"{self!r} is labelled by category (by its index or its keys), and there are no "
-                "categories here to compare the labels with. Give them in the order of the "
-                "categories, without labels: labels.reindex(categories).to_numpy()."
+                f"{self!r} is labelled by category, and there are no categories here to compare "
+                "the labels with. Drop the labels: labels.reindex(categories).to_numpy()."
             )
         if self._matrix.shape[1] != n_categories:
             raise ValueError(
@@ -541,9 +540,8 @@ class _TopK(QuerySet):
     def matrix(self, n_categories, frequencies=None):
         if frequencies is None:
             raise ValueError(
-                f"{self!r} asks for the categories that are *truly* the most frequent, so "
-                "it needs the true frequencies (metrics and searches provide them); for the "
-                f"largest estimates use estimate.top({self.top})."
+                f"{self!r} asks for what is *truly* the most frequent, so it needs the true "
+                f"frequencies; for the largest estimates use estimate.top({self.top})."
             )
         if self.top > n_categories:
             raise ValueError(
@@ -723,8 +721,7 @@ def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "an
     if any(is_missing(number) for number in plain):
         raise ValueError(
             "mean needs a number for each category, got a missing one. For the mean of those who "
-            "answered, give the category of a missing answer 0, and divide the answer by the share "
-            "of all others, 1 - estimate[None]."
+            "answered, give None the number 0, and divide the answer by 1 - estimate[None]."
         )
     row = query_matrix([plain]).matrix(len(plain))
     return _MatrixQueries(row, "mean", ["mean"], own_categories(numbers))
@@ -919,9 +916,8 @@ def as_query_set(queries: Queries | None) -> QuerySet:
     if sparse.issparse(given) or is_list or hasattr(given, "__array__"):
         return query_matrix(given)
     raise TypeError(
-        "Queries must come from sklearn_ldp.queries (full_domain, random_sets, groups, ranges, "
-        "prefixes, between, mean, top_k), be a list of categories or of query sets, or a matrix of "
-        f"shape (n_queries, n_categories), got {type(queries).__name__}."
+        "Queries must come from sklearn_ldp.queries, be a list of categories or of query sets, or "
+        f"a matrix of shape (n_queries, n_categories), got {type(queries).__name__}."
     )
 
 

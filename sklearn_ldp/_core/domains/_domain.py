@@ -578,8 +578,7 @@ class Domain(Uncached):
         if not any(isinstance(category, tuple) for category in self.categories.tolist()):
             raise ValueError(
                 f"{name} got {n_columns} columns, and its categories are those of a single one: "
-                "pass that column alone, as in X['column'], or estimate each of several columns "
-                "with ColumnOracle(domains={..})."
+                "pass it alone, as in X['column'], or several to ColumnOracle(domains={..})."
             )
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
@@ -629,10 +628,9 @@ def ends_of(domain: Any, what: str) -> np.ndarray:
     if ends is None:
         raise ValueError(
             f"{what} needs an estimate of bins between bounds, such as Domain.bins(edges, "
-            "bounds=(0, 100)), Domain.bins(64, bounds=(0, 100)), or for money Domain.bins(32, "
-            'bounds=(100, 1_000_000), scale="log"): bins without bounds= have open ends, and '
-            "missing=True has no place among them. For other categories take ranges of positions, "
-            "or mean(numbers) with the number of each."
+            "bounds=(0, 100)), or for money Domain.bins(32, bounds=(100, 1_000_000), "
+            'scale="log"): bins without bounds= have open ends, and missing=True has no place '
+            "there. For other categories take ranges of positions, or mean(numbers)."
         )
     return ends
 
@@ -724,8 +722,7 @@ class StringDomain(UnlistedDomain):
         if not is_fine or not all(unicodedata.is_normalized("NFC", one) for one in alphabet):
             raise ValueError(
                 f'{name} needs an alphabet of different letters, such as "0123456789", in '
-                "Unicode's normal form C (unicodedata.normalize), to which clients bring their "
-                f"strings, got {alphabet!r}."
+                f"Unicode's normal form C (unicodedata.normalize), got {alphabet!r}."
             )
         self.alphabet: str = alphabet
         self.max_length: int = int(max_length)

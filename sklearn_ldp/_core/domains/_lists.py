@@ -340,9 +340,8 @@ def _inner_edges(edges: Any, low: float, high: float, scale: str) -> np.ndarray:
         raise ValueError(f'Domain.bins needs scale= to be "linear" or "log", got {scale!r}.')
     if scale == "log" and not (isinstance(edges, Integral) and low > 0):
         raise ValueError(
-            'Domain.bins(scale="log") makes a number of bins between bounds above 0, got '
-            f"{edges!r} and the lower bound {low:g}: Domain.bins(32, bounds=(100, 1_000_000), "
-            'scale="log"); with clip=True all that is lower is in the first bin.'
+            f'Domain.bins(scale="log") makes a number of bins between bounds above 0, got {edges!r}'
+            f" and the lower bound {low:g}; with clip=True all that is lower is in the first bin."
         )
     if isinstance(edges, Integral) and not isinstance(edges, bool):
         n = int(edges)
@@ -418,9 +417,8 @@ def one_list(categories: Any, name: str) -> CategoryList:
         return factors[0] if len(factors) == 1 else CategoryList(categories.categories)
     if isinstance(categories, AbstractSet):
         raise InvalidParameterError(
-            f"{name} needs categories in an order that is the same in every process, but a "
-            f"{type(categories).__name__} has no such order: a client and a server would number "
-            "them differently. Give a list, such as sorted(categories)."
+            f"{name} needs categories in an order that is the same in every process, which a "
+            f"{type(categories).__name__} does not have: give a list, such as sorted(categories)."
         )
     levels = declared_levels(categories)
     if levels is not None:

@@ -55,8 +55,7 @@ def canonical(value: object) -> bytes:
     raise TypeError(
         "Clients and servers can agree on categories that are strings, bytes, numbers, dates, "
         "members of enumerations, UUIDs or tuples of those, got "
-        f"{type(value).__name__}: no other type has a form that is the same on every machine. Use "
-        "the categories' names."
+        f"{type(value).__name__}: use the categories' names."
     )
 
 

@@ -457,8 +457,7 @@ def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
             problem = "has a label more than once"
         raise ValueError(
             f"{what} is labelled by category (by its index or its keys), but {problem}. Label each "
-            "of the categories once, or drop the labels and keep the order of the categories: "
-            "labels.reindex(categories).to_numpy()."
+            "category once, or drop the labels: labels.reindex(categories).to_numpy()."
         )
     return order
 

@@ -438,9 +438,8 @@ class FrequencyEstimate(Kept):
     def _frequency_of(self, category: Any) -> float:
         if isinstance(category, tuple) and not isinstance(self.categories[0], tuple):
             raise IndexError(
-                "A FrequencyEstimate is indexed by rows (estimates), or by the name of a single "
-                "category; for more use estimate.answer([..]), estimate.to_frame() or "
-                "np.asarray(estimate)."
+                "A FrequencyEstimate is indexed by rows, or by the name of a single category; for "
+                "more use estimate.answer([..]), estimate.to_frame() or np.asarray(estimate)."
             )
         row = self._single_row("__getitem__")
         try:

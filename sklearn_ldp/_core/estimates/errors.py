@@ -561,9 +561,8 @@ def held_out_score(
         getattr(estimate, "categories", held_out.categories), held_out.categories
     ):
         raise ValueError(
-            "held_out_score compares estimates over one domain, in one order, got other categories "
-            "in the held-out one: declare them in the oracle. Of two collections of strings each "
-            "finds its own: ask one estimate for the strings of the other."
+            "held_out_score got other categories in the held-out estimate: declare them in the "
+            "oracle, or ask one estimate of strings for those that the other one found."
         )
     truth, estimate = as_truth_and_estimate(held_out.values[0], estimate)
     if estimate.clip_answers:

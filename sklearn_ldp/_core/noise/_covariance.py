@@ -225,9 +225,8 @@ def support_law(p: float, q: float) -> CategoryLaw:
 def _refuse(frequencies: np.ndarray) -> Factors:
     raise ValueError(
         "Noise known only by its level, or by p, q and n_samples, does not tell the covariance of "
-        "several categories, which depends on the mechanism. Use the noise of the oracle's own "
-        "estimate (oracle.noise_, estimate.noise), or oracle.channel(n_categories).noise("
-        "n_samples)."
+        "several categories, which depends on the mechanism: use that of the oracle's own estimate "
+        "(oracle.noise_, estimate.noise), or oracle.channel(n_categories).noise(n_samples)."
     )
 
 

@@ -341,9 +341,8 @@ class EstimateDifference(Kept):
         check_of(of)
         if self.shared_users and of == "population":
             raise ValueError(
-                "With shared users the two samples of a population are not independent, so nothing "
-                'is said about a population: ask of="users", or compare collections of different '
-                "users."
+                "With shared users the two samples of a population are not independent: ask "
+                'of="users", or compare collections of different users.'
             )
 
 

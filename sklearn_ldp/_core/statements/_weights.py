@@ -173,9 +173,8 @@ def rake(estimate: Any, margins: Mapping[Any, Mapping[Any, float]]) -> Any:
     if max(gaps) > _CONVERGED:
         worst = list(margins)[int(np.argmax(gaps))]
         raise ValueError(
-            f"rake cannot reach the margin {worst!r}, which its weights miss by {max(gaps):.3g}: "
-            "the cells that have reports do not allow all margins at once. Join values that few "
-            "have before estimate_by_group, or leave the margin out."
+            f"rake cannot reach the margin {worst!r} by {max(gaps):.3g}, as the cells do not allow "
+            "all margins: join values that few have before estimate_by_group, or leave it out."
         )
     return poststratify(estimate, dict(zip(names, weights.tolist(), strict=True)))
 
