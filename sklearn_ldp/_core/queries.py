@@ -403,8 +403,7 @@ class _RandomSets(QuerySet):
         if isinstance(self.size, Integral):
             if int(self.size) > n_categories:
                 raise ValueError(
-                    f"random_sets of size {self.size} do not fit in a domain of {n_categories} "
-                    "categories; give a smaller size, or a fraction of the domain."
+                    f"random_sets of size {self.size} do not fit in a domain of {n_categories}."
                 )
             return int(self.size)
         return max(1, round(self.size * n_categories))
@@ -432,11 +431,7 @@ class _Ranges(QuerySet):
     def matrix(self, n_categories, frequencies=None):
         bounds = self.bounds
         if isinstance(bounds, int):
-            if bounds > n_categories:
-                raise ValueError(
-                    f"{self!r} needs at least {bounds} categories, but the domain has "
-                    f"{n_categories}; give a smaller number of ranges."
-                )
+            _check_room(self, bounds, n_categories)
             edges = -(np.arange(bounds + 1) * -n_categories // bounds)
             bounds = np.column_stack([edges[:-1], edges[1:]])
         elif bounds[:, 1].max() > n_categories:
@@ -543,16 +538,20 @@ class _TopK(QuerySet):
                 f"{self!r} asks for what is *truly* the most frequent, so it needs the true "
                 f"frequencies; for the largest estimates use estimate.top({self.top})."
             )
-        if self.top > n_categories:
-            raise ValueError(
-                f"{self!r} needs at least {self.top} categories, but the domain has "
-                f"{n_categories}; give a smaller k."
-            )
+        _check_room(self, self.top, n_categories)
         top = np.argsort(-np.asarray(frequencies), kind="stable")[: self.top]
         return _sums(top, np.ones(self.top, dtype=int), n_categories)
 
     def __repr__(self):
         return f"top_k({self.top})"
+
+
+def _check_room(queries: QuerySet, least: int, n_categories: int) -> None:
+    """Raise ValueError if a domain is too small for queries."""
+    if least > n_categories:
+        raise ValueError(
+            f"{queries!r} needs at least {least} categories, but the domain has {n_categories}."
+        )
 
 
 def _sums(columns: np.ndarray, sizes: np.ndarray, n_categories: int) -> sparse.csr_array:

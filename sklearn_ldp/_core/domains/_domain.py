@@ -375,8 +375,7 @@ class Domain(Uncached):
             return self._factors[0].categories
         if self.size > _MAX_LISTED:
             raise ValueError(
-                f"A domain of {self.size:.3g} combinations cannot be listed one by one: join fewer "
-                "columns, or coarser categories."
+                f"A domain of {self.size:.3g} combinations cannot be listed: join fewer columns."
             )
         listed = objects(list(product(*(factor.categories.tolist() for factor in self._factors))))
         listed.flags.writeable = False
@@ -564,10 +563,8 @@ class Domain(Uncached):
             values = _joined(columns)
             return self._factors[0].encode(values, name).astype(self._dtype, copy=False)
         if len(columns) != len(self._factors):
-            raise ValueError(
-                f"{name} expects the {len(self._factors)} columns that its domain is the product "
-                f"of, got {len(columns)}."
-            )
+            n = len(self._factors)
+            raise ValueError(f"{name} expects the {n} columns of its domain, got {len(columns)}.")
         codes = np.zeros(len(columns[0]), dtype=np.int64)
         for i, (factor, column) in enumerate(zip(self._factors, columns, strict=True), 1):
             codes = codes * factor.size + factor.encode(column, name, f" in column {i}")
@@ -709,10 +706,7 @@ class StringDomain(UnlistedDomain):
         for what, length in (("max_length", max_length), ("max_digits", most)):
             is_whole = isinstance(length, Integral) and not isinstance(length, bool)
             if not is_whole or not 1 <= int(length) <= _MOST_LETTERS:
-                raise ValueError(
-                    f"{name} needs {what}= from 1 to {_MOST_LETTERS}: the most that is kept of a "
-                    f"string. Got {length!r}."
-                )
+                raise ValueError(f"{name} needs {what}= from 1 to {_MOST_LETTERS}, got {length!r}.")
         if max_digits is not None and weights is None:
             raise ValueError(f"{name} takes max_digits= with code= only; use max_length=.")
         is_text = isinstance(alphabet, str) and "\0" not in alphabet

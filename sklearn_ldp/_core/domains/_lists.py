@@ -424,10 +424,7 @@ def one_list(categories: Any, name: str) -> CategoryList:
     if levels is not None:
         array = as_vector(levels)
     elif getattr(categories, "name", None) == "category" and hasattr(categories, "ordered"):
-        raise ValueError(
-            f"{name} got a CategoricalDtype without categories: declare them, as in "
-            "CategoricalDtype(['red', 'green'])."
-        )
+        raise ValueError(f"{name} got a CategoricalDtype without categories: declare them in it.")
     elif isinstance(categories, Integral) and not isinstance(categories, bool):
         n = int(categories)
         if n > _MOST_NUMBERED:

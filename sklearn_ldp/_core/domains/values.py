@@ -32,9 +32,7 @@ def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
     if array.ndim == 2:
         return objects([tuple(row) for row in array.tolist()])
     if array.ndim != 1:
-        raise ValueError(
-            f"Expected a list of categories or values, got an array of shape {array.shape}."
-        )
+        raise ValueError(f"Expected a list of categories or values, got the shape {array.shape}.")
     return array
 
 
@@ -161,8 +159,7 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
     found = set(items) if column is None else {items[i] for i in np.unique(column.places)}
     if any(map(is_missing, found)):
         raise ValueError(
-            f"{name} got a missing label (None or NaN); give items without a label a group of "
-            "their own."
+            f"{name} got a missing label (None or NaN): give items without one a group of its own."
         )
     names = sorted_values(found)
     place = {label: i for i, label in enumerate(names)}

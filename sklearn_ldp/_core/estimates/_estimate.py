@@ -173,8 +173,7 @@ class FrequencyEstimate(Kept):
         if self.row_names is not None:
             if len(self.row_names) != len(values):
                 raise ValueError(
-                    f"FrequencyEstimate has {len(values)} rows but {len(self.row_names)} "
-                    "row_names; give one per row."
+                    f"FrequencyEstimate has {len(values)} rows but {len(self.row_names)} row_names."
                 )
             object.__setattr__(self, "row_names", _read_only(as_vector(self.row_names)))
 
@@ -370,9 +369,7 @@ class FrequencyEstimate(Kept):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False and dtype not in (None, np.float64):
-            raise ValueError(
-                "FrequencyEstimate holds float64, so another dtype needs a copy; got copy=False."
-            )
+            raise ValueError("FrequencyEstimate holds float64: another dtype needs copy=True.")
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -483,10 +480,7 @@ class FrequencyEstimate(Kept):
             If `by` is empty, or the values do not fit the categories.
         """
         if by == "":
-            raise ValueError(
-                "FrequencyEstimate.with_values needs by= with the name of the post-processor that "
-                "made the values, or None if they are still raw. Got ''."
-            )
+            raise ValueError("with_values needs by= with the name of the post-processor, got ''.")
         names = self.postprocessors if by is None else (*self.postprocessors, by)
         if by is not None:
             raw = self.values if self.is_raw else self.raw_values
@@ -531,10 +525,7 @@ class FrequencyEstimate(Kept):
             If the reports were not kept apart.
         """
         if self.shards is None:
-            raise ValueError(
-                "FrequencyEstimate has no shards of its reports: pass oracle.estimate_ of an "
-                "oracle with n_shards > 1."
-            )
+            raise ValueError("FrequencyEstimate has no shards: its oracle needs n_shards > 1.")
         values, noise = self.shards.estimate(shards)
         return replace(self, values=values, noise=noise, shards=self.shards.some(shards))
 

@@ -63,8 +63,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
         for name, part in parts.items():
             if not isinstance(part, FrequencyEstimate):
                 raise TypeError(
-                    f"EstimateSet needs a FrequencyEstimate for each name, got "
-                    f"{type(part).__name__} for {name!r}."
+                    f"EstimateSet needs FrequencyEstimates, got {type(part).__name__} for {name!r}."
                 )
         self._parts = dict(parts)
 
@@ -111,8 +110,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
             return NotImplemented
         if self.names != other.names:
             raise ValueError(
-                f"Sets of estimates that are compared must have the same parts, got {self.names} "
-                f"and {other.names}."
+                f"Sets to compare must have the same parts, got {self.names} and {other.names}."
             )
         return {
             name: part - other[name]

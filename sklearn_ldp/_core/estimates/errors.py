@@ -108,9 +108,7 @@ def query_errors(
     array([0.])
     """
     if metric not in METRICS and not callable(metric):
-        raise ValueError(
-            f"Argument metric must be one of {METRICS}, or a function, got {metric!r}."
-        )
+        raise ValueError(f"Argument metric must be one of {METRICS} or a function, got {metric!r}.")
     truth, estimate = as_truth_and_estimate(frequencies, estimate)
     query_set = as_query_set(queries).aligned(estimate.categories, estimate.domain)
     if metric == "mse" and not estimate.clip_answers:
@@ -141,8 +139,7 @@ def as_truth_and_estimate(
     truth = np.asarray(frequencies, dtype=np.float64)
     if truth.shape != (estimate.shape[1],):
         raise ValueError(
-            f"The true frequencies must have shape ({estimate.shape[1]},), one for each category "
-            f"of the estimate, got {truth.shape}."
+            f"The true frequencies must have shape ({estimate.shape[1]},), got {truth.shape}."
         )
     if not np.all(np.isfinite(truth)):
         raise ValueError("The true frequencies must be finite, got NaN or infinity.")

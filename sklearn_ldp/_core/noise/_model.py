@@ -746,8 +746,7 @@ def _checked(given: ArrayLike) -> Any:
     n_samples = np.asarray(given)
     if n_samples.ndim > 1 or not np.all((n_samples > 0) & np.isfinite(n_samples)):
         raise ValueError(
-            f"Noise needs n_samples > 0, got {given!r}; give a finite number, or one for each row "
-            "of the estimate."
+            f"Noise needs finite n_samples > 0, got {given!r}: one, or one for each row."
         )
     return n_samples if n_samples.ndim else given
 

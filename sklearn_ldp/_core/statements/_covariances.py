@@ -134,8 +134,7 @@ def refuse_without_law(estimate: Estimate, what: str, other: str = "") -> None:
         )
     if estimate.noise is None:
         raise ValueError(
-            f"No {what} without a noise model; build the estimate with "
-            "noise=NoiseModel(p, q, n_samples)."
+            f"No {what} without a noise model: give the estimate noise=NoiseModel(p, q, n_samples)."
         )
 
 

@@ -83,8 +83,7 @@ def poststratify(estimate: Any, shares: Mapping[Any, float]) -> Any:
     for group in [*names, *shares]:
         if group not in shares:
             raise ValueError(
-                f"poststratify needs the share of each row, got none of {group!r}: give it, or 0 "
-                "to leave the row out."
+                f"poststratify needs the share of each row, got none of {group!r}: 0 leaves it out."
             )
         if group not in names and shares[group] != 0:
             raise ValueError(
