@@ -119,11 +119,8 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
         }
 
     # Two sets are the same only if they are one: estimates are not compared by their values.
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def map(self, function: Callable[[FrequencyEstimate], FrequencyEstimate]) -> EstimateSet:
         """Return the set with a function applied to each part that has users.
@@ -197,9 +194,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
         """
         pd = import_pandas("EstimateSet.to_frame")
         if interval is not None:
-            frames = {
-                _joined(name): one.to_frame(interval) for name, one in self.items() if len(one)
-            }
+            frames = {_joined(key): one.to_frame(interval) for key, one in self.items() if len(one)}
             return pd.concat(frames, names=["part"])
         longest = max(self.values(), key=len)
         blocks = []
@@ -253,17 +248,10 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
             raise ValueError("EstimateSet.plot has nothing to draw: no part has users.")
         n_columns = min(len(nonempty), 3)
         n_rows = -(-len(nonempty) // n_columns)
-        figure, axes = plt.subplots(
-            n_rows,
-            n_columns,
-            squeeze=False,
-            layout="constrained",
-            figsize=(5 * n_columns, 4 * n_rows),
-        )
-        for ax in axes.flat[len(nonempty) :]:
-            figure.delaxes(ax)
+        figure = plt.figure(figsize=(5 * n_columns, 4 * n_rows), layout="constrained")
         displays = {}
-        for (name, part), ax in zip(nonempty.items(), axes.flat, strict=False):
+        for i, (name, part) in enumerate(nonempty.items(), 1):
+            ax = figure.add_subplot(n_rows, n_columns, i)
             displays[name] = part.plot(ax=ax, **kwargs)
             ax.set_title(str(name))
         return displays
