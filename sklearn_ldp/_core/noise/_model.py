@@ -440,8 +440,7 @@ class Noise:
         return self._with(map(change, self.terms), draws=draws, **changes)
 
     def _with(self, terms: Any, **changes: Any) -> Noise:
-        names = ("n_samples", "n_users", "p", "q", "grids", "has_slope", "level", "draws")
-        return Noise(tuple(terms), **{**{name: getattr(self, name) for name in names}, **changes})
+        return Noise(**{**vars(self), "terms": tuple(terms), **changes})
 
     # -- what it is -------------------------------------------------------------------------------
     def __repr__(self) -> str:
