@@ -452,19 +452,13 @@ class Domain(Uncached):
             The number; None if the domain has no ``clip=True``.
         """
         pairs = zip(self._factors, columns, strict=False)
-        clipped = [
-            p.n_clipped(np.asarray(x)) for p, x in pairs if isinstance(p, BinList) and p.clip
-        ]
-        return sum(clipped) if clipped else None
+        counts = [p.n_clipped(np.asarray(x)) for p, x in pairs if isinstance(p, BinList) and p.clip]
+        return sum(counts) if counts else None
 
     def _own_edges(self) -> list[list[float]]:
         """Edges that the names of the bins do not tell."""
-        bins = [
-            factor for factor in self._factors if isinstance(factor, BinList) and factor.own_names
-        ]
-        return [
-            (factor.edges if factor.bounds is None else factor.ends).tolist() for factor in bins
-        ]
+        bins = [one for one in self._factors if isinstance(one, BinList) and one.own_names]
+        return [(one.edges if one.bounds is None else one.ends).tolist() for one in bins]
 
     def __len__(self) -> int:
         return self.size
