@@ -16,12 +16,7 @@ from ..report_page import Kept
 from ..support.pandas import import_pandas
 from ..support.text import counted
 from ..support.typing import DataFrame
-from ._covariances import (
-    Estimate,
-    EstimateCovariances,
-    covariances,
-    refuse_without_law,
-)
+from ._covariances import Estimate, EstimateCovariances, covariances, refuse_without_law
 from ._described import describe_difference
 from ._discoveries import Discoveries, check_error_rate, discoveries
 from ._intervals import (

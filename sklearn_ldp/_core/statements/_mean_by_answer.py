@@ -271,11 +271,7 @@ class MeansByAnswer(Means):
 
 
 def mean_by_answer(
-    outcome: ArrayLike,
-    reports: Any,
-    oracle: Any,
-    *,
-    sample_weight: ArrayLike | None = None,
+    outcome: ArrayLike, reports: Any, oracle: Any, *, sample_weight: ArrayLike | None = None
 ) -> MeansByAnswer:
     """Return the mean of an outcome among those who truly have each answer.
 
