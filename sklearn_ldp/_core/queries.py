@@ -184,6 +184,10 @@ class QuerySet:
     limits: tuple[Any, Any] | None = None
     assumes_even = False
     top: int | None = None
+    _text = ""  # how it shows itself
+
+    def __repr__(self) -> str:
+        return self._text or super().__repr__()
 
     def matrix(self, n_categories: int, frequencies: ArrayLike | None = None) -> sparse.csr_array:
         """Return the queries over a domain.
@@ -293,6 +297,8 @@ class QuerySet:
 
 
 class _FullDomain(QuerySet):
+    _text = "full_domain()"
+
     def matrix(self, n_categories, frequencies=None):
         return sparse.eye_array(n_categories, format="csr")
 
@@ -302,22 +308,19 @@ class _FullDomain(QuerySet):
     def expected_squared_error(self, errors):
         return np.mean(errors**2, axis=-1)
 
-    def __repr__(self):
-        return "full_domain()"
-
 
 class _MatrixQueries(QuerySet):
-    def __init__(self, matrix, description=None, names=None, categories=None):
+    def __init__(self, matrix, text="", names=None, categories=None):
         self._matrix = matrix
         self.names = names
-        self._description = description or f"query_matrix of shape {matrix.shape}"
+        self._text = text or f"query_matrix of shape {matrix.shape}"
         self._categories = categories  # what the columns are of, if they say so
 
     def aligned(self, categories, domain=None):
         if self._categories is None:
             return self
         order = order_of(self._categories, categories, repr(self))
-        return _MatrixQueries(self._matrix[:, order], self._description, self.names)
+        return _MatrixQueries(self._matrix[:, order], self._text, self.names)
 
     def matrix(self, n_categories, frequencies=None):
         if self._categories is not None:
@@ -332,15 +335,13 @@ class _MatrixQueries(QuerySet):
             )
         return self._matrix
 
-    def __repr__(self):
-        return self._description
-
 
 class _NamedCategories(QuerySet):
     names: list[Any]
 
     def __init__(self, names):
         self.names = as_vector(names).tolist()
+        self._text = f"a list of {len(self.names)} categories"
         twice = [name for name, n in Counter(comparable(self.names)).items() if n > 1]
         if twice:
             raise ValueError(
@@ -359,13 +360,11 @@ class _NamedCategories(QuerySet):
             "matrix with one row per query, of shape (n_queries, n_categories)."
         )
 
-    def __repr__(self):
-        return f"a list of {len(self.names)} categories"
-
 
 class _SeveralSets(QuerySet):
     def __init__(self, sets):
         self.parts = [as_query_set(one) for one in sets]
+        self._text = f"[{', '.join(map(repr, self.parts))}]"
         for one in self.parts:
             if one.depends_on_truth:
                 raise ValueError(
@@ -388,15 +387,13 @@ class _SeveralSets(QuerySet):
         matrices = [one.matrix(n_categories, frequencies) for one in self.parts]
         return sparse.csr_array(sparse.vstack(matrices, format="csr"))
 
-    def __repr__(self):
-        return f"[{', '.join(map(repr, self.parts))}]"
-
 
 class _RandomSets(QuerySet):
     def __init__(self, size, n_sets, seed):
         self.size = size
         self.n_sets = n_sets
         self.seed = seed
+        self._text = f"random_sets({size})"
 
     def set_size(self, n_categories: int) -> int:
         """Return the number of categories in a set."""
@@ -418,15 +415,14 @@ class _RandomSets(QuerySet):
         d, m = n_categories, self.set_size(n_categories)
         return m / d, m * (m - 1) / (d * max(d - 1, 1))
 
-    def __repr__(self):
-        return f"random_sets({self.size})"
-
 
 class _Ranges(QuerySet):
     ordered = True
 
     def __init__(self, bounds):
         self.bounds = bounds
+        said = bounds if isinstance(bounds, int) else f"{len(bounds)} ranges"
+        self._text = f"ranges({said})"
 
     def matrix(self, n_categories, frequencies=None):
         bounds = self.bounds
@@ -442,13 +438,10 @@ class _Ranges(QuerySet):
         columns = np.concatenate([np.arange(start, stop) for start, stop in bounds])
         return _sums(columns, bounds[:, 1] - bounds[:, 0], n_categories)
 
-    def __repr__(self):
-        said = self.bounds if isinstance(self.bounds, int) else f"{len(self.bounds)} ranges"
-        return f"ranges({said})"
-
 
 class _Prefixes(QuerySet):
     ordered = True
+    _text = "prefixes()"
 
     def matrix(self, n_categories, frequencies=None):
         if n_categories > _MOST_PREFIXES:
@@ -457,9 +450,6 @@ class _Prefixes(QuerySet):
                 f"{_MOST_PREFIXES:,}: ask for some of them, ranges([(0, stop), ..])."
             )
         return sparse.csr_array(np.tri(n_categories, dtype=bool)).astype(float)
-
-    def __repr__(self):
-        return "prefixes()"
 
 
 class _OfBins(QuerySet):
@@ -491,6 +481,7 @@ class _Between(_OfBins):
 
     def __init__(self, pairs: np.ndarray, spread: str) -> None:
         self.pairs, self.spread = pairs, spread
+        self._text = f"between({len(pairs)} ranges)"
         ends = iter(number_texts(pairs.ravel().tolist()))
         self.names = [f"[{low}, {high})" for low, high in zip(ends, ends, strict=True)]
 
@@ -508,21 +499,16 @@ class _Between(_OfBins):
         shares = np.where(np.abs(shares - whole) < _ROUNDED, whole, shares)
         return shares, np.floor(shares), np.ceil(shares)
 
-    def __repr__(self):
-        return f"between({len(self.pairs)} ranges)"
-
 
 class _MeanOfBins(_OfBins):
     names = ["mean"]
+    _text = "mean()"
 
     def __init__(self, spread: str) -> None:
         self.spread = spread
 
     def weights(self, ends):
         return (ends[None, :-1] + ends[None, 1:]) / 2, ends[None, :-1], ends[None, 1:]
-
-    def __repr__(self):
-        return "mean()"
 
 
 class _TopK(QuerySet):
@@ -531,6 +517,7 @@ class _TopK(QuerySet):
 
     def __init__(self, k: int) -> None:
         self.top = k
+        self._text = f"top_k({k})"
 
     def matrix(self, n_categories, frequencies=None):
         if frequencies is None:
@@ -541,9 +528,6 @@ class _TopK(QuerySet):
         _check_room(self, self.top, n_categories)
         top = np.argsort(-np.asarray(frequencies), kind="stable")[: self.top]
         return _sums(top, np.ones(self.top, dtype=int), n_categories)
-
-    def __repr__(self):
-        return f"top_k({self.top})"
 
 
 def _check_room(queries: QuerySet, least: int, n_categories: int) -> None:
