@@ -383,15 +383,10 @@ def heavy_hitter_scores(
     hits = np.count_nonzero(is_found & is_true, axis=1)
     n_true, n_found = np.count_nonzero(is_true), np.count_nonzero(is_found, axis=1)
 
-    def share(some, whole):
-        safe = np.where(whole == 0, 1, whole)
-        return np.where(whole == 0, zero_division, some / safe)
-
-    return HeavyHitterScores(
-        share(hits, n_found),
-        share(hits, np.full_like(hits, n_true)),
-        share(2 * hits, n_true + n_found),
-    )
+    of_nothing = np.full(len(hits), zero_division, dtype=float)
+    shares = [(hits, n_found), (hits, n_true), (2 * hits, n_true + n_found)]
+    scores = (np.divide(a, b, out=of_nothing.copy(), where=b != 0) for a, b in shares)
+    return HeavyHitterScores(*scores)
 
 
 def _largest(values: np.ndarray, k: int) -> np.ndarray:
