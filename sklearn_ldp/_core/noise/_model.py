@@ -729,15 +729,9 @@ class NoiseModel(Noise):
     n_samples: Any
 
     def __post_init__(self) -> None:
-        law, n_samples = support_law(self.p, self.q), _checked(self.n_samples)
-        super().__init__(
-            [Term(law, 1.0, n_samples)],
-            n_samples,
-            p=self.p,
-            q=self.q,
-            grids=[(law, n_samples)],
-            has_slope=True,
-        )
+        law, n = support_law(self.p, self.q), _checked(self.n_samples)
+        terms, grids = [Term(law, 1.0, n)], [(law, n)]
+        super().__init__(terms, n, p=self.p, q=self.q, grids=grids, has_slope=True)
 
 
 def _checked(given: ArrayLike) -> Any:
