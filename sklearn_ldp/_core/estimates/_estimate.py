@@ -225,9 +225,7 @@ class FrequencyEstimate(Kept):
         plain: Any = list(counts.values()) if isinstance(counts, Mapping) else counts
         array, n = np.atleast_2d(np.asarray(plain)), np.asarray(n_samples, dtype=float)
         if not (p is None) == (q is None) != (std is None):
-            raise ValueError(
-                "FrequencyEstimate.from_counts needs p= and q=, of reports, or std=, of noise."
-            )
+            raise ValueError("from_counts needs p= and q=, of reports, or std=, of noise.")
         most = array.max(initial=0)
         if array.dtype.kind == "u" and most > np.iinfo(array.dtype).max // 2:
             raise ValueError(
@@ -416,8 +414,10 @@ class FrequencyEstimate(Kept):
             If there is no such row.
         """
         if not is_row_index(key):
-            row = self._row_named(key)
-            return self._frequency_of(key) if row is None else self._of_rows(row)
+            names = [] if self.row_names is None else self.row_names.tolist()
+            is_category = len(self) == 1 and key in self.categories.tolist()
+            is_row = not is_category and key in names
+            return self._of_rows(names.index(key)) if is_row else self._frequency_of(key)
         try:
             return self._of_rows(key)
         except IndexError:
@@ -425,12 +425,6 @@ class FrequencyEstimate(Kept):
                 f"An integer, a slice, a list or a mask selects among the {len(self)} rows of an "
                 f"estimate, got {key!r}; categories are in a list of names, as in answer([..])."
             ) from None
-
-    def _row_named(self, key: Any) -> int | None:
-        """The place of a row by its name; None if there is none, or a category is meant."""
-        names = [] if self.row_names is None else self.row_names.tolist()
-        is_category = len(self) == 1 and key in self.categories.tolist()
-        return None if is_category or key not in names else names.index(key)
 
     def _frequency_of(self, category: Any) -> float:
         if isinstance(category, tuple) and not isinstance(self.categories[0], tuple):

@@ -204,9 +204,8 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
                     f"EstimateSet.to_frame needs as many estimates in each part, got {len(part)} "
                     f"in {name!r} and {len(longest)} in another one: use to_frame of each part."
                 )
-            blocks.append(
-                part.values if len(part) else np.full((len(longest), part.shape[1]), np.nan)
-            )
+            nothing = np.full((len(longest), part.shape[1]), np.nan)
+            blocks.append(part.values if len(part) else nothing)
         labels = [(name, c) for name, part in self.items() for c in part.categories.tolist()]
         # By levels and codes: the other ways would take the tuples of tables apart.
         levels = [list(dict.fromkeys(level)) for level in zip(*labels, strict=True)]

@@ -131,8 +131,7 @@ def as_truth_and_estimate(
     Shapes: frequencies (d,), estimate (n_estimates, d) -> (d,).
     """
     if isinstance(estimate, FrequencyEstimate):
-        what = "The array of true frequencies"
-        frequencies = in_order(frequencies, estimate.categories, what)
+        frequencies = in_order(frequencies, estimate.categories, "The array of true frequencies")
     else:
         values = np.atleast_2d(np.asarray(estimate, dtype=np.float64))
         estimate = FrequencyEstimate(values, np.arange(values.shape[-1]))
@@ -549,9 +548,8 @@ def held_out_score(
             f"held_out_score cannot ask {query_set!r}, which depends on the truth: choose the "
             "categories without the held-out reports and pass their query_matrix."
         )
-    if not np.array_equal(
-        getattr(estimate, "categories", held_out.categories), held_out.categories
-    ):
+    categories = getattr(estimate, "categories", held_out.categories)
+    if not np.array_equal(categories, held_out.categories):
         raise ValueError(
             "held_out_score got other categories in the held-out estimate: declare them in the "
             "oracle, or ask one estimate of strings for those that the other one found."

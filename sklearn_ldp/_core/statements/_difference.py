@@ -297,9 +297,8 @@ class EstimateDifference(Kept):
         index: Any = pd.Index(self.categories, name="category", tupleize_cols=False)
         if len(self) > 1:
             names = range(len(self)) if several.row_names is None else several.row_names
-            index = pd.MultiIndex.from_product(
-                [list(names), list(self.categories)], names=["estimate", "category"]
-            )
+            levels = [list(names), list(self.categories)]
+            index = pd.MultiIndex.from_product(levels, names=["estimate", "category"])
         return pd.DataFrame({k: v.ravel() for k, v in columns.items()}, index=index)
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
