@@ -357,9 +357,8 @@ class Domain(Uncached):
         n, d = len(columns[0]), max(len(array) for array in lists)
         if n >= _MANY and d > _NEARLY_EVERY * n:
             warnings.warn(
-                f'{name} with categories="auto" found {d} distinct values among {n} users, so '
-                "nearly every value is a category of its own: no frequency can be estimated. Bin "
-                "continuous values, or declare fewer categories.",
+                f'{name} with categories="auto" found {d} distinct values among {n} users: no '
+                "frequency can be estimated. Bin continuous values, or declare fewer categories.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -552,8 +551,11 @@ class Domain(Uncached):
             Codes.
         """
         if len(self._factors) == 1:
-            if len(columns) > 1:
-                self._check_tuples(len(columns), name)
+            if len(columns) > 1 and not any(isinstance(c, tuple) for c in self.categories.tolist()):
+                raise ValueError(
+                    f"{name} got {len(columns)} columns, and its categories are those of one: "
+                    "pass it alone, as in X['column'], or several to ColumnOracle(domains={..})."
+                )
             values = _joined(columns)
             return self._factors[0].encode(values, name).astype(self._dtype, copy=False)
         if len(columns) != len(self._factors):
@@ -563,14 +565,6 @@ class Domain(Uncached):
         for i, (factor, column) in enumerate(zip(self._factors, columns, strict=True), 1):
             codes = codes * factor.size + factor.encode(column, name, f" in column {i}")
         return codes.astype(self._dtype)
-
-    def _check_tuples(self, n_columns: int, name: str) -> None:
-        """Raise ValueError if no category is a row of several columns."""
-        if not any(isinstance(category, tuple) for category in self.categories.tolist()):
-            raise ValueError(
-                f"{name} got {n_columns} columns, and its categories are those of a single one: "
-                "pass it alone, as in X['column'], or several to ColumnOracle(domains={..})."
-            )
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Return the category of each code.

@@ -75,11 +75,10 @@ class CategoryList(Uncached):
 
     def encode(self, values: np.ndarray | LevelColumn, name: str, where: str = "") -> np.ndarray:
         """Return the codes of values; raise ValueError if one is not a category."""
-        is_range = self._first is not None and values.dtype.kind in "iu"
         if isinstance(values, LevelColumn):
             codes = self.places(values.levels)[values.places]
         else:
-            if not is_range and None not in self._codes:
+            if values.dtype.kind == "f" and None not in self._codes:
                 refuse_infinite(values, name)
             codes = self.places(values)
         if codes.min(initial=0) < 0:
@@ -458,8 +457,7 @@ def distinct(array: np.ndarray, name: str) -> np.ndarray:
     if stripped and stripped[0][1] > 1:
         warnings.warn(
             f"{name} has {stripped[0][1]} categories that differ in blanks only: all are "
-            f"{stripped[0][0]!r} without. Users of one are not counted with those of another: "
-            "strip the blanks and list each category once.",
+            f"{stripped[0][0]!r} without. Strip the blanks and list each category once.",
             stacklevel=2,
         )
     return array

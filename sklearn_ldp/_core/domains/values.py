@@ -280,7 +280,7 @@ def as_columns(X: Values, name: str) -> list[Any]:
         columns = [array] if array.ndim == 1 else list(array.T)
     columns = [_as_column(column) for column in columns]
     n_samples = len(columns[0]) if columns else 0
-    if n_samples == 0 or not columns:
+    if n_samples == 0:
         what = "sample(s)" if columns else "feature(s)"
         raise ValueError(
             f"Found array with 0 {what} (shape=({n_samples}, {len(columns)})) while a minimum of 1 "
