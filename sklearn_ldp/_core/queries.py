@@ -530,12 +530,10 @@ class _TopK(QuerySet):
         return _sums(top, np.ones(self.top, dtype=int), n_categories)
 
 
-def _check_room(queries: QuerySet, least: int, n_categories: int) -> None:
-    """Raise ValueError if a domain is too small for queries."""
-    if least > n_categories:
-        raise ValueError(
-            f"{queries!r} needs at least {least} categories, but the domain has {n_categories}."
-        )
+def _check_room(queries: QuerySet, least: int, d: int) -> None:
+    """Raise ValueError if a domain of d categories is too small for queries."""
+    if least > d:
+        raise ValueError(f"{queries!r} needs at least {least} categories, but the domain has {d}.")
 
 
 def _sums(columns: np.ndarray, sizes: np.ndarray, n_categories: int) -> sparse.csr_array:
@@ -635,8 +633,7 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
     check_spread(spread, "between")
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
         raise ValueError(
-            "between needs a list of pairs of numbers, such as [(20, 40), (65, 100)], got "
-            f"{pairs!r}."
+            f"between needs a list of pairs such as [(20, 40), (65, 100)], got {pairs!r}."
         )
     is_range = array[:, 0] < array[:, 1]
     if not is_range.all():

@@ -124,9 +124,7 @@ class EstimateCovariances:
 def refuse_without_law(estimate: Estimate, what: str, other: str = "") -> None:
     """Raise ValueError unless an estimate is raw and its noise is known."""
     if len(estimate) == 0:
-        raise ValueError(
-            f"No {what} without users: nobody was asked about these {estimate.shape[1]} categories."
-        )
+        raise ValueError(f"No {what} without users: nobody was asked about these categories.")
     if not estimate.is_raw:
         raise ValueError(
             f"No {what} after {' and '.join(estimate.postprocessors)}: post-processing biases the "
