@@ -56,7 +56,7 @@ def describe_estimate(
         return {**whole, "is_series": True}
     estimate, of = stated(estimate, of)
     raw, noise, d = estimate.as_raw(), estimate.noise, estimate.shape[1]
-    labels = estimate.labels if estimate.flags else estimate.categories
+    labels = estimate.labels
     value = "estimate" if estimate.is_raw else "frequency"
     table, interval = {"category": labels.tolist()}, at_level(level, estimate.states_errors)
     is_weighted = noise is not None and noise.is_weighted
@@ -349,24 +349,20 @@ def _made_by(estimate: Any, level: float) -> str:
     if not estimate.is_raw and estimate.states_errors:
         return ""  # it is a row that others have changed
     posts, about = list(estimate.postprocessors), "# reports: what users sent"
-    steps = [
-        f"estimate = {_call(name, estimate.shares_overlap)}.fit_transform(estimate)"
-        for name in posts
-    ]
+    calls = [_call(name, estimate.shares_overlap) for name in posts]
+    steps = [f"estimate = {call}.fit_transform(estimate)" for call in calls]
+    first = ["estimate = oracle.aggregate(reports).estimate_"]
     noise, kind = estimate.noise, type(estimate.oracle)
     is_known = noise is not None and noise.n_samples is not None
     if is_known and noise.is_weighted:
         about, first = "", ["estimate = ...  # a weighted mean of several"]
     elif is_known and np.ravel(noise.n_users)[0] > np.ravel(noise.n_samples)[0]:
         about += "; oracle: a survey, such as ColumnOracle; name: that of its column or table"
-        first = ["estimate = oracle.aggregate(reports).estimate_[name]"]
+        first[0] += "[name]"
     elif estimate.oracle is None:
         about, first = "", ["estimate = ...  # the oracle is not known"]
     elif getattr(sys.modules["sklearn_ldp"], kind.__name__, None) is not kind:
-        first = [
-            f"oracle = ...  # the {kind.__name__} that clients and server know",
-            "estimate = oracle.aggregate(reports).estimate_",
-        ]
+        first.insert(0, f"oracle = ...  # the {kind.__name__} that clients and server know")
     else:
         own = estimate.oracle.get_params(deep=False)
         plain = {"categories": "auto", "n_shards": 10, "n_jobs": None}
@@ -375,7 +371,7 @@ def _made_by(estimate: Any, level: float) -> str:
         if "epsilon" in own and "epsilon=" not in known:  # the default
             known = known.replace("(", f"(epsilon={estimate.oracle.epsilon:g}, ", 1)
         known = known.replace("(, ", "(").replace(", , ", ", ")
-        first = [f"oracle = {known}", "estimate = oracle.aggregate(reports).estimate_"]
+        first.insert(0, f"oracle = {known}")
         posts = [known.partition("(")[0], *posts]
         about += "; categories: all possible answers, in their order"
     last = f"estimate.report(level={level:g})"

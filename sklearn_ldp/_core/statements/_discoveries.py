@@ -95,10 +95,9 @@ class Discoveries:
 
     def __repr__(self) -> str:
         found = ", ".join(f"{count:,}" for count in self.mask.sum(axis=1))
-        alpha = f"{1 - self.level:.3g}"
         text = (
             f"{found} of {len(self.categories):,} categories are {self.what} "
-            f"({_STATEMENTS[self.error_rate]} at most {alpha})"
+            f"({_STATEMENTS[self.error_rate]} at most {1 - self.level:.3g})"
         )
         if len(self) != 1 or not self.mask.any():
             return text
