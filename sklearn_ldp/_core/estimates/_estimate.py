@@ -159,9 +159,7 @@ class FrequencyEstimate(Kept):
                 f"{np.size(self.noise.n_samples)} sample sizes; give one, or one per row."
             )
         values.flags.writeable = False
-        object.__setattr__(self, "values", values)
-        object.__setattr__(self, "categories", categories)
-        object.__setattr__(self, "domain", domain)
+        made = {"values": values, "categories": categories, "domain": domain}
         if self.standard_errors is not None:
             errors = _read_only(np.asarray(self.standard_errors, dtype=np.float64))
             if errors.shape != values.shape:
@@ -169,13 +167,14 @@ class FrequencyEstimate(Kept):
                     f"FrequencyEstimate needs standard_errors of shape {values.shape}, as the "
                     f"values, got {errors.shape}."
                 )
-            object.__setattr__(self, "standard_errors", errors)
+            made["standard_errors"] = errors
         if self.row_names is not None:
             if len(self.row_names) != len(values):
                 raise ValueError(
                     f"FrequencyEstimate has {len(values)} rows but {len(self.row_names)} row_names."
                 )
-            object.__setattr__(self, "row_names", _read_only(as_vector(self.row_names)))
+            made["row_names"] = _read_only(as_vector(self.row_names))
+        vars(self).update(made)
 
     @classmethod
     def from_counts(
@@ -971,7 +970,7 @@ class FrequencyEstimate(Kept):
         if len(self) != 1:
             return None, np.empty(0), []
         queries: Any = None
-        d, names = self.shape[1], self.labels if self.flags else self.categories
+        d, names = self.shape[1], self.labels
         places = np.argsort(-self.values[0], kind="stable")
         if self.domain is not None and self.domain.edges is not None:
             places = np.arange(d)

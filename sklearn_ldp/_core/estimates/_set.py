@@ -112,11 +112,8 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
             raise ValueError(
                 f"Sets to compare must have the same parts, got {self.names} and {other.names}."
             )
-        return {
-            name: part - other[name]
-            for name, part in self.items()
-            if len(part) and len(other[name])
-        }
+        asked = [name for name in self if len(self[name]) and len(other[name])]
+        return {name: self[name] - other[name] for name in asked}
 
     # Two sets are the same only if they are one: estimates are not compared by their values.
     __eq__ = object.__eq__

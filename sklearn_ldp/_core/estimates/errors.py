@@ -298,9 +298,8 @@ def bias_variance(
     # Var(s**2) = (m4 - (n - 3) / (n - 1) s**4) / n, where m4 is the sample's fourth moment.
     fourth = np.mean((answers - mean) ** 4, axis=0)
     of_variance = np.maximum(fourth - (n - 3) / (n - 1) * variance**2, 0) / n
-    return BiasVariance(
-        mean, mean - matrix @ truth, variance, np.sqrt(variance / n), np.sqrt(of_variance)
-    )
+    errors = np.sqrt(variance / n), np.sqrt(of_variance)
+    return BiasVariance(mean, mean - matrix @ truth, variance, *errors)
 
 
 class HeavyHitterScores(NamedTuple):
@@ -571,11 +570,8 @@ def _of_parts(estimate: Any, held_out: Any, queries: Queries | None) -> dict[Any
             "held_out_score compares a set of estimates with another one of the same parts, got "
             f"{first} and {second}."
         )
-    return {
-        name: held_out_score(part, held_out[name], queries=queries)
-        for name, part in estimate.items()
-        if len(part) and len(held_out[name])
-    }
+    both = [name for name in estimate if len(estimate[name]) and len(held_out[name])]
+    return {name: held_out_score(estimate[name], held_out[name], queries=queries) for name in both}
 
 
 def mean_of_parts(results: Any, weights: Mapping[Any, float]) -> float:
