@@ -588,9 +588,8 @@ def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
     names, codes = group_codes(plain, "groups", "for each category")
     d = len(codes)
     matrix = sparse.csr_array((np.ones(d), (codes, np.arange(d))), shape=(len(names), d))
-    return _MatrixQueries(
-        matrix, f"groups({len(names)} of {d} categories)", names, own_categories(labels)
-    )
+    text = f"groups({len(names)} of {d} categories)"
+    return _MatrixQueries(matrix, text, names, own_categories(labels))
 
 
 def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:

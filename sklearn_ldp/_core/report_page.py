@@ -232,10 +232,8 @@ def _body(part: dict[str, Any]) -> str:
         ("What may not be said", _sentences(part["may_not_be_said"])),
         ("The numbers", _table(part)),
     ]
-    whole = [
-        f"<h2>{escape(head)}</h2>\n{text}" if head else text for head, text in sections if text
-    ]
-    return "\n".join([*whole, _made_by(part)])
+    told = [f"<h2>{escape(head)}</h2>\n{text}" if head else text for head, text in sections if text]
+    return "\n".join([*told, _made_by(part)])
 
 
 def _made_by(part: dict[str, Any]) -> str:
@@ -327,12 +325,9 @@ def _table(part: dict[str, Any]) -> str:
         "low": f"with a probability of {level}, all of them contain the truth{of}",
         "count": f'the number of users that the column "{names.get(value, value)}" stands for',
     }
-    words = "".join(
-        f"<p>{escape(names.get(name, name))}: {escape(told[name])}.</p>"
-        for name in heads
-        if name in told
-    )
-    return f"{table}{_footnote(part, shares)}{more}{words}" if rows else ""
+    words = [(names.get(name, name), told[name]) for name in heads if name in told]
+    below = "".join(f"<p>{escape(name)}: {escape(text)}.</p>" for name, text in words)
+    return f"{table}{_footnote(part, shares)}{more}{below}" if rows else ""
 
 
 def _mark(part: dict[str, Any], share: float) -> str:
@@ -415,9 +410,8 @@ def _series(whole: dict[str, Any]) -> str:
     means = np.mean([[row[first["value"]] for row in part["rows"]] for part in parts], axis=0)
     for place in np.argsort(-means, kind="stable")[:_MOST_SERIES]:
         rows = [
-            {**row, "from": i, "to": i + 1, "name": part["name"]}
+            {**part["rows"][place], "from": i, "to": i + 1, "name": part["name"]}
             for i, part in enumerate(parts)
-            for row in part["rows"][place : place + 1]
         ]
         head = f"<h2>{escape(_cell(first, 'category', rows[0], str))}</h2>"
         drawn.append(head + _columns(rows, {**first, "rows": rows}))
