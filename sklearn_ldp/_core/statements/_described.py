@@ -72,9 +72,8 @@ def describe_estimate(
     except ValueError as error:  # the noise, or the raw values, are not known
         may_not.append(f"There are no intervals: {error}")
         table.setdefault(value, estimate.answer()[0].tolist())
-    users = None if noise is None else noise.n_samples if is_weighted else noise.n_users
-    asked = None if noise is None else noise.n_samples
-    sizes = [users, asked, None if noise is None else noise.std]
+    known = ("n_samples" if is_weighted else "n_users", "n_samples", "std")
+    sizes = [getattr(noise, name, None) for name in known]  # of no noise, nothing
     n_users, n_asked, std = (None if one is None else np.ravel(one)[0].item() for one in sizes)
     return {
         **describe_nothing(question, str(estimate).partition("\n")[0], level, estimate.oracle),
@@ -270,13 +269,13 @@ def _not_surely(
     said, d = [], raw.shape[1]
     names = ", ".join(estimate.postprocessors)
     if not estimate.is_raw and estimate.states_errors:
-        said.append(f"Which ranks or quartiles {names} gives: those above are of the raw values.")
-        said.append(
+        said += [
+            f"Which ranks or quartiles {names} gives: those above are of the raw values.",
             "That the intervals of all rows hold at once: those of each row do. A category that "
             "moves much more than others is outside of its interval more often than stated (in "
             "simulations in a third of the rows, the first and last ones included). Of a dozen "
-            "rows or fewer, single intervals of 95 % held in .86 to .90 of them."
-        )
+            "rows or fewer, single intervals of 95 % held in .86 to .90 of them.",
+        ]
     elif not estimate.is_raw:
         said.append(
             f"How far the values shown are from the truth: they are those after {names}, which "
