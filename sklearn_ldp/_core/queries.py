@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain
 from numbers import Integral, Real
 from typing import Any, TypeAlias
@@ -455,60 +456,48 @@ class _Prefixes(QuerySet):
 class _OfBins(QuerySet):
     """Queries about a number, whose weights come from where the bins begin and end."""
 
-    spread: str
+    # weights: takes the ends of the bins, and returns the weights for users who are spread evenly
+    # within them, and their limits.
 
-    def weights(self, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return weights for users who are spread evenly within bins, and their limits."""
-        raise NotImplementedError
+    def __init__(self, weights, spread, names, text, *, ordered=False):
+        self._weights, self._spread = weights, spread
+        self.names, self._text, self.ordered = names, text, ordered
 
     def aligned(self, categories, domain=None):
         ends = ends_of(domain, repr(self))
-        even, *limits = map(sparse.csr_array, self.weights(ends))
+        even, least, most = map(sparse.csr_array, self._weights(ends))
         queries = _MatrixQueries(even, repr(self), self.names)
         queries.ordered = self.ordered
-        if (limits[0] != limits[1]).nnz:  # some bins are cut
-            queries.assumes_even = self.spread == "even"
-            queries.limits = None if queries.assumes_even else (limits[0], limits[1])
+        if (least != most).nnz:  # some bins are cut
+            queries.assumes_even = self._spread == "even"
+            queries.limits = None if queries.assumes_even else (least, most)
         return queries
 
     def matrix(self, n_categories, frequencies=None):
         return ends_of(None, repr(self))  # which raises: nobody knows them here
 
 
-class _Between(_OfBins):
-    ordered = True
-    names: list[str]
-
-    def __init__(self, pairs: np.ndarray, spread: str) -> None:
-        self.pairs, self.spread = pairs, spread
-        self._text = f"between({len(pairs)} ranges)"
-        ends = iter(number_texts(pairs.ravel().tolist()))
-        self.names = [f"[{low}, {high})" for low, high in zip(ends, ends, strict=True)]
-
-    def weights(self, ends):
-        low = np.maximum(self.pairs[:, :1], ends[:-1])
-        high = np.minimum(self.pairs[:, 1:], ends[1:])
-        shares = np.clip((high - low) / np.diff(ends), 0, 1)
-        outside = np.flatnonzero(~shares.any(axis=1))
-        if outside.size:
-            raise ValueError(
-                f"between got {self.names[outside[0]]}, which is outside of the bins: they cover "
-                f"{' to '.join(number_texts(ends[[0, -1]]))}."
-            )
-        whole = np.rint(shares)
-        shares = np.where(np.abs(shares - whole) < _ROUNDED, whole, shares)
-        return shares, np.floor(shares), np.ceil(shares)
+_Weights: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-class _MeanOfBins(_OfBins):
-    names = ["mean"]
-    _text = "mean()"
+def _of_ranges(pairs: np.ndarray, names: list[str], ends: np.ndarray) -> _Weights:
+    """Return the share of each bin that is in each range, and its limits."""
+    low, high = np.maximum(pairs[:, :1], ends[:-1]), np.minimum(pairs[:, 1:], ends[1:])
+    shares = np.clip((high - low) / np.diff(ends), 0, 1)
+    outside = np.flatnonzero(~shares.any(axis=1))
+    if outside.size:
+        raise ValueError(
+            f"between got {names[outside[0]]}, which is outside of the bins: they cover "
+            f"{' to '.join(number_texts(ends[[0, -1]]))}."
+        )
+    whole = np.rint(shares)
+    shares = np.where(np.abs(shares - whole) < _ROUNDED, whole, shares)
+    return shares, np.floor(shares), np.ceil(shares)
 
-    def __init__(self, spread: str) -> None:
-        self.spread = spread
 
-    def weights(self, ends):
-        return (ends[None, :-1] + ends[None, 1:]) / 2, ends[None, :-1], ends[None, 1:]
+def _of_mean(ends: np.ndarray) -> _Weights:
+    """Return the middle of each bin, and its ends."""
+    return (ends[None, :-1] + ends[None, 1:]) / 2, ends[None, :-1], ends[None, 1:]
 
 
 class _TopK(QuerySet):
@@ -638,7 +627,10 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
     if not is_range.all():
         odd = array[~is_range][0].tolist()
         raise ValueError(f"between needs pairs whose second number is larger, got {odd}.")
-    return _Between(array, spread)
+    ends = iter(number_texts(array.ravel().tolist()))
+    names = [f"[{low}, {high})" for low, high in zip(ends, ends, strict=True)]
+    weights = partial(_of_ranges, array, names)
+    return _OfBins(weights, spread, names, f"between({len(array)} ranges)", ordered=True)
 
 
 def check_spread(spread: str, name: str) -> None:
@@ -695,7 +687,7 @@ def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "an
     """
     check_spread(spread, "mean")
     if numbers is None:
-        return _MeanOfBins(spread)
+        return _OfBins(_of_mean, spread, ["mean"], "mean()")
     plain = list(numbers.values()) if isinstance(numbers, Mapping) else as_vector(numbers).tolist()
     if any(is_missing(number) for number in plain):
         raise ValueError(
