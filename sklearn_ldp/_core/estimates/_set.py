@@ -132,9 +132,8 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
         EstimateSet
             A new set, of the same names.
         """
-        return self.with_parts(
-            {name: function(part) if len(part) else part for name, part in self.items()}
-        )
+        made = {name: function(one) if len(one) else one for name, one in self.items()}
+        return self.with_parts(made)
 
     def with_parts(self, parts: Mapping[Any, FrequencyEstimate]) -> EstimateSet:
         """Return a set like this one, of other estimates.
