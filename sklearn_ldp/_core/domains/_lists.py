@@ -485,13 +485,10 @@ def occurring(values: np.ndarray | LevelColumn, name: str) -> np.ndarray:
     return array
 
 
-def refuse_missing(
-    name: str,
-    where: str = "",
-    *,
-    is_listed: bool = True,
-    what: str = "NaN (or another missing value)",
-) -> None:
+_NAN = "NaN (or another missing value)"
+
+
+def refuse_missing(name: str, where: str = "", what: str = _NAN, is_listed: bool = True) -> None:
     declared = "declare one (None in a list, missing=True in Domain.bins), or " if is_listed else ""
     raise ValueError(
         f"Input X contains {what}{where}, and {name} has no category for "
