@@ -359,7 +359,10 @@ def answer_range(rows: sparse.csr_array) -> Ends:
 
     Shapes: rows (n_queries, d) -> (n_queries,).
     """
-    return np.ravel(rows.min(axis=1).toarray()), np.ravel(rows.max(axis=1).toarray())
+    has_zeros = np.diff(rows.indptr) < rows.shape[1]
+    least, most = (_of_each_row(pick, rows, rows.data) for pick in (np.minimum, np.maximum))
+    least = np.where(has_zeros, np.minimum(least, 0), least)
+    return least, np.where(has_zeros, np.maximum(most, 0), most)
 
 
 def wald_intervals(
@@ -370,7 +373,14 @@ def wald_intervals(
     Shapes: values (d,), rows (n_queries, d), half_width (n_queries,) -> (n_queries,).
     A report more or less moves the answer by the smallest weight at least.
     """
-    step, filled = np.zeros(rows.shape[0]), np.flatnonzero(np.diff(rows.indptr))
-    step[filled] = np.minimum.reduceat(abs(rows.data), rows.indptr[filled])
+    step = _of_each_row(np.minimum, rows, abs(rows.data))
     answers, width = rows @ values, half_width + step * half_count
     return answers - width, answers + width
+
+
+def _of_each_row(pick: Any, rows: sparse.csr_array, data: np.ndarray) -> np.ndarray:
+    """Return the smallest or the largest of the explicit weights of each row; 0 if it has none."""
+    result = np.zeros(rows.shape[0])
+    filled = np.flatnonzero(np.diff(rows.indptr))
+    result[filled] = pick.reduceat(data, rows.indptr[filled])
+    return result
