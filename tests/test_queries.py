@@ -468,9 +468,9 @@ def test_intervals_of_cut_bins_reach_from_the_bins_inside_to_all_that_are_touche
     def ends(queries, estimate=OF_AGES):
         return estimate.confidence_interval(0.9, queries, simultaneous=simultaneous)
 
-    cut = between([(10, 60), (0, 50), (1, 2)])
+    cut = between(pairs := [(10, 60), (0, 50), (1, 2)])
     inside, touched = np.eye(4)[1][None], np.array([[1, 1, 1, 0.0]])
-    found, even = ends(cut), ends(between([(10, 60), (0, 50), (1, 2)], spread="even"))
+    found, even = ends(cut), ends(between(pairs, spread="even"))
     assert np.all((found.low <= even.low) & (even.high <= found.high))
     assert found.low[0, 2] == 0  # nobody need be in a part of a bin
     if not simultaneous:
@@ -484,7 +484,7 @@ def test_intervals_of_cut_bins_reach_from_the_bins_inside_to_all_that_are_touche
     assert lists.low.shape == (1, 5)
     change = OF_AGES - FrequencyEstimate([[0.1, 0.2, 0.3, 0.4]], AGES, OF_AGES.noise)
     of_change = ends(cut, change)
-    assert np.all(of_change.low <= ends(between(cut.pairs, spread="even"), change).low)
+    assert np.all(of_change.low <= ends(between(pairs, spread="even"), change).low)
     assert of_change.low[0, 0] == min(ends(q, change).low[0, 0] for q in (inside, touched)) or (
         simultaneous
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain
 from numbers import Integral, Real
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ from scipy import sparse
 
 from .domains import Domain, ends_of
 from .domains.values import (
+    as_numbers,
     as_vector,
     comparable,
     group_codes,
@@ -183,6 +185,10 @@ class QuerySet:
     limits: tuple[Any, Any] | None = None
     assumes_even = False
     top: int | None = None
+    _text = ""  # how it shows itself
+
+    def __repr__(self) -> str:
+        return self._text or super().__repr__()
 
     def matrix(self, n_categories: int, frequencies: ArrayLike | None = None) -> sparse.csr_array:
         """Return the queries over a domain.
@@ -292,6 +298,8 @@ class QuerySet:
 
 
 class _FullDomain(QuerySet):
+    _text = "full_domain()"
+
     def matrix(self, n_categories, frequencies=None):
         return sparse.eye_array(n_categories, format="csr")
 
@@ -301,29 +309,25 @@ class _FullDomain(QuerySet):
     def expected_squared_error(self, errors):
         return np.mean(errors**2, axis=-1)
 
-    def __repr__(self):
-        return "full_domain()"
-
 
 class _MatrixQueries(QuerySet):
-    def __init__(self, matrix, description=None, names=None, categories=None):
+    def __init__(self, matrix, text="", names=None, categories=None):
         self._matrix = matrix
         self.names = names
-        self._description = description or f"query_matrix of shape {matrix.shape}"
+        self._text = text or f"query_matrix of shape {matrix.shape}"
         self._categories = categories  # what the columns are of, if they say so
 
     def aligned(self, categories, domain=None):
         if self._categories is None:
             return self
         order = order_of(self._categories, categories, repr(self))
-        return _MatrixQueries(self._matrix[:, order], self._description, self.names)
+        return _MatrixQueries(self._matrix[:, order], self._text, self.names)
 
     def matrix(self, n_categories, frequencies=None):
         if self._categories is not None:
             raise ValueError(
-                f"{self!r} is labelled by category (by its index or its keys), and there are no "
-                "categories here to compare the labels with. Give them in the order of the "
-                "categories, without labels: labels.reindex(categories).to_numpy()."
+                f"{self!r} is labelled by category, and there are no categories here to compare "
+                "the labels with. Drop the labels: labels.reindex(categories).to_numpy()."
             )
         if self._matrix.shape[1] != n_categories:
             raise ValueError(
@@ -332,15 +336,13 @@ class _MatrixQueries(QuerySet):
             )
         return self._matrix
 
-    def __repr__(self):
-        return self._description
-
 
 class _NamedCategories(QuerySet):
     names: list[Any]
 
     def __init__(self, names):
         self.names = as_vector(names).tolist()
+        self._text = f"a list of {len(self.names)} categories"
         twice = [name for name, n in Counter(comparable(self.names)).items() if n > 1]
         if twice:
             raise ValueError(
@@ -359,13 +361,11 @@ class _NamedCategories(QuerySet):
             "matrix with one row per query, of shape (n_queries, n_categories)."
         )
 
-    def __repr__(self):
-        return f"a list of {len(self.names)} categories"
-
 
 class _SeveralSets(QuerySet):
     def __init__(self, sets):
         self.parts = [as_query_set(one) for one in sets]
+        self._text = f"[{', '.join(map(repr, self.parts))}]"
         for one in self.parts:
             if one.depends_on_truth:
                 raise ValueError(
@@ -388,23 +388,20 @@ class _SeveralSets(QuerySet):
         matrices = [one.matrix(n_categories, frequencies) for one in self.parts]
         return sparse.csr_array(sparse.vstack(matrices, format="csr"))
 
-    def __repr__(self):
-        return f"[{', '.join(map(repr, self.parts))}]"
-
 
 class _RandomSets(QuerySet):
     def __init__(self, size, n_sets, seed):
         self.size = size
         self.n_sets = n_sets
         self.seed = seed
+        self._text = f"random_sets({size})"
 
     def set_size(self, n_categories: int) -> int:
         """Return the number of categories in a set."""
         if isinstance(self.size, Integral):
             if int(self.size) > n_categories:
                 raise ValueError(
-                    f"random_sets of size {self.size} do not fit in a domain of {n_categories} "
-                    "categories; give a smaller size, or a fraction of the domain."
+                    f"random_sets of size {self.size} do not fit in a domain of {n_categories}."
                 )
             return int(self.size)
         return max(1, round(self.size * n_categories))
@@ -419,24 +416,19 @@ class _RandomSets(QuerySet):
         d, m = n_categories, self.set_size(n_categories)
         return m / d, m * (m - 1) / (d * max(d - 1, 1))
 
-    def __repr__(self):
-        return f"random_sets({self.size})"
-
 
 class _Ranges(QuerySet):
     ordered = True
 
     def __init__(self, bounds):
         self.bounds = bounds
+        said = bounds if isinstance(bounds, int) else f"{len(bounds)} ranges"
+        self._text = f"ranges({said})"
 
     def matrix(self, n_categories, frequencies=None):
         bounds = self.bounds
         if isinstance(bounds, int):
-            if bounds > n_categories:
-                raise ValueError(
-                    f"{self!r} needs at least {bounds} categories, but the domain has "
-                    f"{n_categories}; give a smaller number of ranges."
-                )
+            _check_room(self, bounds, n_categories)
             edges = -(np.arange(bounds + 1) * -n_categories // bounds)
             bounds = np.column_stack([edges[:-1], edges[1:]])
         elif bounds[:, 1].max() > n_categories:
@@ -447,13 +439,10 @@ class _Ranges(QuerySet):
         columns = np.concatenate([np.arange(start, stop) for start, stop in bounds])
         return _sums(columns, bounds[:, 1] - bounds[:, 0], n_categories)
 
-    def __repr__(self):
-        said = self.bounds if isinstance(self.bounds, int) else f"{len(self.bounds)} ranges"
-        return f"ranges({said})"
-
 
 class _Prefixes(QuerySet):
     ordered = True
+    _text = "prefixes()"
 
     def matrix(self, n_categories, frequencies=None):
         if n_categories > _MOST_PREFIXES:
@@ -463,71 +452,52 @@ class _Prefixes(QuerySet):
             )
         return sparse.csr_array(np.tri(n_categories, dtype=bool)).astype(float)
 
-    def __repr__(self):
-        return "prefixes()"
-
 
 class _OfBins(QuerySet):
     """Queries about a number, whose weights come from where the bins begin and end."""
 
-    spread: str
+    # weights: takes the ends of the bins, and returns the weights for users who are spread evenly
+    # within them, and their limits.
 
-    def weights(self, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return weights for users who are spread evenly within bins, and their limits."""
-        raise NotImplementedError
+    def __init__(self, weights, spread, names, text, *, ordered=False):
+        self._weights, self._spread = weights, spread
+        self.names, self._text, self.ordered = names, text, ordered
 
     def aligned(self, categories, domain=None):
         ends = ends_of(domain, repr(self))
-        even, *limits = map(sparse.csr_array, self.weights(ends))
+        even, least, most = map(sparse.csr_array, self._weights(ends))
         queries = _MatrixQueries(even, repr(self), self.names)
         queries.ordered = self.ordered
-        if (limits[0] != limits[1]).nnz:  # some bins are cut
-            queries.assumes_even = self.spread == "even"
-            queries.limits = None if queries.assumes_even else (limits[0], limits[1])
+        if (least != most).nnz:  # some bins are cut
+            queries.assumes_even = self._spread == "even"
+            queries.limits = None if queries.assumes_even else (least, most)
         return queries
 
     def matrix(self, n_categories, frequencies=None):
         return ends_of(None, repr(self))  # which raises: nobody knows them here
 
 
-class _Between(_OfBins):
-    ordered = True
-    names: list[str]
-
-    def __init__(self, pairs: np.ndarray, spread: str) -> None:
-        self.pairs, self.spread = pairs, spread
-        ends = iter(number_texts(pairs.ravel().tolist()))
-        self.names = [f"[{low}, {high})" for low, high in zip(ends, ends, strict=True)]
-
-    def weights(self, ends):
-        low = np.maximum(self.pairs[:, :1], ends[:-1])
-        high = np.minimum(self.pairs[:, 1:], ends[1:])
-        shares = np.clip((high - low) / np.diff(ends), 0, 1)
-        outside = np.flatnonzero(~shares.any(axis=1))
-        if outside.size:
-            raise ValueError(
-                f"between got {self.names[outside[0]]}, which is outside of the bins: they cover "
-                f"{' to '.join(number_texts(ends[[0, -1]]))}."
-            )
-        whole = np.rint(shares)
-        shares = np.where(np.abs(shares - whole) < _ROUNDED, whole, shares)
-        return shares, np.floor(shares), np.ceil(shares)
-
-    def __repr__(self):
-        return f"between({len(self.pairs)} ranges)"
+_Weights: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-class _MeanOfBins(_OfBins):
-    names = ["mean"]
+def _of_ranges(pairs: np.ndarray, names: list[str], ends: np.ndarray) -> _Weights:
+    """Return the share of each bin that is in each range, and its limits."""
+    low, high = np.maximum(pairs[:, :1], ends[:-1]), np.minimum(pairs[:, 1:], ends[1:])
+    shares = np.clip((high - low) / np.diff(ends), 0, 1)
+    outside = np.flatnonzero(~shares.any(axis=1))
+    if outside.size:
+        raise ValueError(
+            f"between got {names[outside[0]]}, which is outside of the bins: they cover "
+            f"{' to '.join(number_texts(ends[[0, -1]]))}."
+        )
+    whole = np.rint(shares)
+    shares = np.where(np.abs(shares - whole) < _ROUNDED, whole, shares)
+    return shares, np.floor(shares), np.ceil(shares)
 
-    def __init__(self, spread: str) -> None:
-        self.spread = spread
 
-    def weights(self, ends):
-        return (ends[None, :-1] + ends[None, 1:]) / 2, ends[None, :-1], ends[None, 1:]
-
-    def __repr__(self):
-        return "mean()"
+def _of_mean(ends: np.ndarray) -> _Weights:
+    """Return the middle of each bin, and its ends."""
+    return (ends[None, :-1] + ends[None, 1:]) / 2, ends[None, :-1], ends[None, 1:]
 
 
 class _TopK(QuerySet):
@@ -536,24 +506,23 @@ class _TopK(QuerySet):
 
     def __init__(self, k: int) -> None:
         self.top = k
+        self._text = f"top_k({k})"
 
     def matrix(self, n_categories, frequencies=None):
         if frequencies is None:
             raise ValueError(
-                f"{self!r} asks for the categories that are *truly* the most frequent, so "
-                "it needs the true frequencies (metrics and searches provide them); for the "
-                f"largest estimates use estimate.top({self.top})."
+                f"{self!r} asks for what is *truly* the most frequent, so it needs the true "
+                f"frequencies; for the largest estimates use estimate.top({self.top})."
             )
-        if self.top > n_categories:
-            raise ValueError(
-                f"{self!r} needs at least {self.top} categories, but the domain has "
-                f"{n_categories}; give a smaller k."
-            )
+        _check_room(self, self.top, n_categories)
         top = np.argsort(-np.asarray(frequencies), kind="stable")[: self.top]
         return _sums(top, np.ones(self.top, dtype=int), n_categories)
 
-    def __repr__(self):
-        return f"top_k({self.top})"
+
+def _check_room(queries: QuerySet, least: int, d: int) -> None:
+    """Raise ValueError if a domain of d categories is too small for queries."""
+    if least > d:
+        raise ValueError(f"{queries!r} needs at least {least} categories, but the domain has {d}.")
 
 
 def _sums(columns: np.ndarray, sizes: np.ndarray, n_categories: int) -> sparse.csr_array:
@@ -608,9 +577,8 @@ def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
     names, codes = group_codes(plain, "groups", "for each category")
     d = len(codes)
     matrix = sparse.csr_array((np.ones(d), (codes, np.arange(d))), shape=(len(names), d))
-    return _MatrixQueries(
-        matrix, f"groups({len(names)} of {d} categories)", names, own_categories(labels)
-    )
+    text = f"groups({len(names)} of {d} categories)"
+    return _MatrixQueries(matrix, text, names, own_categories(labels))
 
 
 def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
@@ -649,26 +617,24 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
     [20, 40)   0.3
     [65, 100)  0.18
     """
-    try:
-        array = np.asarray(pairs, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        array = np.empty(0)
-    _check_spread(spread, "between")
+    array = as_numbers(pairs)
+    check_spread(spread, "between")
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
         raise ValueError(
-            "between needs a list of pairs of numbers, such as [(20, 40), (65, 100)], got "
-            f"{pairs!r}."
+            f"between needs a list of pairs such as [(20, 40), (65, 100)], got {pairs!r}."
         )
     is_range = array[:, 0] < array[:, 1]
     if not is_range.all():
-        raise ValueError(
-            "between needs pairs whose second number is larger, got "
-            f"{array[~is_range][0].tolist()}."
-        )
-    return _Between(array, spread)
+        odd = array[~is_range][0].tolist()
+        raise ValueError(f"between needs pairs whose second number is larger, got {odd}.")
+    ends = iter(number_texts(array.ravel().tolist()))
+    names = [f"[{low}, {high})" for low, high in zip(ends, ends, strict=True)]
+    weights = partial(_of_ranges, array, names)
+    return _OfBins(weights, spread, names, f"between({len(array)} ranges)", ordered=True)
 
 
-def _check_spread(spread: str, name: str) -> None:
+def check_spread(spread: str, name: str) -> None:
+    """Raise ValueError unless `spread` says how users may be spread within bins."""
     if spread not in ("any", "even"):
         raise ValueError(f'{name} needs spread="any" or "even", got {spread!r}.')
 
@@ -719,15 +685,14 @@ def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "an
     ConfidenceInterval of 1 answer
       mean  38.77 to  42.5
     """
-    _check_spread(spread, "mean")
+    check_spread(spread, "mean")
     if numbers is None:
-        return _MeanOfBins(spread)
+        return _OfBins(_of_mean, spread, ["mean"], "mean()")
     plain = list(numbers.values()) if isinstance(numbers, Mapping) else as_vector(numbers).tolist()
     if any(is_missing(number) for number in plain):
         raise ValueError(
             "mean needs a number for each category, got a missing one. For the mean of those who "
-            "answered, give the category of a missing answer 0, and divide the answer by the share "
-            "of all others, 1 - estimate[None]."
+            "answered, give None the number 0, and divide the answer by 1 - estimate[None]."
         )
     row = query_matrix([plain]).matrix(len(plain))
     return _MatrixQueries(row, "mean", ["mean"], own_categories(numbers))
@@ -858,11 +823,10 @@ def ranges(bounds: int | ArrayLike) -> QuerySet:
             "ranges needs a number of ranges, or integer positions of shape (n_ranges, 2), a start "
             f"and a stop for each, got {bounds!r}."
         )
-    if np.any(pairs[:, 0] < 0) or np.any(pairs[:, 0] >= pairs[:, 1]):
-        raise ValueError(
-            "ranges needs positions with 0 <= start < stop, got "
-            f"{pairs[(pairs[:, 0] < 0) | (pairs[:, 0] >= pairs[:, 1])][0].tolist()}."
-        )
+    is_range = (pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1])
+    if not is_range.all():
+        odd = pairs[~is_range][0].tolist()
+        raise ValueError(f"ranges needs positions with 0 <= start < stop, got {odd}.")
     return _Ranges(pairs.astype(np.int64))
 
 
@@ -923,9 +887,8 @@ def as_query_set(queries: Queries | None) -> QuerySet:
     if sparse.issparse(given) or is_list or hasattr(given, "__array__"):
         return query_matrix(given)
     raise TypeError(
-        "Queries must come from sklearn_ldp.queries (full_domain, random_sets, groups, ranges, "
-        "prefixes, between, mean, top_k), be a list of categories or of query sets, or a matrix of "
-        f"shape (n_queries, n_categories), got {type(queries).__name__}."
+        "Queries must come from sklearn_ldp.queries, be a list of categories or of query sets, or "
+        f"a matrix of shape (n_queries, n_categories), got {type(queries).__name__}."
     )
 
 

@@ -100,13 +100,11 @@ class EstimateReport:
     def html(self) -> str:
         """The report as a part of a page, without its style."""
         whole = self.description
+        head = f"<h1>{escape(_title(whole))}</h1>\n"
         if "parts" not in whole:
-            return f'<div class="ldp"><h1>{escape(_title(whole))}</h1>\n{_body(whole)}</div>'
-        parts = "".join(
-            f"<h1>{escape(part['name'])}</h1>\n{_body(part)}" for part in whole["parts"]
-        )
-        head = f"<h1>{escape(_title(whole))}</h1>\n{_series(whole)}"
-        return f'<div class="ldp">{head}{parts}</div>'
+            return f'<div class="ldp">{head}{_body(whole)}</div>'
+        parts = "".join(f"<h1>{escape(one['name'])}</h1>\n{_body(one)}" for one in whole["parts"])
+        return f'<div class="ldp">{head}{_series(whole)}{parts}</div>'
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the report to a file, as one page of HTML.
@@ -234,21 +232,18 @@ def _body(part: dict[str, Any]) -> str:
         ("What may not be said", _sentences(part["may_not_be_said"])),
         ("The numbers", _table(part)),
     ]
-    whole = [
-        f"<h2>{escape(head)}</h2>\n{text}" if head else text for head, text in sections if text
-    ]
-    return "\n".join([*whole, _made_by(part)])
+    told = [f"<h2>{escape(head)}</h2>\n{text}" if head else text for head, text in sections if text]
+    return "\n".join([*told, _made_by(part)])
 
 
 def _made_by(part: dict[str, Any]) -> str:
     """What only those want to know who make it again, folded."""
     left_out = ("oracle", "epsilon", "n_categories", "domain_sha256", "p", "q")
     configuration = (part["configuration"] or {}).items()
-    known = [f"{k} = {v}" for k, v in configuration if k not in left_out and v != ""]
-    lines = [printable(f"# {one}") for one in known] + [part["made_by"]] * bool(part["made_by"])
-    content = escape("\n".join(lines))
+    known = [printable(f"# {k} = {v}") for k, v in configuration if k not in left_out and v != ""]
+    content = escape("\n".join(filter(None, [*known, part["made_by"]])))
     head = "<summary>How it was made</summary>"
-    return f"<details>{head}<pre>{content}</pre></details>" if lines else ""
+    return f"<details>{head}<pre>{content}</pre></details>" if content else ""
 
 
 def _facts(part: dict[str, Any]) -> str:
@@ -310,18 +305,16 @@ def _table(part: dict[str, Any]) -> str:
     names = {"low": f"interval ({level})", "frequency": "share"}
     names |= {} if is_raw else {"estimate": "raw"}
     head = "".join(f"<th>{escape(str(names.get(name, name)))}</th>" for name in heads)
-    show = _shower(part, rows)
+    show, shown = _shower(part, rows), rows[:_MOST_ROWS]
     cells = (
         "".join(f"<td>{escape(_cell(part, name, row, show))}</td>" for name in heads)
-        for row in rows[:_MOST_ROWS]
+        for row in shown
     )
     body = "".join(f"<tr>{one}</tr>" for one in cells)
     n_more = len(rows) - _MOST_ROWS
     more = f"<p>{n_more:,} more are in the estimate.</p>" if n_more > 0 else ""
     table = f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
-    shares = [
-        row[name] for row in rows[:_MOST_ROWS] for name in ("estimate", "frequency") if name in row
-    ]
+    shares = [row[name] for row in shown for name in ("estimate", "frequency") if name in row]
     of = " (it is around the raw value)" * bool(of_raw)
     if value == "frequency" and not of_raw:  # of a trend, whose intervals hold on conditions
         of = " but for what may not be said"
@@ -332,12 +325,9 @@ def _table(part: dict[str, Any]) -> str:
         "low": f"with a probability of {level}, all of them contain the truth{of}",
         "count": f'the number of users that the column "{names.get(value, value)}" stands for',
     }
-    words = "".join(
-        f"<p>{escape(names.get(name, name))}: {escape(told[name])}.</p>"
-        for name in heads
-        if name in told
-    )
-    return f"{table}{_footnote(part, shares)}{more}{words}" if rows else ""
+    words = [(names.get(name, name), told[name]) for name in heads if name in told]
+    below = "".join(f"<p>{escape(name)}: {escape(text)}.</p>" for name, text in words)
+    return f"{table}{_footnote(part, shares)}{more}{below}" if rows else ""
 
 
 def _mark(part: dict[str, Any], share: float) -> str:
@@ -420,9 +410,8 @@ def _series(whole: dict[str, Any]) -> str:
     means = np.mean([[row[first["value"]] for row in part["rows"]] for part in parts], axis=0)
     for place in np.argsort(-means, kind="stable")[:_MOST_SERIES]:
         rows = [
-            {**row, "from": i, "to": i + 1, "name": part["name"]}
+            {**part["rows"][place], "from": i, "to": i + 1, "name": part["name"]}
             for i, part in enumerate(parts)
-            for row in part["rows"][place : place + 1]
         ]
         head = f"<h2>{escape(_cell(first, 'category', rows[0], str))}</h2>"
         drawn.append(head + _columns(rows, {**first, "rows": rows}))
@@ -436,7 +425,7 @@ def _bars(rows: list[dict[str, Any]], part: dict[str, Any], n: int) -> str:
     value, show = part["value"], _shower(part, rows)
     ends = [[row.get("low", row[value]), row.get("high", row[value]), row[value]] for row in rows]
     least, most = _scale(ends, part)
-    at = _Place(least, most)
+    at = _axis(least, most)
     shapes = []
     for i, row in enumerate(rows):
         y, name = 40 * i, _cell(part, "category", row, str)
@@ -462,13 +451,11 @@ def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
     on_axis: Any = math.log10 if part.get("scale") == "log" else float
     widths = np.array([on_axis(row["to"]) - on_axis(row["from"]) for row in rows])
     per = widths.mean() / widths  # columns of one width are as high as their shares
-    ends = [
-        [x * one for x in (row.get("low", row[value]), row.get("high", row[value]), row[value])]
-        for row, one in zip(rows, per, strict=True)
-    ]
+    shown = [[row.get("low", row[value]), row.get("high", row[value]), row[value]] for row in rows]
+    ends = per[:, None] * shown
     least, most = _scale(ends, part)
-    along = _Place(on_axis(rows[0]["from"]), on_axis(rows[-1]["to"]))
-    up = _Place(least, most, height, 16)
+    along = _axis(on_axis(rows[0]["from"]), on_axis(rows[-1]["to"]))
+    up = _axis(least, most, height, 16)
 
     def at(number: float) -> float:
         return along(on_axis(number))
@@ -521,14 +508,10 @@ def _anchor(place: float) -> str:
     return "start" if place < 5 else "end" if place > 95 else "middle"
 
 
-class _Place:
+def _axis(least: float, most: float, start: float = 0, stop: float = 100) -> Callable[..., float]:
     """Where a number stands between the ends of a scale."""
-
-    def __init__(self, least: float, most: float, start: float = 0, stop: float = 100) -> None:
-        self._start, self._least, self._slope = start, least, (stop - start) / (most - least)
-
-    def __call__(self, x: float) -> float:
-        return self._start + (x - self._least) * self._slope
+    slope = (stop - start) / (most - least)
+    return lambda x: start + (x - least) * slope
 
 
 def _scale(ends: Iterable[Sequence[float]], part: dict[str, Any]) -> tuple[float, float]:
@@ -538,14 +521,10 @@ def _scale(ends: Iterable[Sequence[float]], part: dict[str, Any]) -> tuple[float
 
 
 def _whisker(low: float, high: float, y: float) -> str:
-    ends = "".join(
-        f'<line x1="{x:.2f}%" x2="{x:.2f}%" y1="{y - 4}" y2="{y + 4}" stroke="{_LINE}" '
-        'stroke-width="1.5"/>'
-        for x in (low, high)
-    )
-    return (
-        f'<line x1="{low:.2f}%" x2="{high:.2f}%" y1="{y}" y2="{y}" stroke="{_LINE}" '
-        f'stroke-width="1.5"/>{ends}'
+    lines = [(low, high, y, y), (low, low, y - 4, y + 4), (high, high, y - 4, y + 4)]
+    return "".join(
+        f'<line x1="{a:.2f}%" x2="{b:.2f}%" y1="{c}" y2="{d}" stroke="{_LINE}" stroke-width="1.5"/>'
+        for a, b, c, d in lines
     )
 
 

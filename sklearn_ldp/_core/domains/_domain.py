@@ -357,9 +357,8 @@ class Domain(Uncached):
         n, d = len(columns[0]), max(len(array) for array in lists)
         if n >= _MANY and d > _NEARLY_EVERY * n:
             warnings.warn(
-                f'{name} with categories="auto" found {d} distinct values among {n} users, so '
-                "nearly every value is a category of its own: no frequency can be estimated. Bin "
-                "continuous values, or declare fewer categories.",
+                f'{name} with categories="auto" found {d} distinct values among {n} users: no '
+                "frequency can be estimated. Bin continuous values, or declare fewer categories.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -375,8 +374,7 @@ class Domain(Uncached):
             return self._factors[0].categories
         if self.size > _MAX_LISTED:
             raise ValueError(
-                f"A domain of {self.size:.3g} combinations cannot be listed one by one: join fewer "
-                "columns, or coarser categories."
+                f"A domain of {self.size:.3g} combinations cannot be listed: join fewer columns."
             )
         listed = objects(list(product(*(factor.categories.tolist() for factor in self._factors))))
         listed.flags.writeable = False
@@ -453,19 +451,13 @@ class Domain(Uncached):
             The number; None if the domain has no ``clip=True``.
         """
         pairs = zip(self._factors, columns, strict=False)
-        clipped = [
-            p.n_clipped(np.asarray(x)) for p, x in pairs if isinstance(p, BinList) and p.clip
-        ]
-        return sum(clipped) if clipped else None
+        counts = [p.n_clipped(np.asarray(x)) for p, x in pairs if isinstance(p, BinList) and p.clip]
+        return sum(counts) if counts else None
 
     def _own_edges(self) -> list[list[float]]:
         """Edges that the names of the bins do not tell."""
-        bins = [
-            factor for factor in self._factors if isinstance(factor, BinList) and factor.own_names
-        ]
-        return [
-            (factor.edges if factor.bounds is None else factor.ends).tolist() for factor in bins
-        ]
+        bins = [one for one in self._factors if isinstance(one, BinList) and one.own_names]
+        return [(one.edges if one.bounds is None else one.ends).tolist() for one in bins]
 
     def __len__(self) -> int:
         return self.size
@@ -559,28 +551,20 @@ class Domain(Uncached):
             Codes.
         """
         if len(self._factors) == 1:
-            if len(columns) > 1:
-                self._check_tuples(len(columns), name)
+            if len(columns) > 1 and not any(isinstance(c, tuple) for c in self.categories.tolist()):
+                raise ValueError(
+                    f"{name} got {len(columns)} columns, and its categories are those of one: "
+                    "pass it alone, as in X['column'], or several to ColumnOracle(domains={..})."
+                )
             values = _joined(columns)
             return self._factors[0].encode(values, name).astype(self._dtype, copy=False)
         if len(columns) != len(self._factors):
-            raise ValueError(
-                f"{name} expects the {len(self._factors)} columns that its domain is the product "
-                f"of, got {len(columns)}."
-            )
+            n = len(self._factors)
+            raise ValueError(f"{name} expects the {n} columns of its domain, got {len(columns)}.")
         codes = np.zeros(len(columns[0]), dtype=np.int64)
         for i, (factor, column) in enumerate(zip(self._factors, columns, strict=True), 1):
             codes = codes * factor.size + factor.encode(column, name, f" in column {i}")
         return codes.astype(self._dtype)
-
-    def _check_tuples(self, n_columns: int, name: str) -> None:
-        """Raise ValueError if no category is a row of several columns."""
-        if not any(isinstance(category, tuple) for category in self.categories.tolist()):
-            raise ValueError(
-                f"{name} got {n_columns} columns, and its categories are those of a single one: "
-                "pass that column alone, as in X['column'], or estimate each of several columns "
-                "with ColumnOracle(domains={..})."
-            )
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Return the category of each code.
@@ -629,10 +613,9 @@ def ends_of(domain: Any, what: str) -> np.ndarray:
     if ends is None:
         raise ValueError(
             f"{what} needs an estimate of bins between bounds, such as Domain.bins(edges, "
-            "bounds=(0, 100)), Domain.bins(64, bounds=(0, 100)), or for money Domain.bins(32, "
-            'bounds=(100, 1_000_000), scale="log"): bins without bounds= have open ends, and '
-            "missing=True has no place among them. For other categories take ranges of positions, "
-            "or mean(numbers) with the number of each."
+            "bounds=(0, 100)), or for money Domain.bins(32, bounds=(100, 1_000_000), "
+            'scale="log"): bins without bounds= have open ends, and missing=True has no place '
+            "there. For other categories take ranges of positions, or mean(numbers)."
         )
     return ends
 
@@ -711,10 +694,7 @@ class StringDomain(UnlistedDomain):
         for what, length in (("max_length", max_length), ("max_digits", most)):
             is_whole = isinstance(length, Integral) and not isinstance(length, bool)
             if not is_whole or not 1 <= int(length) <= _MOST_LETTERS:
-                raise ValueError(
-                    f"{name} needs {what}= from 1 to {_MOST_LETTERS}: the most that is kept of a "
-                    f"string. Got {length!r}."
-                )
+                raise ValueError(f"{name} needs {what}= from 1 to {_MOST_LETTERS}, got {length!r}.")
         if max_digits is not None and weights is None:
             raise ValueError(f"{name} takes max_digits= with code= only; use max_length=.")
         is_text = isinstance(alphabet, str) and "\0" not in alphabet
@@ -724,8 +704,7 @@ class StringDomain(UnlistedDomain):
         if not is_fine or not all(unicodedata.is_normalized("NFC", one) for one in alphabet):
             raise ValueError(
                 f'{name} needs an alphabet of different letters, such as "0123456789", in '
-                "Unicode's normal form C (unicodedata.normalize), to which clients bring their "
-                f"strings, got {alphabet!r}."
+                f"Unicode's normal form C (unicodedata.normalize), got {alphabet!r}."
             )
         self.alphabet: str = alphabet
         self.max_length: int = int(max_length)

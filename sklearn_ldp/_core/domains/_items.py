@@ -61,9 +61,8 @@ def item_rows(X: Values, name: str) -> ItemRows:
         lists = getattr(given, to_list)() if to_list else given
     if not isinstance(lists, (list, tuple)):
         raise ValueError(
-            f"{name} expects a list of items for each user, such as [['a', 'b'], []], a column of "
-            "lists, or a boolean or sparse matrix of zeros and ones with a column for each "
-            f"category, got a {type(X).__name__}."
+            f"{name} expects a list of items for each user, such as [['a', 'b'], []], or a boolean "
+            f"or sparse matrix of zeros and ones, a column a category, got a {type(X).__name__}."
         )
     odd = {kind for kind in set(map(type, lists)) if not issubclass(kind, _LISTS)}
     if odd:
@@ -151,9 +150,8 @@ class ItemDomain(Domain):
         n, width = len(rows.lengths), max(int(rows.lengths.max(initial=0)), 1)
         if not 0 < n * width <= _MOST_CELLS:
             raise ValueError(
-                f"{name} needs 1 sample at least, and takes {_MOST_CELLS:,} items at most, got "
-                f"{n:,} users, one of whom has {width:,}: shorten such lists, or add fewer users "
-                "at a time (partial_fit)."
+                f"{name} needs 1 sample at least, and {_MOST_CELLS:,} items at most, got {n:,} "
+                f"users of {width:,}: shorten lists, or add fewer users at a time (partial_fit)."
             )
         table = np.zeros((n, width), dtype=self._dtype)
         table[np.arange(width) < rows.lengths[:, None]] = self._places(rows, name)

@@ -23,6 +23,7 @@ from ..support.state import Uncached
 from ..support.text import number_texts
 from .values import (
     LevelColumn,
+    as_numbers,
     as_vector,
     comparable,
     declared_levels,
@@ -74,11 +75,10 @@ class CategoryList(Uncached):
 
     def encode(self, values: np.ndarray | LevelColumn, name: str, where: str = "") -> np.ndarray:
         """Return the codes of values; raise ValueError if one is not a category."""
-        is_range = self._first is not None and values.dtype.kind in "iu"
         if isinstance(values, LevelColumn):
             codes = self.places(values.levels)[values.places]
         else:
-            if not is_range and None not in self._codes:
+            if values.dtype.kind == "f" and None not in self._codes:
                 refuse_infinite(values, name)
             codes = self.places(values)
         if codes.min(initial=0) < 0:
@@ -311,11 +311,7 @@ def _as_float(value: Any) -> float:
 
 def checked_bounds(bounds: Any, name: str) -> tuple[float, float]:
     """Return two finite numbers that rise, which the values of a number lie between."""
-    try:
-        is_pair = not isinstance(bounds, str) and np.asarray(bounds).dtype.kind in "iuf"
-        array = np.asarray(bounds, dtype=float) if is_pair else np.empty(0)
-    except (TypeError, ValueError):
-        array = np.empty(0)
+    array = as_numbers(bounds, kinds="iuf")
     with np.errstate(over="ignore", invalid="ignore"):
         if array.shape == (2,) and 0 < array[1] - array[0] < np.inf:
             return float(array[0]), float(array[1])
@@ -343,9 +339,8 @@ def _inner_edges(edges: Any, low: float, high: float, scale: str) -> np.ndarray:
         raise ValueError(f'Domain.bins needs scale= to be "linear" or "log", got {scale!r}.')
     if scale == "log" and not (isinstance(edges, Integral) and low > 0):
         raise ValueError(
-            'Domain.bins(scale="log") makes a number of bins between bounds above 0, got '
-            f"{edges!r} and the lower bound {low:g}: Domain.bins(32, bounds=(100, 1_000_000), "
-            'scale="log"); with clip=True all that is lower is in the first bin.'
+            f'Domain.bins(scale="log") makes a number of bins between bounds above 0, got {edges!r}'
+            f" and the lower bound {low:g}; with clip=True all that is lower is in the first bin."
         )
     if isinstance(edges, Integral) and not isinstance(edges, bool):
         n = int(edges)
@@ -362,10 +357,7 @@ def _inner_edges(edges: Any, low: float, high: float, scale: str) -> np.ndarray:
         step = np.log(high / low) / n
         digits = max(3, int(np.ceil(1 - np.log10(step / 10))))
         return np.array([float(f"{low * np.exp(step * i):.{digits}g}") for i in range(1, n)])
-    try:
-        array = np.array(edges if np.asarray(edges).dtype.kind not in "mM" else [], dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        array = np.empty(0)
+    array = as_numbers(edges)
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
         raise ValueError(f"Domain.bins needs a list of finite edges, got {edges!r}.")
     return array
@@ -424,18 +416,14 @@ def one_list(categories: Any, name: str) -> CategoryList:
         return factors[0] if len(factors) == 1 else CategoryList(categories.categories)
     if isinstance(categories, AbstractSet):
         raise InvalidParameterError(
-            f"{name} needs categories in an order that is the same in every process, but a "
-            f"{type(categories).__name__} has no such order: a client and a server would number "
-            "them differently. Give a list, such as sorted(categories)."
+            f"{name} needs categories in an order that is the same in every process, which a "
+            f"{type(categories).__name__} does not have: give a list, such as sorted(categories)."
         )
     levels = declared_levels(categories)
     if levels is not None:
         array = as_vector(levels)
     elif getattr(categories, "name", None) == "category" and hasattr(categories, "ordered"):
-        raise ValueError(
-            f"{name} got a CategoricalDtype without categories: declare them, as in "
-            "CategoricalDtype(['red', 'green'])."
-        )
+        raise ValueError(f"{name} got a CategoricalDtype without categories: declare them in it.")
     elif isinstance(categories, Integral) and not isinstance(categories, bool):
         n = int(categories)
         if n > _MOST_NUMBERED:
@@ -469,8 +457,7 @@ def distinct(array: np.ndarray, name: str) -> np.ndarray:
     if stripped and stripped[0][1] > 1:
         warnings.warn(
             f"{name} has {stripped[0][1]} categories that differ in blanks only: all are "
-            f"{stripped[0][0]!r} without. Users of one are not counted with those of another: "
-            "strip the blanks and list each category once.",
+            f"{stripped[0][0]!r} without. Strip the blanks and list each category once.",
             stacklevel=2,
         )
     return array
@@ -498,21 +485,20 @@ def occurring(values: np.ndarray | LevelColumn, name: str) -> np.ndarray:
     return array
 
 
-def refuse_missing(name: str, where: str = "", *, is_listed: bool = True) -> None:
+_NAN = "NaN (or another missing value)"
+
+
+def refuse_missing(name: str, where: str = "", what: str = _NAN, is_listed: bool = True) -> None:
     declared = "declare one (None in a list, missing=True in Domain.bins), or " if is_listed else ""
     raise ValueError(
-        f"Input X contains NaN (or another missing value){where}, and {name} has no category for "
+        f"Input X contains {what}{where}, and {name} has no category for "
         f'it: {declared}let clients report a stand-in (missing="report"); who is left out is seen.'
     )
 
 
 def refuse_infinite(values: np.ndarray, name: str) -> None:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ValueError(
-            f"Input X contains NaN or infinity, and {name} has no category for it: declare one for "
-            "missing values (None in a list, missing=True in Domain.bins), or let clients report a "
-            'stand-in (missing="report"); who is left out is seen.'
-        )
+        refuse_missing(name, what="NaN or infinity")
 
 
 class UnknownValueError(ValueError):

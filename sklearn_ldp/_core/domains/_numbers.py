@@ -50,8 +50,7 @@ class NumberDomain(UnlistedDomain):
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         if len(columns) != 1:
             raise ValueError(
-                f"{name} takes one number per user, got {len(columns)} columns: use one "
-                f"{name} for each column."
+                f"{name} takes one number per user, got {len(columns)} columns: use one for each."
             )
         low, high = self.bounds
         numbers = _as_floats(columns[0], name, self.is_stood_in)

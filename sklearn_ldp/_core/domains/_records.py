@@ -109,9 +109,8 @@ class RecordDomain(UnlistedDomain):
             If a column has fewer than two different values and declares no levels.
         """
         X = read_once(X)
-        columns = table_columns(X)
-        if columns is None:
-            columns = array_columns(X, name)
+        given = table_columns(X)
+        columns = array_columns(X, name) if given is None else given
         names = column_names(X) or list(range(len(columns)))
         pairs = zip(names, columns, strict=True)
         with _saying_domains():
@@ -198,12 +197,9 @@ class RecordDomain(UnlistedDomain):
         return [columns[names.index(key)] for key in self.columns]
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
-        pairs = zip(self.columns.items(), columns, strict=True)
+        rows = zip(self.columns, self.columns.values(), columns, strict=True)
         with _saying_domains():
-            codes = [
-                domain.encode_columns([column], _where(name, key))
-                for (key, domain), column in pairs
-            ]
+            codes = [one.encode_columns([column], _where(name, key)) for key, one, column in rows]
         return np.column_stack(codes)
 
     def n_clipped(self, columns: list[np.ndarray]) -> int | None:

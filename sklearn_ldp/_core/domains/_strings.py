@@ -7,32 +7,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
 _LIMB = 1 << 52  # what is multiplied by a digit and stays within 64 bits
 
 
-class StringCoder:
-    """Base of the maps from strings to digits of GF(g), the first letters first."""
-
-    # A string is a row of letters as numbers from 1, filled up with 0, which is the end mark.
-
-    length: int
-    n_digits: int
-
-    def digits(self, letters: np.ndarray) -> np.ndarray:
-        """Return the digits of strings, from (n, length) to int64 of shape (n, n_digits)."""
-        raise NotImplementedError
-
-    def read(self, digits: Sequence[int]) -> tuple[int, ...] | None:
-        """Return the letters that the first digits of a string tell, with a 0 if it ends there."""
-        # None if no string begins with them: none is empty or has a letter after the end
-        # mark.
-        raise NotImplementedError
-
-
-class NumberCoder(StringCoder):
+# Both coders are maps from strings to digits of GF(g), the first letters first. A string is a row
+# of letters as numbers from 1, filled up with 0, which is the end mark.
+class NumberCoder:
     """A string is a fraction in base `n_letters` + 1, rewritten in base g."""
 
     def __init__(self, n_letters: int, length: int, order: int) -> None:
@@ -43,6 +27,7 @@ class NumberCoder(StringCoder):
             self.n_digits += 1
 
     def digits(self, letters: np.ndarray) -> np.ndarray:
+        """Return the digits of strings, from (n, length) to int64 of shape (n, n_digits)."""
         width = max(int(math.log(_LIMB // self.order) / math.log(self.base)), 1)
         n_limbs, powers = -(-self.length // width), self.base ** np.arange(width)[::-1]
         filled = np.zeros((len(letters), n_limbs * width), dtype=np.int64)
@@ -57,6 +42,8 @@ class NumberCoder(StringCoder):
         return digits
 
     def read(self, digits: Sequence[int]) -> tuple[int, ...] | None:
+        """Return the letters that the first digits of a string tell, with a 0 if it ends there."""
+        # None if no string begins with them: none is empty or has a letter after the end mark.
         number, unit = _number(digits, self.order), self.order ** len(digits)
         least, end = (-(-x * self.n_strings // unit) for x in (number, number + 1))
         first = self._next_string(self._letters(least)) if least < self.n_strings else None
@@ -89,7 +76,7 @@ def _number(digits: Sequence[int], base: int) -> int:
 
 
 @dataclass(frozen=True)
-class WordCoder(StringCoder):
+class WordCoder:
     """A letter is a word of digits that begins no other letter's word; the rest is cut off."""
 
     words: tuple[tuple[int, ...], ...]
@@ -97,6 +84,7 @@ class WordCoder(StringCoder):
     n_digits: int
 
     def digits(self, letters: np.ndarray) -> np.ndarray:
+        """Return digits as those of a NumberCoder."""
         widths = np.array([len(word) for word in self.words])
         table = np.zeros((len(self.words), widths.max()), dtype=np.int64)
         for row, word in zip(table, self.words, strict=True):
@@ -120,6 +108,7 @@ class WordCoder(StringCoder):
         return {word[:i] for word in self.words for i in range(len(word))}
 
     def read(self, digits: Sequence[int]) -> tuple[int, ...] | None:
+        """Return letters as a NumberCoder does."""
         letters: list[int] = []
         word: tuple[int, ...] = ()
         for i, digit in enumerate(digits):
@@ -132,6 +121,9 @@ class WordCoder(StringCoder):
             elif word not in self._beginnings:
                 return None
         return tuple(letters)
+
+
+StringCoder: TypeAlias = NumberCoder | WordCoder
 
 
 @lru_cache(maxsize=64)

@@ -53,10 +53,9 @@ def canonical(value: object) -> bytes:
     if isinstance(value, _WITH_A_TEXT):
         return b"x" + f"{type(value).__name__} {value}".encode()
     raise TypeError(
-        "Clients and servers can agree on categories that are strings, bytes, numbers, dates, "
-        "members of enumerations, UUIDs or tuples of those, got "
-        f"{type(value).__name__}: no other type has a form that is the same on every machine. Use "
-        "the categories' names."
+        "Categories must be strings, bytes, numbers, dates, members of enumerations, UUIDs or "
+        f"tuples of those, got {type(value).__name__}: no other type has a form that is the same "
+        "on every machine. Use the categories' names."
     )
 
 

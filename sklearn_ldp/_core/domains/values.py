@@ -32,10 +32,17 @@ def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
     if array.ndim == 2:
         return objects([tuple(row) for row in array.tolist()])
     if array.ndim != 1:
-        raise ValueError(
-            f"Expected a list of categories or values, got an array of shape {array.shape}."
-        )
+        raise ValueError(f"Expected a list of categories or values, got the shape {array.shape}.")
     return array
+
+
+def as_numbers(values: Any, kinds: str = "biufOUS") -> np.ndarray:
+    """Return a new array of floats; an empty one for what has none, or is of another kind."""
+    try:
+        array = np.asarray(values)
+        return np.array(array if array.dtype.kind in kinds else [], dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        return np.empty(0)
 
 
 def is_uniform(values: Sequence[Any]) -> bool:
@@ -152,8 +159,7 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
     found = set(items) if column is None else {items[i] for i in np.unique(column.places)}
     if any(map(is_missing, found)):
         raise ValueError(
-            f"{name} got a missing label (None or NaN); give items without a label a group of "
-            "their own."
+            f"{name} got a missing label (None or NaN): give items without one a group of its own."
         )
     names = sorted_values(found)
     place = {label: i for i, label in enumerate(names)}
@@ -274,7 +280,7 @@ def as_columns(X: Values, name: str) -> list[Any]:
         columns = [array] if array.ndim == 1 else list(array.T)
     columns = [_as_column(column) for column in columns]
     n_samples = len(columns[0]) if columns else 0
-    if n_samples == 0 or not columns:
+    if n_samples == 0:
         what = "sample(s)" if columns else "feature(s)"
         raise ValueError(
             f"Found array with 0 {what} (shape=({n_samples}, {len(columns)})) while a minimum of 1 "
@@ -448,8 +454,7 @@ def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
             problem = "has a label more than once"
         raise ValueError(
             f"{what} is labelled by category (by its index or its keys), but {problem}. Label each "
-            "of the categories once, or drop the labels and keep the order of the categories: "
-            "labels.reindex(categories).to_numpy()."
+            "category once, or drop the labels: labels.reindex(categories).to_numpy()."
         )
     return order
 

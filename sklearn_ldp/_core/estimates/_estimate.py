@@ -159,9 +159,7 @@ class FrequencyEstimate(Kept):
                 f"{np.size(self.noise.n_samples)} sample sizes; give one, or one per row."
             )
         values.flags.writeable = False
-        object.__setattr__(self, "values", values)
-        object.__setattr__(self, "categories", categories)
-        object.__setattr__(self, "domain", domain)
+        made = {"values": values, "categories": categories, "domain": domain}
         if self.standard_errors is not None:
             errors = _read_only(np.asarray(self.standard_errors, dtype=np.float64))
             if errors.shape != values.shape:
@@ -169,14 +167,14 @@ class FrequencyEstimate(Kept):
                     f"FrequencyEstimate needs standard_errors of shape {values.shape}, as the "
                     f"values, got {errors.shape}."
                 )
-            object.__setattr__(self, "standard_errors", errors)
+            made["standard_errors"] = errors
         if self.row_names is not None:
             if len(self.row_names) != len(values):
                 raise ValueError(
-                    f"FrequencyEstimate has {len(values)} rows but {len(self.row_names)} "
-                    "row_names; give one per row."
+                    f"FrequencyEstimate has {len(values)} rows but {len(self.row_names)} row_names."
                 )
-            object.__setattr__(self, "row_names", _read_only(as_vector(self.row_names)))
+            made["row_names"] = _read_only(as_vector(self.row_names))
+        vars(self).update(made)
 
     @classmethod
     def from_counts(
@@ -226,9 +224,7 @@ class FrequencyEstimate(Kept):
         plain: Any = list(counts.values()) if isinstance(counts, Mapping) else counts
         array, n = np.atleast_2d(np.asarray(plain)), np.asarray(n_samples, dtype=float)
         if not (p is None) == (q is None) != (std is None):
-            raise ValueError(
-                "FrequencyEstimate.from_counts needs p= and q=, of reports, or std=, of noise."
-            )
+            raise ValueError("from_counts needs p= and q=, of reports, or std=, of noise.")
         most = array.max(initial=0)
         if array.dtype.kind == "u" and most > np.iinfo(array.dtype).max // 2:
             raise ValueError(
@@ -370,9 +366,7 @@ class FrequencyEstimate(Kept):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False and dtype not in (None, np.float64):
-            raise ValueError(
-                "FrequencyEstimate holds float64, so another dtype needs a copy; got copy=False."
-            )
+            raise ValueError("FrequencyEstimate holds float64: another dtype needs copy=True.")
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -419,8 +413,10 @@ class FrequencyEstimate(Kept):
             If there is no such row.
         """
         if not is_row_index(key):
-            row = self._row_named(key)
-            return self._frequency_of(key) if row is None else self._of_rows(row)
+            names = [] if self.row_names is None else self.row_names.tolist()
+            is_category = len(self) == 1 and key in self.categories.tolist()
+            is_row = not is_category and key in names
+            return self._of_rows(names.index(key)) if is_row else self._frequency_of(key)
         try:
             return self._of_rows(key)
         except IndexError:
@@ -429,18 +425,11 @@ class FrequencyEstimate(Kept):
                 f"estimate, got {key!r}; categories are in a list of names, as in answer([..])."
             ) from None
 
-    def _row_named(self, key: Any) -> int | None:
-        """The place of a row by its name; None if there is none, or a category is meant."""
-        names = [] if self.row_names is None else self.row_names.tolist()
-        is_category = len(self) == 1 and key in self.categories.tolist()
-        return None if is_category or key not in names else names.index(key)
-
     def _frequency_of(self, category: Any) -> float:
         if isinstance(category, tuple) and not isinstance(self.categories[0], tuple):
             raise IndexError(
-                "A FrequencyEstimate is indexed by rows (estimates), or by the name of a single "
-                "category; for more use estimate.answer([..]), estimate.to_frame() or "
-                "np.asarray(estimate)."
+                "A FrequencyEstimate is indexed by rows, or by the name of a single category; for "
+                "more use estimate.answer([..]), estimate.to_frame() or np.asarray(estimate)."
             )
         row = self._single_row("__getitem__")
         try:
@@ -484,10 +473,7 @@ class FrequencyEstimate(Kept):
             If `by` is empty, or the values do not fit the categories.
         """
         if by == "":
-            raise ValueError(
-                "FrequencyEstimate.with_values needs by= with the name of the post-processor that "
-                "made the values, or None if they are still raw. Got ''."
-            )
+            raise ValueError("with_values needs by= with the name of the post-processor, got ''.")
         names = self.postprocessors if by is None else (*self.postprocessors, by)
         if by is not None:
             raw = self.values if self.is_raw else self.raw_values
@@ -532,10 +518,7 @@ class FrequencyEstimate(Kept):
             If the reports were not kept apart.
         """
         if self.shards is None:
-            raise ValueError(
-                "FrequencyEstimate has no shards of its reports: pass oracle.estimate_ of an "
-                "oracle with n_shards > 1."
-            )
+            raise ValueError("FrequencyEstimate has no shards: its oracle needs n_shards > 1.")
         values, noise = self.shards.estimate(shards)
         return replace(self, values=values, noise=noise, shards=self.shards.some(shards))
 
@@ -987,7 +970,7 @@ class FrequencyEstimate(Kept):
         if len(self) != 1:
             return None, np.empty(0), []
         queries: Any = None
-        d, names = self.shape[1], self.labels if self.flags else self.categories
+        d, names = self.shape[1], self.labels
         places = np.argsort(-self.values[0], kind="stable")
         if self.domain is not None and self.domain.edges is not None:
             places = np.arange(d)

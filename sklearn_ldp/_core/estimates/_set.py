@@ -63,8 +63,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
         for name, part in parts.items():
             if not isinstance(part, FrequencyEstimate):
                 raise TypeError(
-                    f"EstimateSet needs a FrequencyEstimate for each name, got "
-                    f"{type(part).__name__} for {name!r}."
+                    f"EstimateSet needs FrequencyEstimates, got {type(part).__name__} for {name!r}."
                 )
         self._parts = dict(parts)
 
@@ -111,21 +110,14 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
             return NotImplemented
         if self.names != other.names:
             raise ValueError(
-                f"Sets of estimates that are compared must have the same parts, got {self.names} "
-                f"and {other.names}."
+                f"Sets to compare must have the same parts, got {self.names} and {other.names}."
             )
-        return {
-            name: part - other[name]
-            for name, part in self.items()
-            if len(part) and len(other[name])
-        }
+        asked = [name for name in self if len(self[name]) and len(other[name])]
+        return {name: self[name] - other[name] for name in asked}
 
     # Two sets are the same only if they are one: estimates are not compared by their values.
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def map(self, function: Callable[[FrequencyEstimate], FrequencyEstimate]) -> EstimateSet:
         """Return the set with a function applied to each part that has users.
@@ -140,9 +132,8 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
         EstimateSet
             A new set, of the same names.
         """
-        return self.with_parts(
-            {name: function(part) if len(part) else part for name, part in self.items()}
-        )
+        made = {name: function(one) if len(one) else one for name, one in self.items()}
+        return self.with_parts(made)
 
     def with_parts(self, parts: Mapping[Any, FrequencyEstimate]) -> EstimateSet:
         """Return a set like this one, of other estimates.
@@ -199,9 +190,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
         """
         pd = import_pandas("EstimateSet.to_frame")
         if interval is not None:
-            frames = {
-                _joined(name): one.to_frame(interval) for name, one in self.items() if len(one)
-            }
+            frames = {_joined(key): one.to_frame(interval) for key, one in self.items() if len(one)}
             return pd.concat(frames, names=["part"])
         longest = max(self.values(), key=len)
         blocks = []
@@ -211,9 +200,8 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
                     f"EstimateSet.to_frame needs as many estimates in each part, got {len(part)} "
                     f"in {name!r} and {len(longest)} in another one: use to_frame of each part."
                 )
-            blocks.append(
-                part.values if len(part) else np.full((len(longest), part.shape[1]), np.nan)
-            )
+            nothing = np.full((len(longest), part.shape[1]), np.nan)
+            blocks.append(part.values if len(part) else nothing)
         labels = [(name, c) for name, part in self.items() for c in part.categories.tolist()]
         # By levels and codes: the other ways would take the tuples of tables apart.
         levels = [list(dict.fromkeys(level)) for level in zip(*labels, strict=True)]
@@ -255,17 +243,10 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
             raise ValueError("EstimateSet.plot has nothing to draw: no part has users.")
         n_columns = min(len(nonempty), 3)
         n_rows = -(-len(nonempty) // n_columns)
-        figure, axes = plt.subplots(
-            n_rows,
-            n_columns,
-            squeeze=False,
-            layout="constrained",
-            figsize=(5 * n_columns, 4 * n_rows),
-        )
-        for ax in axes.flat[len(nonempty) :]:
-            figure.delaxes(ax)
+        figure = plt.figure(figsize=(5 * n_columns, 4 * n_rows), layout="constrained")
         displays = {}
-        for (name, part), ax in zip(nonempty.items(), axes.flat, strict=False):
+        for i, (name, part) in enumerate(nonempty.items(), 1):
+            ax = figure.add_subplot(n_rows, n_columns, i)
             displays[name] = part.plot(ax=ax, **kwargs)
             ax.set_title(str(name))
         return displays

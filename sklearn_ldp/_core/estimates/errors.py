@@ -108,9 +108,7 @@ def query_errors(
     array([0.])
     """
     if metric not in METRICS and not callable(metric):
-        raise ValueError(
-            f"Argument metric must be one of {METRICS}, or a function, got {metric!r}."
-        )
+        raise ValueError(f"Argument metric must be one of {METRICS} or a function, got {metric!r}.")
     truth, estimate = as_truth_and_estimate(frequencies, estimate)
     query_set = as_query_set(queries).aligned(estimate.categories, estimate.domain)
     if metric == "mse" and not estimate.clip_answers:
@@ -133,16 +131,14 @@ def as_truth_and_estimate(
     Shapes: frequencies (d,), estimate (n_estimates, d) -> (d,).
     """
     if isinstance(estimate, FrequencyEstimate):
-        what = "The array of true frequencies"
-        frequencies = in_order(frequencies, estimate.categories, what)
+        frequencies = in_order(frequencies, estimate.categories, "The array of true frequencies")
     else:
         values = np.atleast_2d(np.asarray(estimate, dtype=np.float64))
         estimate = FrequencyEstimate(values, np.arange(values.shape[-1]))
     truth = np.asarray(frequencies, dtype=np.float64)
     if truth.shape != (estimate.shape[1],):
         raise ValueError(
-            f"The true frequencies must have shape ({estimate.shape[1]},), one for each category "
-            f"of the estimate, got {truth.shape}."
+            f"The true frequencies must have shape ({estimate.shape[1]},), got {truth.shape}."
         )
     if not np.all(np.isfinite(truth)):
         raise ValueError("The true frequencies must be finite, got NaN or infinity.")
@@ -302,9 +298,8 @@ def bias_variance(
     # Var(s**2) = (m4 - (n - 3) / (n - 1) s**4) / n, where m4 is the sample's fourth moment.
     fourth = np.mean((answers - mean) ** 4, axis=0)
     of_variance = np.maximum(fourth - (n - 3) / (n - 1) * variance**2, 0) / n
-    return BiasVariance(
-        mean, mean - matrix @ truth, variance, np.sqrt(variance / n), np.sqrt(of_variance)
-    )
+    errors = np.sqrt(variance / n), np.sqrt(of_variance)
+    return BiasVariance(mean, mean - matrix @ truth, variance, *errors)
 
 
 class HeavyHitterScores(NamedTuple):
@@ -386,15 +381,10 @@ def heavy_hitter_scores(
     hits = np.count_nonzero(is_found & is_true, axis=1)
     n_true, n_found = np.count_nonzero(is_true), np.count_nonzero(is_found, axis=1)
 
-    def share(some, whole):
-        safe = np.where(whole == 0, 1, whole)
-        return np.where(whole == 0, zero_division, some / safe)
-
-    return HeavyHitterScores(
-        share(hits, n_found),
-        share(hits, np.full_like(hits, n_true)),
-        share(2 * hits, n_true + n_found),
-    )
+    of_nothing = np.full(len(hits), zero_division, dtype=float)
+    shares = [(hits, n_found), (hits, n_true), (2 * hits, n_true + n_found)]
+    scores = (np.divide(a, b, out=of_nothing.copy(), where=b != 0) for a, b in shares)
+    return HeavyHitterScores(*scores)
 
 
 def _largest(values: np.ndarray, k: int) -> np.ndarray:
@@ -557,13 +547,11 @@ def held_out_score(
             f"held_out_score cannot ask {query_set!r}, which depends on the truth: choose the "
             "categories without the held-out reports and pass their query_matrix."
         )
-    if not np.array_equal(
-        getattr(estimate, "categories", held_out.categories), held_out.categories
-    ):
+    categories = getattr(estimate, "categories", held_out.categories)
+    if not np.array_equal(categories, held_out.categories):
         raise ValueError(
-            "held_out_score compares estimates over one domain, in one order, got other categories "
-            "in the held-out one: declare them in the oracle. Of two collections of strings each "
-            "finds its own: ask one estimate for the strings of the other."
+            "held_out_score got other categories in the held-out one: declare them in the oracle. "
+            "Of two collections of strings each finds its own: ask one for those of the other."
         )
     truth, estimate = as_truth_and_estimate(held_out.values[0], estimate)
     if estimate.clip_answers:
@@ -582,11 +570,8 @@ def _of_parts(estimate: Any, held_out: Any, queries: Queries | None) -> dict[Any
             "held_out_score compares a set of estimates with another one of the same parts, got "
             f"{first} and {second}."
         )
-    return {
-        name: held_out_score(part, held_out[name], queries=queries)
-        for name, part in estimate.items()
-        if len(part) and len(held_out[name])
-    }
+    both = [name for name in estimate if len(estimate[name]) and len(held_out[name])]
+    return {name: held_out_score(estimate[name], held_out[name], queries=queries) for name in both}
 
 
 def mean_of_parts(results: Any, weights: Mapping[Any, float]) -> float:

@@ -139,16 +139,14 @@ class Covariances:
         view: Any = None,
         single: Callable[[], np.ndarray] | None = None,
     ) -> None:
-        self._factors = [factor for factor, _ in summands]
-        self._summands = [summand for _, summand in summands]
-        self._view, self._single = view, single
+        self._summands, self._view, self._single = summands, view, single
 
     def _pulled(self, rows: Any) -> Iterable[Any]:
         return [rows] * len(self._summands) if self._view is None else self._view.pull(rows)
 
     def _sum(self, ask: str, rows: Any) -> Any:
-        terms = zip(self._factors, self._summands, self._pulled(rows), strict=True)
-        return sum(factor * getattr(summand, ask)(x) for factor, summand, x in terms)
+        terms = zip(self._summands, self._pulled(rows), strict=True)
+        return sum(factor * getattr(summand, ask)(x) for (factor, summand), x in terms)
 
     def variances(self, rows: Any = None) -> np.ndarray:
         """Return the variances of answers, as :meth:`Covariance.variances` does."""
@@ -170,8 +168,8 @@ class Covariances:
         """Return the product with a vector, as :meth:`Covariance.product` does."""
         if self._view is None:
             return self._sum("product", vector)
-        terms = zip(self._factors, self._summands, self._pulled(vector), strict=True)
-        return self._view.push([factor * summand.product(x) for factor, summand, x in terms])
+        terms = zip(self._summands, self._pulled(vector), strict=True)
+        return self._view.push([factor * summand.product(x) for (factor, summand), x in terms])
 
 
 def of_columns(diagonal: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> Factors:
@@ -225,9 +223,8 @@ def support_law(p: float, q: float) -> CategoryLaw:
 def _refuse(frequencies: np.ndarray) -> Factors:
     raise ValueError(
         "Noise known only by its level, or by p, q and n_samples, does not tell the covariance of "
-        "several categories, which depends on the mechanism. Use the noise of the oracle's own "
-        "estimate (oracle.noise_, estimate.noise), or oracle.channel(n_categories).noise("
-        "n_samples)."
+        "several categories, which depends on the mechanism: use that of the oracle's own estimate "
+        "(oracle.noise_, estimate.noise), or oracle.channel(n_categories).noise(n_samples)."
     )
 
 

@@ -440,8 +440,7 @@ class Noise:
         return self._with(map(change, self.terms), draws=draws, **changes)
 
     def _with(self, terms: Any, **changes: Any) -> Noise:
-        names = ("n_samples", "n_users", "p", "q", "grids", "has_slope", "level", "draws")
-        return Noise(tuple(terms), **{**{name: getattr(self, name) for name in names}, **changes})
+        return Noise(**{**vars(self), "terms": tuple(terms), **changes})
 
     # -- what it is -------------------------------------------------------------------------------
     def __repr__(self) -> str:
@@ -730,15 +729,9 @@ class NoiseModel(Noise):
     n_samples: Any
 
     def __post_init__(self) -> None:
-        law, n_samples = support_law(self.p, self.q), _checked(self.n_samples)
-        super().__init__(
-            [Term(law, 1.0, n_samples)],
-            n_samples,
-            p=self.p,
-            q=self.q,
-            grids=[(law, n_samples)],
-            has_slope=True,
-        )
+        law, n = support_law(self.p, self.q), _checked(self.n_samples)
+        terms, grids = [Term(law, 1.0, n)], [(law, n)]
+        super().__init__(terms, n, p=self.p, q=self.q, grids=grids, has_slope=True)
 
 
 def _checked(given: ArrayLike) -> Any:
@@ -746,8 +739,7 @@ def _checked(given: ArrayLike) -> Any:
     n_samples = np.asarray(given)
     if n_samples.ndim > 1 or not np.all((n_samples > 0) & np.isfinite(n_samples)):
         raise ValueError(
-            f"Noise needs n_samples > 0, got {given!r}; give a finite number, or one for each row "
-            "of the estimate."
+            f"Noise needs finite n_samples > 0, got {given!r}: one, or one for each row."
         )
     return n_samples if n_samples.ndim else given
 

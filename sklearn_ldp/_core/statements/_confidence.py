@@ -8,7 +8,7 @@ import numpy as np
 
 from ..numerics.simplex import norm_sub
 from ..queries import as_query_set
-from ._covariances import EstimateCovariances, covariances_of_rows, refuse_without_law
+from ._covariances import EstimateCovariances, covariances_of_rows
 from ._intervals import (
     ConfidenceInterval,
     Ends,
@@ -50,8 +50,6 @@ def confidence_interval(
             'coverage="selected" is about the categories that lead the list: say how many, as in '
             'confidence_interval(0.95, top_k(10), coverage="selected").'
         )
-    if estimate.raw_values is None:
-        refuse_without_law(estimate, "confidence interval")
     of_rows = covariances_of_rows(estimate.as_raw(), of, "confidence interval")
     listed = [as_query_set(queries).matrix(len(row), row).indices for row in estimate.values]
     found = [leading_intervals(*row, k, level) for row in of_rows]

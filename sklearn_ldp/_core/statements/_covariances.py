@@ -124,19 +124,15 @@ class EstimateCovariances:
 def refuse_without_law(estimate: Estimate, what: str, other: str = "") -> None:
     """Raise ValueError unless an estimate is raw and its noise is known."""
     if len(estimate) == 0:
-        raise ValueError(
-            f"No {what} without users: nobody was asked about these {estimate.shape[1]} categories."
-        )
+        raise ValueError(f"No {what} without users: nobody was asked about these categories.")
     if not estimate.is_raw:
         raise ValueError(
             f"No {what} after {' and '.join(estimate.postprocessors)}: post-processing biases the "
-            "estimate and changes its spread, so what it says would not hold at the stated level. "
-            f"Use the raw estimate that the oracle returned (oracle.estimate_){other}."
+            f"estimate. Use the raw estimate that the oracle returned (oracle.estimate_){other}."
         )
     if estimate.noise is None:
         raise ValueError(
-            f"No {what} without a noise model; build the estimate with "
-            "noise=NoiseModel(p, q, n_samples)."
+            f"No {what} without a noise model: give the estimate noise=NoiseModel(p, q, n_samples)."
         )
 
 
@@ -144,9 +140,8 @@ def refuse_sums(estimate: Estimate, matrix: Any, what: str) -> None:
     """Raise ValueError if queries add up shares that overlap."""
     if estimate.shares_overlap and np.any(np.diff(as_rows(matrix).indptr) > 1):
         raise ValueError(
-            f"{what} would add up shares that overlap: a user may have several of the categories, "
-            "and would count more than once. Ask for single ones, or collect groups of them as "
-            "categories."
+            f"{what} would add up shares that overlap, as a user may have several of the "
+            "categories: ask for single ones, or collect groups of them as categories."
         )
 
 

@@ -27,20 +27,18 @@ _WIDE = 0.8  # of an interval from 0 to 1: if each is as wide, the estimate tell
 _HONEST = 0.9999  # of collections without fake reports are not said to look like one with some
 _ORDINALS = {1: "the most frequent", 2: "the second most frequent", 3: "the third most frequent"}
 _USERS = "those who reported, and nobody else"
-_WEIGHTED = "those who reported, each group by its weight"
-_POPULATION = "the population that the users are a random sample of"
-_BY_GROUP = "the population, by weights: the users of each group are a random sample of it"
-_ABOUT = {
+POPULATION = "the population that the users are a random sample of"
+_POPULATIONS = "the populations that the users are random samples of"
+_ABOUT = {  # whether it is about the population, and whether by weights
     (False, False): _USERS,
-    (False, True): _WEIGHTED,
-    (True, False): _POPULATION,
-    (True, True): _BY_GROUP,
+    (False, True): "those who reported, each group by its weight",
+    (True, False): POPULATION,
+    (True, True): "the population, by weights: the users of each group are a random sample of it",
 }
 _TOO_FEW = (
     "These users are too few to say anything at this epsilon: each interval covers nearly all from "
     "0 to 100 %. Ask more users, or take a larger epsilon."
 )
-_POPULATIONS = "the populations that the users are random samples of"
 
 
 def describe_estimate(
@@ -58,7 +56,7 @@ def describe_estimate(
         return {**whole, "is_series": True}
     estimate, of = stated(estimate, of)
     raw, noise, d = estimate.as_raw(), estimate.noise, estimate.shape[1]
-    labels = estimate.labels if estimate.flags else estimate.categories
+    labels = estimate.labels
     value = "estimate" if estimate.is_raw else "frequency"
     table, interval = {"category": labels.tolist()}, at_level(level, estimate.states_errors)
     is_weighted = noise is not None and noise.is_weighted
@@ -74,9 +72,8 @@ def describe_estimate(
     except ValueError as error:  # the noise, or the raw values, are not known
         may_not.append(f"There are no intervals: {error}")
         table.setdefault(value, estimate.answer()[0].tolist())
-    users = None if noise is None else noise.n_samples if is_weighted else noise.n_users
-    asked = None if noise is None else noise.n_samples
-    sizes = [users, asked, None if noise is None else noise.std]
+    known = ("n_samples" if is_weighted else "n_users", "n_samples", "std")
+    sizes = [getattr(noise, name, None) for name in known]  # of no noise, nothing
     n_users, n_asked, std = (None if one is None else np.ravel(one)[0].item() for one in sizes)
     return {
         **describe_nothing(question, str(estimate).partition("\n")[0], level, estimate.oracle),
@@ -91,7 +88,7 @@ def describe_estimate(
         "of": _ABOUT[of != "users", is_weighted],
         "interval": interval,
         "is_ordered": _is_ordered(estimate),
-        "rows": [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)],
+        "rows": rows_of(table),
         "ranges": _ranges(estimate, level, value),
         "scale": "log" if is_log(getattr(estimate.domain, "ends", None)) else "linear",
         "remark": "" if tells else _TOO_FEW,
@@ -116,24 +113,18 @@ def describe_difference(difference: Any, level: float, question: str) -> dict[st
     """Return the result of `EstimateDifference.describe`, whose arguments these are."""
     of = "users" if difference.shared_users else "population"
     every = difference.confidence_interval(level, simultaneous=True, of=of)
-    names, parts = difference.one.labels.tolist(), []
-    one, other = (
-        estimate.row_names.tolist() if estimate.row_names is not None and len(estimate) == 1 else []
-        for estimate in (difference.one, difference.other)
-    )
+    names, parts, both = difference.one.labels.tolist(), [], (difference.one, difference.other)
     first, second, where = "the first", "the second", "in the first estimate"
-    if one and other:
-        first, second = one[0], other[0]
+    if all(len(one) == 1 and one.row_names is not None for one in both):
+        first, second = (one.row_names.tolist()[0] for one in both)
         where = f"in {first} than in {second}"
     for i, (values, low, high) in enumerate(zip(difference.values, *every, strict=True)):
-        rows = zip(names, values.tolist(), low.tolist(), high.tolist(), strict=True)
-        heads = ("category", "difference", "low", "high")
+        table = {"category": names, "difference": values.tolist()}
+        table |= {"low": low.tolist(), "high": high.tolist()}
         rose, fell = _listed(names, low > 0), _listed(names, high < 0)
         n_open = int(np.sum((low <= 0) & (high >= 0)))
-        sizes = [
-            int(np.ravel(one.noise.n_samples)[i if len(one) > 1 else 0])
-            for one in (difference.one, difference.other)
-        ]
+        rows = (one[i if len(one) > 1 else 0] for one in both)
+        sizes = [int(np.ravel(one.noise.n_samples)[0]) for one in rows]
         parts.append(
             {
                 **describe_nothing("", str(difference), level, difference.one.oracle),
@@ -147,7 +138,7 @@ def describe_difference(difference: Any, level: float, question: str) -> dict[st
                 "of": _USERS if of == "users" else _POPULATIONS,
                 "interval": at_level(level),
                 "is_ordered": _is_ordered(difference.one),
-                "rows": [dict(zip(heads, row, strict=True)) for row in rows],
+                "rows": rows_of(table),
                 "may_be_said": [
                     f"{what} frequent {where}: {which} ({100 * level:g} % confidence, all at once)."
                     for what, which in (("More", rose), ("Less", fell))
@@ -177,18 +168,19 @@ def several(parts: list[dict[str, Any]], heading: str, question: str) -> dict[st
 def describe_nothing(question: str, heading: str, level: float, oracle: Any) -> dict[str, Any]:
     """Return the fields of any description, each None."""
     names = "epsilon oracle configuration noise_level ranges bounds n_asked remark"
-    known: dict[str, Any] = {
-        "value": "estimate",
-        "unit": "%",
-        "postprocessors": [],
-        "name": heading,
-    }
-    known |= {"question": question, "heading": heading, "level": level, "of": _USERS}
+    known: dict[str, Any] = {"value": "estimate", "unit": "%", "postprocessors": []}
+    known |= {"name": heading, "question": question, "heading": heading}
+    known |= {"level": level, "of": _USERS}
     if oracle is not None:
         known |= {"oracle": type(oracle).__name__, "epsilon": float(oracle.epsilon)}
         with suppress(TypeError, ValueError):  # not all categories have a form for files
             known["configuration"] = dict(oracle.protocol().configuration)
     return {**dict.fromkeys(names.split()), **known}
+
+
+def rows_of(table: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a table, whose columns these are."""
+    return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
 
 
 def _domain(estimate: Any, labels: np.ndarray) -> str:
@@ -220,8 +212,7 @@ def _ranges(estimate: Any, level: float, value: str) -> list[dict[str, Any]] | N
     with suppress(ValueError):
         low, high = table_intervals(estimate, level, asked)
         table |= {"low": low[0], "high": high[0]}
-    rows = zip(*(column.tolist() for column in table.values()), strict=True)
-    return [dict(zip(table, row, strict=True)) for row in rows]
+    return rows_of({name: column.tolist() for name, column in table.items()})
 
 
 # -- sentences, each of which holds with the level ------------------------------------------------
@@ -279,13 +270,13 @@ def _not_surely(
     said, d = [], raw.shape[1]
     names = ", ".join(estimate.postprocessors)
     if not estimate.is_raw and estimate.states_errors:
-        said.append(f"Which ranks or quartiles {names} gives: those above are of the raw values.")
-        said.append(
+        said += [
+            f"Which ranks or quartiles {names} gives: those above are of the raw values.",
             "That the intervals of all rows hold at once: those of each row do. A category that "
             "moves much more than others is outside of its interval more often than stated (in "
             "simulations in a third of the rows, the first and last ones included). Of a dozen "
-            "rows or fewer of two categories, single intervals of 95 % held in .90 at worst."
-        )
+            "rows or fewer of two categories, single intervals of 95 % held in .90 at worst.",
+        ]
     elif not estimate.is_raw:
         said.append(
             f"How far the values shown are from the truth: they are those after {names}, which "
@@ -358,24 +349,20 @@ def _made_by(estimate: Any, level: float) -> str:
     if not estimate.is_raw and estimate.states_errors:
         return ""  # it is a row that others have changed
     posts, about = list(estimate.postprocessors), "# reports: what users sent"
-    steps = [
-        f"estimate = {_call(name, estimate.shares_overlap)}.fit_transform(estimate)"
-        for name in posts
-    ]
+    calls = [_call(name, estimate.shares_overlap) for name in posts]
+    steps = [f"estimate = {call}.fit_transform(estimate)" for call in calls]
+    first = ["estimate = oracle.aggregate(reports).estimate_"]
     noise, kind = estimate.noise, type(estimate.oracle)
     is_known = noise is not None and noise.n_samples is not None
     if is_known and noise.is_weighted:
         about, first = "", ["estimate = ...  # a weighted mean of several"]
     elif is_known and np.ravel(noise.n_users)[0] > np.ravel(noise.n_samples)[0]:
         about += "; oracle: a survey, such as ColumnOracle; name: that of its column or table"
-        first = ["estimate = oracle.aggregate(reports).estimate_[name]"]
+        first[0] += "[name]"
     elif estimate.oracle is None:
         about, first = "", ["estimate = ...  # the oracle is not known"]
     elif getattr(sys.modules["sklearn_ldp"], kind.__name__, None) is not kind:
-        first = [
-            f"oracle = ...  # the {kind.__name__} that clients and server know",
-            "estimate = oracle.aggregate(reports).estimate_",
-        ]
+        first.insert(0, f"oracle = ...  # the {kind.__name__} that clients and server know")
     else:
         own = estimate.oracle.get_params(deep=False)
         plain = {"categories": "auto", "n_shards": 10, "n_jobs": None}
@@ -384,7 +371,7 @@ def _made_by(estimate: Any, level: float) -> str:
         if "epsilon" in own and "epsilon=" not in known:  # the default
             known = known.replace("(", f"(epsilon={estimate.oracle.epsilon:g}, ", 1)
         known = known.replace("(, ", "(").replace(", , ", ", ")
-        first = [f"oracle = {known}", "estimate = oracle.aggregate(reports).estimate_"]
+        first.insert(0, f"oracle = {known}")
         posts = [known.partition("(")[0], *posts]
         about += "; categories: all possible answers, in their order"
     last = f"estimate.report(level={level:g})"

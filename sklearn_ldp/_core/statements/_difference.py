@@ -17,12 +17,7 @@ from ..report_page import Kept
 from ..support.pandas import import_pandas
 from ..support.text import counted
 from ..support.typing import DataFrame
-from ._covariances import (
-    Estimate,
-    EstimateCovariances,
-    covariances,
-    refuse_without_law,
-)
+from ._covariances import Estimate, EstimateCovariances, covariances, refuse_without_law
 from ._described import describe_difference
 from ._discoveries import Discoveries, check_error_rate, discoveries
 from ._intervals import (
@@ -307,9 +302,8 @@ class EstimateDifference(Kept):
         index: Any = pd.Index(self.categories, name="category", tupleize_cols=False)
         if len(self) > 1:
             names = range(len(self)) if several.row_names is None else several.row_names
-            index = pd.MultiIndex.from_product(
-                [list(names), list(self.categories)], names=["estimate", "category"]
-            )
+            levels = [list(names), list(self.categories)]
+            index = pd.MultiIndex.from_product(levels, names=["estimate", "category"])
         return pd.DataFrame({k: v.ravel() for k, v in columns.items()}, index=index)
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
@@ -346,9 +340,8 @@ class EstimateDifference(Kept):
         check_of(of)
         if self.shared_users and of == "population":
             raise ValueError(
-                "With shared users the two samples of a population are not independent, so nothing "
-                'is said about a population: ask of="users", or compare collections of different '
-                "users."
+                "With shared users the two samples of a population are not independent: ask "
+                'of="users", or compare collections of different users.'
             )
 
 

@@ -95,10 +95,9 @@ class Discoveries:
 
     def __repr__(self) -> str:
         found = ", ".join(f"{count:,}" for count in self.mask.sum(axis=1))
-        alpha = f"{1 - self.level:.3g}"
         text = (
             f"{found} of {len(self.categories):,} categories are {self.what} "
-            f"({_STATEMENTS[self.error_rate]} at most {alpha})"
+            f"({_STATEMENTS[self.error_rate]} at most {1 - self.level:.3g})"
         )
         if len(self) != 1 or not self.mask.any():
             return text
@@ -136,9 +135,8 @@ def _p_values(values: np.ndarray, covariances: EstimateCovariances, threshold: f
     law = covariances.binomial
     if law is None:
         raise ValueError(
-            "Detection needs reports that support a category or do not, each with a known "
-            "probability (p and q), which this estimate does not have. Use another oracle, or one "
-            "block of HadamardResponse; confidence_interval(simultaneous=True) works for all."
+            "Detection needs reports that support a category or do not (p and q), as one block of "
+            "HadamardResponse has; confidence_interval(simultaneous=True) works for all."
         )
     n, counts = round(covariances.n_samples), covariances.support_counts(values)
     # Of all frequencies up to the threshold, the threshold itself makes large counts most likely.

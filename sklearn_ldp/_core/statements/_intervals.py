@@ -116,9 +116,8 @@ def warn_of_heaps(of_rows: list[tuple[np.ndarray, EstimateCovariances]], depth: 
         heaped = np.sum((rows @ values) ** 2) - np.trace(covariance)
         if heaped > max(_SURE * np.sqrt(2 * np.sum(covariance**2)), _ROUGH / len(values)):
             warnings.warn(
-                "Neighbouring bins differ by more than noise and a smooth curve explain, as where "
-                'numbers are heaped. With spread="even", intervals then miss more often than they '
-                'say: take spread="any", or bins as wide as the heaps.',
+                "Neighbouring bins differ by more than noise and a smooth curve explain: intervals "
+                'of heaped numbers miss too often. Take spread="any", or bins as wide as heaps.',
                 UserWarning,
                 stacklevel=depth,
             )
@@ -383,6 +382,5 @@ def _of_each_row(pick: Any, rows: sparse.csr_array, data: np.ndarray) -> np.ndar
     """Return the smallest or the largest of the explicit weights of each row; 0 if it has none."""
     result = np.zeros(rows.shape[0])
     filled = np.flatnonzero(np.diff(rows.indptr))
-    if filled.size:
-        result[filled] = pick.reduceat(data, rows.indptr[filled])
+    result[filled] = pick.reduceat(data, rows.indptr[filled])
     return result

@@ -14,7 +14,7 @@ from ..report_page import Reported
 from ..support.pandas import import_pandas
 from ..support.text import labelled_lines
 from ..support.typing import DataFrame
-from ._described import describe_nothing
+from ._described import POPULATION, describe_nothing, rows_of
 from ._intervals import ConfidenceInterval
 from ._statements import at_level, check_level
 
@@ -246,9 +246,8 @@ class MeansByAnswer(Means):
         check_level(level)
         low, high = self.confidence_interval(level ** (1 / len(self.values)))
         names = self.categories.tolist()
-        columns = (names, self.values.tolist(), low.tolist(), high.tolist())
-        heads = ("category", "mean", "low", "high")
-        rows = [dict(zip(heads, row, strict=True)) for row in zip(*columns, strict=True)]
+        table = {"category": names, "mean": self.values.tolist()}
+        table |= {"low": low.tolist(), "high": high.tolist()}
         return {
             **describe_nothing(question, repr(self).partition("\n")[0], level, None),
             "value": "mean",
@@ -257,10 +256,10 @@ class MeansByAnswer(Means):
             "domain": f"{len(names)} answers",
             "n_categories": len(names),
             "n_samples": sum(len(z) for _, z, _ in self._parts),
-            "of": "the population that the users are a random sample of",
+            "of": POPULATION,
             "interval": at_level(level),
             "is_ordered": True,
-            "rows": [row for row in rows if row["mean"] == row["mean"]],
+            "rows": [row for row in rows_of(table) if row["mean"] == row["mean"]],
             "may_be_said": [],
             "may_not_be_said": [
                 f"What the mean of {name!r} is: {why}." for name, why in self.reasons.items()
@@ -272,11 +271,7 @@ class MeansByAnswer(Means):
 
 
 def mean_by_answer(
-    outcome: ArrayLike,
-    reports: Any,
-    oracle: Any,
-    *,
-    sample_weight: ArrayLike | None = None,
+    outcome: ArrayLike, reports: Any, oracle: Any, *, sample_weight: ArrayLike | None = None
 ) -> MeansByAnswer:
     """Return the mean of an outcome among those who truly have each answer.
 

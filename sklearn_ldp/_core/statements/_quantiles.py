@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
 from ..domains import ends_of
-from ..queries import prefixes
+from ..queries import check_spread, prefixes
 from ..support.text import number_texts
 from ._confidence import confidence_interval
 from ._covariances import Estimate, covariances_of_rows
@@ -92,8 +92,7 @@ def quantiles(
     wanted = np.atleast_1d(np.asarray(probabilities, dtype=float))
     if wanted.ndim != 1 or not wanted.size or not np.all((wanted > 0) & (wanted < 1)):
         raise ValueError(f"Quantiles need probabilities in (0, 1), got {probabilities!r}.")
-    if spread not in ("any", "even"):
-        raise ValueError(f'Quantiles need spread="any" or "even", got {spread!r}.')
+    check_spread(spread, "quantiles")
     raw = estimate.as_raw()
     if spread == "even":
         warn_of_heaps(covariances_of_rows(raw, of, "confidence interval"), 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from numbers import Integral
 from typing import NamedTuple
 
@@ -151,8 +152,11 @@ def top_categories(
 def _ranks_of_row(
     values: np.ndarray, covariances: EstimateCovariances, critical: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    d, variances = len(values), covariances.variances()
-    if d < _FEW and (covariance := _pairs(covariances, d)) is not None:
+    d, variances, covariance = len(values), covariances.variances(), None
+    if d < _FEW:
+        with suppress(ValueError):  # how the errors of pairs go together is not known
+            covariance = covariances.covariance(every_category(d))
+    if covariance is not None:
         of_pairs = np.diag(covariance)[:, None] + np.diag(covariance) - 2 * covariance
         margins = critical * np.sqrt(np.maximum(of_pairs, 0))
         above = values[:, None] - values > margins
@@ -161,14 +165,6 @@ def _ranks_of_row(
         n_below = _n_surely_below(values, variances, critical)
         n_above = _n_surely_below(-values, variances, critical)
     return 1 + n_above, d - n_below
-
-
-def _pairs(covariances: EstimateCovariances, d: int) -> np.ndarray | None:
-    """Return the covariances of all pairs of categories, or None if they are not known."""
-    try:
-        return covariances.covariance(every_category(d))
-    except ValueError:
-        return None
 
 
 def _n_surely_below(values: np.ndarray, variances: np.ndarray, critical: float) -> np.ndarray:

@@ -233,10 +233,7 @@ def _laid_out(values: np.ndarray, places: np.ndarray, shape: tuple[int, int]) ->
 
 
 def _independence(
-    values: np.ndarray,
-    covariances: EstimateCovariances,
-    places: np.ndarray,
-    shape: tuple[int, int],
+    values: np.ndarray, covariances: EstimateCovariances, places: np.ndarray, shape: tuple[int, int]
 ) -> float:
     table = _laid_out(values, places, shape)
     of_rows, of_columns, product = _margins(table)

@@ -83,8 +83,7 @@ def poststratify(estimate: Any, shares: Mapping[Any, float]) -> Any:
     for group in [*names, *shares]:
         if group not in shares:
             raise ValueError(
-                f"poststratify needs the share of each row, got none of {group!r}: give it, or 0 "
-                "to leave the row out."
+                f"poststratify needs the share of each row, got none of {group!r}: 0 leaves it out."
             )
         if group not in names and shares[group] != 0:
             raise ValueError(
@@ -173,9 +172,8 @@ def rake(estimate: Any, margins: Mapping[Any, Mapping[Any, float]]) -> Any:
     if max(gaps) > _CONVERGED:
         worst = list(margins)[int(np.argmax(gaps))]
         raise ValueError(
-            f"rake cannot reach the margin {worst!r}, which its weights miss by {max(gaps):.3g}: "
-            "the cells that have reports do not allow all margins at once. Join values that few "
-            "have before estimate_by_group, or leave the margin out."
+            f"rake cannot reach the margin {worst!r} by {max(gaps):.3g}, as the cells do not allow "
+            "all margins: join values that few have before estimate_by_group, or leave it out."
         )
     return poststratify(estimate, dict(zip(names, weights.tolist(), strict=True)))
 
