@@ -124,10 +124,7 @@ MISTAKES = [
     (["demo", "--n-samples", "1.5e0"], "a whole number >= 1, got '1.5e0'"),
     (["demo", "--seed", "-1"], "a whole number >= 0"),
     (["demo", "--jobs", "0"], "-1 for all cores"),
-    (
-        ["estimate", "x.csv", "--level", "0.05"],
-        "from 0.5 to less than 1, such as 0.95, got '0.05'",
-    ),
+    (["estimate", "x.csv", "--level", "0.05"], "from 0.5 to less than 1, such as 0.95, got '0.05'"),
     (["estimate", "x.csv", "--oracle", "rappor"], "invalid choice"),
     (["estimate", "x.csv", "--eps", "1"], "unrecognized arguments"),
 ]

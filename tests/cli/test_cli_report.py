@@ -66,8 +66,7 @@ CLAIMS = {"oracle": ["os.system", ["GRR"]], "epsilon": [-1.0, "2"], "collection_
 
 
 @pytest.mark.parametrize(
-    ("name", "claim"),
-    [(key, one) for key, junk in CLAIMS.items() for one in junk],
+    ("name", "claim"), [(key, one) for key, junk in CLAIMS.items() for one in junk]
 )
 def test_claims_are_checked(name, claim, folder, capsys):
     """What is no name of an oracle and no budget is not taken, and the file is refused."""

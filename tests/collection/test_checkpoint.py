@@ -101,11 +101,6 @@ def test_every_flipped_bit_and_every_truncation_is_detected(tmp_path, step):
     assert loaded(path).n_samples == 147
 
 
-def resealed(content):
-    """The content with a matching seal, as a forger would make it but no accident."""
-    return content[:-64] + hashlib.sha256(content[:-64]).hexdigest().encode()
-
-
 def forge(path, compression=zipfile.ZIP_STORED, **changes):
     """Write a checkpoint with other arrays, given as bytes of npy files."""
     filled().save(path)
@@ -115,7 +110,8 @@ def forge(path, compression=zipfile.ZIP_STORED, **changes):
             name = info.filename.removesuffix(".npy")
             target.writestr(info.filename, changes.get(name, source.read(info)))
         target.comment = b"0" * 64
-    path.write_bytes(resealed(file.getvalue()))
+    content = file.getvalue()[:-64]  # and a matching seal, as a forger makes it but no accident
+    path.write_bytes(content + hashlib.sha256(content).hexdigest().encode())
 
 
 def npy(header, body=b""):

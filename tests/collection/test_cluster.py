@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -273,17 +274,14 @@ def test_workers_that_come_back_go_on(small_cluster, files, monkeypatch):
     assert server.batches == {f"batch {i}": 500 for i in range(12)}
 
 
-def cancel_everything(client):
-    client.cancel([distributed.Future(key, client) for key in list(client.futures)])
-
-
 def test_lost_futures_lose_no_files(small_cluster, files, tmp_path, monkeypatch):
     """As when the cluster is restarted: the error says what to do, and the same call goes on."""
     _, client = small_cluster
     state = tmp_path / "state.npz"
     with monkeypatch.context() as patch:
         slowed(client, patch, 0.05)
-        in_the_middle(patch, lambda: cancel_everything(client))
+        of_key = partial(distributed.Future, client=client)
+        in_the_middle(patch, lambda: client.cancel([*map(of_key, list(client.futures))]))
         with pytest.raises(ConnectionError, match="call again with the same checkpoint"):
             aggregate_dask(client, files[0], ORACLE, checkpoint=state)
     assert 0 < len(Aggregator.load(state, ORACLE).batches) < 12

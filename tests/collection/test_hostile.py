@@ -67,11 +67,6 @@ def valid_file(oracle, form, n=300):
     return file.getvalue()
 
 
-def valid_checkpoint(folder):
-    Aggregator(ORACLES[0]).add(np.arange(CATEGORIES), "x").save(folder / "state.npz")
-    return (folder / "state.npz").read_bytes()
-
-
 FILES = {
     (i, form): valid_file(oracle, form) for i, oracle in enumerate(ORACLES) for form in FORMATS
 }
@@ -491,7 +486,8 @@ def fuzz(form, n, seed, folder):
     """Read n mutated inputs of one format; print the outcome."""
     rng, refused, slowest = random.Random(seed), 0, 0.0
     expected = [expectation(i) for i in range(len(ORACLES))]
-    checkpoint = valid_checkpoint(folder)
+    Aggregator(ORACLES[0]).add(np.arange(CATEGORIES), "x").save(folder / "state.npz")
+    checkpoint = (folder / "state.npz").read_bytes()
     survives(FILES[0, "arrow"], ORACLES[0], "arrow", expected[0])
     before = peak_megabytes()
     signal.alarm(3600)

@@ -30,10 +30,6 @@ SUFFIX = {"parquet": ".parquet", "arrow": ".arrows", "jsonl": ".jsonl"}
 CATEGORIES = [f"c{i}" for i in range(13)]
 
 
-def declared(oracle, **parameters):
-    return clone(oracle).set_params(categories=CATEGORIES, random_state=0, **parameters)
-
-
 def written(oracle, reports, form="arrow", **options):
     file = io.BytesIO()
     write_reports(file, reports, oracle, format=form, **options)
@@ -154,8 +150,7 @@ def order_score(oracle, reports):
 @pytest.mark.parametrize("oracle", each_way(ORACLES), ids=str)
 def test_the_order_of_reports_says_nothing(oracle, seed):
     """|z| < 5: a false alarm has probability 6e-7 per case."""
-    oracle = declared(oracle, epsilon=3.0)
-    oracle.set_params(random_state=seed)
+    oracle = clone(oracle).set_params(categories=CATEGORIES, epsilon=3.0, random_state=seed)
     reports = oracle.privatize(["c0"] * 1000 + ["c7"] * 1000)
     content = written(oracle, reports)  # a secure shuffle
     assert abs(order_score(oracle, read_reports(content, oracle, format="arrow"))) < 5

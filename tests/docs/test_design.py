@@ -74,10 +74,6 @@ def test_4_grid_search_over_epsilon_and_methods(pipe):
 SECRETS = ["alice-secret", "bob-secret"]
 
 
-def _on_disk(folder):
-    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
-
-
 @pytest.mark.parametrize("is_pipeline", [True, False], ids=["Pipeline", "joblib.Memory"])
 @pytest.mark.parametrize(
     "oracle", [GRR(categories=SECRETS), PrivatizedColumns(domains={"who": SECRETS})], ids=repr
@@ -95,7 +91,8 @@ def test_raw_values_reach_no_disk(tmp_path, oracle, is_pipeline):
     make_pipeline(oracle, Norm()).fit(X)  # which calls it through joblib, but keeps nothing
     with pytest.raises(ValueError, match=f"{type(oracle).__name__} refuses memory=.*raw values"):
         fit(oracle)
-    assert b"alice-secret" not in _on_disk(tmp_path)
+    on_disk = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert b"alice-secret" not in b"".join(on_disk)
     fit(oracle.set_params(random_state=0))
     metadata = next(tmp_path.rglob("metadata.json")).read_text()
     assert "alice-secret" in json.loads(metadata)["input_args"]["X"]

@@ -4,13 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_ldp import (
-    ColumnOracle,
-    Domain,
-    FrequencyEstimate,
-    LatentClasses,
-    MarginalOracle,
-)
+from sklearn_ldp import ColumnOracle, Domain, FrequencyEstimate, LatentClasses, MarginalOracle
 
 STATES = FrequencyEstimate([[0.5, 0.3, 0.25, -0.05]], ["CA", "TX", "NY", "WY"])
 
@@ -58,10 +52,7 @@ def rates_of(tables):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("epsilon", "of_ratios", "of_one"),
-    [(1.0, 0.85, 1.2), (3.0, 0.85, 0.4)],
-)
+@pytest.mark.parametrize(("epsilon", "of_ratios", "of_one"), [(1.0, 0.85, 1.2), (3.0, 0.85, 0.4)])
 def test_rates_of_latent_classes_are_better(epsilon, of_ratios, of_one, seed):
     """In sums over ten populations of 40 categories, at most these shares of other errors.
 

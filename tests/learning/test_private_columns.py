@@ -30,14 +30,11 @@ def people(n, seed=0):
 
 
 # -- privacy and bias, by enumeration -------------------------------------------------------------
-def mechanism_of(**parameters):
-    return PrivatizedColumns(domains=DOMAINS, **parameters).protocol().mechanism
-
-
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 @pytest.mark.parametrize("oracle", ["best", OUE()], ids=repr)
 def test_epsilon_of_whole_records_is_exact(oracle, epsilon):
-    mechanism = mechanism_of(oracle=oracle, epsilon=epsilon).for_enumeration()
+    columns = PrivatizedColumns(epsilon, domains=DOMAINS, oracle=oracle)
+    mechanism = columns.protocol().mechanism.for_enumeration()
     check_exact_epsilon_of(mechanism, RECORDS, epsilon)
 
 

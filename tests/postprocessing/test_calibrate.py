@@ -12,12 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn_ldp import OLH, OUE, Calibrate, NoiseModel, Power, PowerNS
 from sklearn_ldp._core.numerics import posterior as posteriors
 from sklearn_ldp.metrics import frequency_mse
-from sklearn_ldp.postprocessing import (
-    calibrate,
-    power,
-    power_law_exponent,
-    power_law_likelihood,
-)
+from sklearn_ldp.postprocessing import calibrate, power, power_law_exponent, power_law_likelihood
 from sklearn_ldp.postprocessing._count_priors import PowerLaw
 
 F3 = np.array([[0.75, 0.5, -0.125], [0.25, 0.125, 0.375]])
@@ -76,8 +71,7 @@ each_prior = slow_but(["narrow gaussian", "laplace", "uniform", "negative binomi
 @pytest.mark.parametrize(
     ("std", "n"),
     slow_but(
-        [(15.0, 5000), (150.0, 40_000)],
-        [(std, n) for std in (15.0, 150.0) for n in (5000, 40_000)],
+        [(15.0, 5000), (150.0, 40_000)], [(std, n) for std in (15.0, 150.0) for n in (5000, 40_000)]
     ),
 )
 @pytest.mark.parametrize("name", each_prior)

@@ -400,8 +400,7 @@ def test_few_users_do_not_hide_who_stands_out():
 
 
 @pytest.mark.parametrize(
-    "shape",
-    [pytest.param(-0.5, id="flat"), pytest.param(-1.0, id="steep", marks=pytest.mark.slow)],
+    "shape", [pytest.param(-0.5, id="flat"), pytest.param(-1.0, id="steep", marks=pytest.mark.slow)]
 )
 def test_many_reports_keep_the_learnt_prior(shape):
     """Within 1 % where the law is normal and the noise twice the mean; control: few reports."""

@@ -3,15 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_ldp import (
-    GRR,
-    OLH,
-    OUE,
-    NoiseModel,
-    NormSub,
-    PowerNS,
-    Smooth,
-)
+from sklearn_ldp import GRR, OLH, OUE, NoiseModel, NormSub, PowerNS, Smooth
 from sklearn_ldp.datasets import make_beta
 from sklearn_ldp.postprocessing import _smooth, norm_sub, smooth, smooth_average, smooth_risk
 

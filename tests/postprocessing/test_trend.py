@@ -128,10 +128,7 @@ def covered(trend, truth, of="population"):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("filtered", "drift"),
-    list(product([False, True], [0.0, 0.02, 0.1])),
-)
+@pytest.mark.parametrize(("filtered", "drift"), list(product([False, True], [0.0, 0.02, 0.1])))
 def test_errors_shrink_and_intervals_cover(filtered, drift, seed):
     """Over 12 series: coverage of at least .85; it is .91 to .95, with an error of .016 (1e-4).
 

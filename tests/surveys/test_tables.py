@@ -51,12 +51,8 @@ def people(domains, n=4000, seed=0):
     return np.column_stack(columns)
 
 
-def codes_of(domains, users):
-    return RecordDomain.declared(domains, "").encode(users, "")
-
-
 def true_tables(domains, users, tables):
-    codes, sizes = codes_of(domains, users), tables.sizes
+    codes, sizes = RecordDomain.declared(domains, "").encode(users, ""), tables.sizes
     truth = {}
     for name, columns in tables.columns_of.items():
         shape = [sizes[j] for j in columns]

@@ -342,6 +342,8 @@ def test_means_and_differences():
     assert "Less frequent in the first estimate: 'blue'" in said(change)
     assert "Whether and where 1 of 3 categories changed" in not_said(change)
     assert [row["low"] for row in change.describe()["rows"]] == change.to_frame()["low"].tolist()
+    one, other = (OUE(2.0, random_state=s).simulate([9, 5, 3], n_repeats=3) for s in (0, 1))
+    assert len((one - other).describe()["parts"]) == 3
 
 
 @pytest.mark.parametrize("kind", ["categories", "set", "difference", "groups", "mean"])
