@@ -573,8 +573,8 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
             )
         penalty = plain = np.eye(X.shape[1]) / self.C
         self.n_raised_: int = 0
-        for is_one in (numbers == 0, numbers == 1):
-            rows, weights = X[is_one], weight[is_one]
+        for is_of_class in (numbers == 0, numbers == 1):
+            rows, weights = X[is_of_class], weight[is_of_class]
             if blocks and weights.any():
                 means = weights @ rows / weights.sum()
                 values, least, vectors = directions_of(rows, blocks, weights, means)
@@ -829,8 +829,9 @@ def with_sums_of_one(
         allowed = _FAR_OFF * judged.std() / np.sqrt(max(len(judged), 1)) + 1e-6
         if len(judged) >= _MANY_ROWS and abs(judged.mean()) > allowed:
             raise ValueError(
-                f"{name} expects columns of private[{i}] that are unbiased indicators, whose "
-                f"sum is 1 (mean {1 + judged.mean():g}): pass all as PrivatizedColumns makes them."
+                f"{name} expects columns of private[{i}] that are unbiased indicators, whose sum "
+                f"is 1 on average, got {1 + judged.mean():g}: pass what PrivatizedColumns returns, "
+                "neither scaled nor with columns left out."
             )
         X[:, block] -= off[:, None] / len(block)
     return X
@@ -918,7 +919,8 @@ def _positions(one: Any, n_features: int, what: str) -> np.ndarray:
         )
     if len(index) < 2:
         raise ValueError(
-            f"{what} has {len(index)} of the {n_features} columns: pass all of an attribute."
+            f"{what} has {len(index)} of the {n_features} columns, but an attribute has at least "
+            "two categories: pass the columns of all its indicators."
         )
     return index.astype(np.intp)
 

@@ -319,7 +319,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if error > 1:
             raise ValueError(
                 f"{self._name} needs a larger epsilon than {self.epsilon:g}, or more than "
-                f"{len(codes)} users: shares of classes have no signal, standard error {error:.3g}."
+                f"{len(codes)} users: the standard error of a share is {error:.3g}, so no signal."
             )
         reports = channel.classes[codes]
         if self.input == "values":
@@ -339,8 +339,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if correction == "probabilities":
             if channel.size > 1:
                 raise ValueError(
-                    f"{self._name} of {base!r} takes subset_size=1, as a set of labels is no label "
-                    'for other classifiers than a LogisticRegression by "auto" or "likelihood".'
+                    f"{self._name} of {base!r} needs subset_size=1, since only a "
+                    'LogisticRegression by "auto" or "likelihood" learns from sets of labels.'
                 )
             fitted = clone(base).fit(X, reports, **routed)
             self.weights_: dict[Any, Any] = {"probabilities": 1.0}

@@ -248,7 +248,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         """
         self._validate_params()
         if is_classifier(self._base()):
-            raise ValueError(f"{self._name} trains regressors, no classifier: {self._base()!r}.")
+            raise ValueError(f"{self._name} trains regressors, got a classifier: {self._base()!r}.")
         labels = self._labels(y) if self.input == "values" else None
         bounds = self.bounds
         if bounds is None and labels is not None:

@@ -183,7 +183,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet]):
         if not isinstance(self.n_sampled, str):
             if self.n_sampled > n_columns:
                 raise ValueError(
-                    f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns: too big."
+                    f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns: ask for "
+                    'as many at most, or "auto".'
                 )
             return int(self.n_sampled)
         sizes, total_at = np.array(domain.sizes), self._variances_at(domain)

@@ -231,7 +231,7 @@ class TreeChannel(Several, LinearMechanism):
                 where = " of a group" if len(asked) > 1 else ""
                 raise ValueError(
                     f"Nobody{where} was asked about level {j + 1} of the {len(self.mechanisms)} of "
-                    f"the tree of {self.n_categories:,} bins: ask more users, or use at most 256."
+                    f"the tree of {self.n_categories:,} bins: ask more users, or use 256 or fewer."
                 )
             levels.append(channel.estimate_decoded(support, asked)[0])
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))

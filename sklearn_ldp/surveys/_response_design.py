@@ -93,12 +93,13 @@ class ResponseDesign:
         is_law = is_law and channel.max(axis=1).min() > 0
         if not is_law or not np.allclose(channel.sum(axis=0), 1, rtol=0, atol=1e-9):
             raise ValueError(
-                f"The design {self.name} needs probabilities from 0 to 1, a row for each output: "
-                f"columns are distributions, and no output never occurs. Got\n{channel}"
+                f"The design {self.name} needs probabilities from 0 to 1, a row for each output, "
+                f"whose columns are distributions, and no output that never occurs, got\n{channel}"
             )
         if np.linalg.matrix_rank(channel, tol=1e-9) < channel.shape[1]:
             raise ValueError(
-                f"The design {self.name} does not tell all answers apart: take other probabilities."
+                f"The design {self.name} does not tell all answers apart: for some of them, all "
+                "outputs are equally likely, as with p = 1/2 in Warner's. Take other probabilities."
             )
         channel.flags.writeable = False
         object.__setattr__(self, "channel", channel)
@@ -471,7 +472,7 @@ class DesignOracle(MatrixOracle):
                     '"same"), got text: number them as the interviewer reads them out.'
                 )
             said = np.array([not is_missing(one) for one in rows.tolist()])
-            if n_missing := int(np.sum(~said)):
+            if n_missing := len(said) - int(said.sum()):
                 what = f"{n_missing:,} of {len(said):,} answers are missing, and left out"
                 warnings.warn(f"{what}: the estimate is of those who answered.", stacklevel=3)
                 X = np.array(rows[said].tolist(), dtype=float)

@@ -424,7 +424,7 @@ def test_sets_of_labels_are_refused_where_they_cannot_be_learnt_from():
     X = np.eye(12)[y]
     known = {"epsilon": 2.0, "classes": range(12)}
     sets = LabelDPClassifier(**known, subset_size=3, random_state=0).privatize(y)
-    with pytest.raises(ValueError, match="a set of labels is no label for other classifiers"):
+    with pytest.raises(ValueError, match="learns from sets of labels"):
         LabelDPClassifier(GaussianNB(), **known, subset_size=3, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="expects reports of 1 of 12 classes, got .* \\(60, 3\\)"):
         LabelDPClassifier(**known, input="reports").fit(X, sets)

@@ -133,6 +133,7 @@ def test_what_is_not_private_is_read_and_not_made(name):
         (lambda: DESIGNS["forced"][0].oracle(categories=["a", "b", "c"]).fit([0]), "2 answers"),
         (lambda: DESIGNS["forced"][0].oracle().fit([0, 2]), r"reports|report"),
         (lambda: DESIGNS["forced"][0].oracle().fit([0.5]), "integers"),
+        (lambda: DESIGNS["forced"][0].oracle().fit([]), "at least one report"),
     ],
 )
 def test_designs_that_are_none(make, match):

@@ -650,7 +650,8 @@ class BaseCollector(  # type: ignore[call-arg]
         self._validate_params()
         if not self.epsilon <= sys.float_info.max:
             raise ValueError(
-                f"The 'epsilon' parameter of {self._name} must be finite, > 0. Got {self.epsilon}."
+                f"The 'epsilon' parameter of {self._name} must be a finite number > 0. Got "
+                f"{self.epsilon!r} instead."
             )
 
     def _domain(self) -> Domain:

@@ -214,7 +214,8 @@ class Aggregator:
         """
         tally = other.tally() if isinstance(other, Aggregator) else other
         if not isinstance(tally, Tally):
-            raise TypeError(f"merge needs an Aggregator or a Tally, got {type(other).__name__}.")
+            what = type(other).__name__
+            raise TypeError(f"Aggregator.merge needs an Aggregator or a Tally, got {what}.")
 
         def checked() -> Tally:
             tally.refuse_unsigned(self._key)
@@ -255,12 +256,14 @@ class Aggregator:
     def _is_repeat(self, batches: Ledger) -> bool:
         """Whether all batches were seen before; raise unless such repeats are ignored."""
         seen = self._held.ledger.repeats(batches)
+        if not seen:
+            return False
         n_others, is_resumed = len(batches) - len(seen), self._resumed.issuperset(seen)
-        if seen and (n_others or not (is_resumed or self.on_repeat == "ignore")):
+        if n_others or not (is_resumed or self.on_repeat == "ignore"):
             raise repeated(seen, n_others)
         if not is_resumed:
             self._n_repeats += len(seen)
-        return bool(seen)
+        return True
 
     def _commit(self, name: str, count: Callable[[], Tally]) -> None:
         """Add all of a tally: ledger and counts change together, even if Ctrl-C interrupts."""
@@ -308,7 +311,7 @@ class Aggregator:
         """A fitted oracle (or survey) that holds the counts."""
         if self._oracle is None:
             raise AttributeError(
-                "An Aggregator of a protocol makes no estimate, as that of an oracle: take tally()."
+                "An Aggregator of a protocol makes no estimate: give it an oracle, or take tally()."
             )
         return self._oracle.__collector__().with_counts(self._held.counts)
 

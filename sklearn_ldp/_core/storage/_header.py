@@ -83,7 +83,7 @@ def parse_header(text: str | bytes) -> Header:
             raise ValueError("another format")
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ValueError(
-            "it carries no configuration of sklearn_ldp: it is damaged, or not by write_reports"
+            "it carries no configuration of sklearn_ldp: damaged, or not written by write_reports"
         ) from None
     if content.get("version") != VERSION:
         raise ValueError(
@@ -143,7 +143,8 @@ class ContentDigest:
         """Raise ValueError if the header promises other reports."""
         if self.n_samples != header.n_samples:
             raise ValueError(
-                f"it is cut short or damaged: {self.n_samples} reports, not {header.n_samples}"
+                f"it is cut short or damaged: its header promises {header.n_samples} reports, "
+                f"it holds {self.n_samples}"
             )
         if header.sha256 and self.hexdigest() != header.sha256:
             raise ValueError("it is damaged: its reports do not have the digest in its header")

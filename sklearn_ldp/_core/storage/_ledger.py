@@ -117,8 +117,8 @@ class Ledger(Mapping[str, int]):
         for batch in seen:
             known, given = self.digest(batch), other.digest(batch)
             if known and given and known[:PIECE] != given[:PIECE]:
-                text = f"This collection has seen batch {batch!r} before, with other reports, which"
-                remedy = "stay. Ask the sender: if both are right, give this one an id of its own."
+                text = f"This collection has seen batch {batch!r} before, with other reports. Only"
+                remedy = "those count. Ask the sender: if these are right, too, give them a new id."
                 raise RepeatedBatchError(f"{text} {remedy}", batch)
             is_telling = self._rule is None or self._rule.tells_in_any_order(self[batch])
             if batch.startswith(POSTED) and not is_telling and _is_namesake(known, given):
@@ -167,7 +167,7 @@ class Ledger(Mapping[str, int]):
         original = self._by_key.get(self._rule.key(digest, n_reports))
         if original is not None:
             what = f"the reports of batch {batch!r} before, as batch {original!r}"
-            remedy = "a report counts once. Leave it out, or in a simulation reseed it."
+            remedy = "a report counts once. Leave it out (simulations: a seed for each batch)."
             raise RepeatedBatchError(f"This collection has seen {what}: {remedy}", batch)
         found = Counter(self._by_line[x] for x in lines_of(digest) if x in self._by_line)
         n_others, n_choices = sum(self[x] for x in found), len(self)

@@ -168,8 +168,8 @@ class BaseClient:
             )
         if survey != self._head["survey"]:
             raise ValueError(
-                f"{self._path} is the memo of another question, survey or oracle: all parameters "
-                "must stay. Give each question a file of its own; its users spend epsilon in each."
+                f"{self._path} is the memo of another question, survey or oracle: no parameter may "
+                "change. Give each question a file of its own; its users spend epsilon in each."
             )
         return entries
 

@@ -222,8 +222,9 @@ class RepeatedClient(BaseClient):
         if digest not in entries["values"]:
             if len(entries["values"]) >= self._most_values:
                 raise ValueError(
-                    f"This value, new to RepeatedClient after {len(entries['values'])} others, is "
-                    "beyond most_epsilon: nothing is reported or written: leave this round out."
+                    f"This value is new to RepeatedClient, after {len(entries['values'])} others: "
+                    "it would spend more than most_epsilon, so nothing is reported or written: "
+                    "leave this round out."
                 )
             permanent = self._row(chain.permanent(code, coins, function))
             _append(entries, values=digest, permanent=permanent, first=len(entries["rounds"]))
@@ -292,7 +293,8 @@ def chains_of(protocol: Protocol, epsilon_forever: float, fixed_part: bool) -> l
     chains = [Chain(one, protocol.epsilon, epsilon_forever) for one in own]
     if fixed_part and not any(chain.has_functions for chain in chains):
         raise ValueError(
-            f"{protocol.name} has no hash function that could be fixed (fixed_part): use OLH."
+            f"{protocol.name} has no hash function that could be fixed: leave fixed_part out, "
+            "or use OLH."
         )
     return chains
 

@@ -266,7 +266,7 @@ def _open_jsonl(source, place, sizes):
         return parse_header(first), source
     if start is None:
         raise ValueError(
-            "lines as clients post them are read twice, unlike this source: save them in a file"
+            "lines as clients post them are read twice, this source once: save them in a file"
         )
     source.seek(start)
     name, total, n_samples, prefixes = PurePath(place).name, 0, 0, []

@@ -95,11 +95,12 @@ def open_regular(path: str | PathLike[str]) -> io.BufferedReader:
     """Open a file to read its bytes."""
     # A pipe of this name is refused: whoever opens it would wait until somebody writes to it.
     no_wait = getattr(os, "O_NONBLOCK", 0)
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | no_wait))  # noqa: SIM115
+    place = os.fspath(path)  # no descriptor, which is another's to close
+    file = open(place, "rb", opener=lambda name, flags: os.open(name, flags | no_wait))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         what = "no regular file: save its content to one, or pass it open"
-        raise OSError(errno.EINVAL, what, os.fspath(path))
+        raise OSError(errno.EINVAL, what, place)
     return file
 
 

@@ -27,7 +27,8 @@ def estimate_of(estimator: BaseEstimator) -> Any:
     elif hasattr(estimator, "fit") and not isinstance(estimator, type):
         check_is_fitted(estimator, "estimate_")
     raise TypeError(
-        f"An estimate is of a fitted oracle, post-processor, search or Pipeline, got {estimator!r}."
+        "An estimate comes from a fitted oracle, post-processor, search or Pipeline of them, got "
+        f"{estimator!r}."
     )
 
 

@@ -103,7 +103,7 @@ def _walk_chunk(source: Any, position: int, stop: int, most: int) -> int:
         total += unpacked
         if unpacked < 0 or packed < 0 or total > most:
             raise ValueError(
-                f"one of its columns unpacks to {total} bytes in a row group, at most {most} may be"
+                f"a column unpacks to {total} bytes in a row group, at most {most} are accepted"
             )
         position += length + packed
     if position != stop:

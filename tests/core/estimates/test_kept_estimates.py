@@ -250,6 +250,13 @@ def test_other_formats_are_refused(change, match, path):
         load_estimate(path)
 
 
+def test_an_open_file_is_none_of_ours_to_read_and_close(path):
+    with open(path, "rb") as file:
+        with pytest.raises(TypeError, match="not int"):
+            load_estimate(file.fileno())
+        assert file.read(2) == b"PK"
+
+
 def test_deep_and_compressed_files_are_refused(path):
     deep = "[" * 100_000 + "]" * 100_000
     path.write_bytes(pack_arrays({"header": np.frombuffer(deep.encode(), np.uint8)}))
