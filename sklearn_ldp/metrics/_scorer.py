@@ -129,7 +129,7 @@ class FrequencyScorer(BaseScorer):
         if oracle.input == "reports":
             raise ValueError(
                 "A frequency scorer compares with raw values, but this pipeline reads reports: "
-                "score it with make_held_out_scorer, simulate values, or choose with "
+                'score it with make_held_out_scorer, simulate with input="values", or choose by '
                 "SyntheticSearch or HeldOutSearch, which need no raw values."
             )
         estimate = estimate_of(estimator)

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.domains import has_bins
 from .._core.estimates import FrequencyEstimate
 from .._core.queries import Queries, as_query_set
 from .._core.support.parallel import run_in_order
@@ -203,9 +204,10 @@ class SyntheticSearch(BaseSearch):
             )
         self._refuse_changed(estimate)
         query_set, d = as_query_set(self.queries), estimate.shape[1]
-        oracle = clone(oracle).set_params(categories=estimate.categories, input="values")
+        domain = estimate.domain if has_bins(estimate.domain) else estimate.categories
+        oracle = clone(oracle).set_params(categories=domain, input="values")
         # Queries for another number of categories fail here, before anything is simulated.
-        equal = FrequencyEstimate(np.full((1, d), 1 / d), estimate.categories)
+        equal = FrequencyEstimate(np.full((1, d), 1 / d), domain)
         query_errors(equal.values[0], equal, queries=query_set, metric=self.metric)
         completed, synthesizers = self._completed(estimate), [self.synthesizer]
         if self.synthesizer is None:

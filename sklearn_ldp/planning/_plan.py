@@ -469,7 +469,7 @@ class Plan:
         if self._has_questions:
             raise ValueError(
                 f"Plan(queries=..., frequencies=...) cannot plan a {aim}, which is about single "
-                "categories: leave both out, and give the smaller of two frequencies as frequency="
+                "categories: leave both out, and give the smaller frequency as frequency=.."
             )
         if aim == "detection" and frequency is not None:
             raise ValueError("A detection compares with the frequency 0: leave out frequency.")

@@ -351,11 +351,9 @@ class ExactMLE(BasePostProcessor):
         values, gaps, steps = zip(*found, strict=True)
         self.gap_, self.n_iter_ = max(gaps), max(steps)
         if self.gap_ > self.tol:
-            text = f"ExactMLE has not converged after max_iter={self.max_iter} steps: the "
-            text += (
-                f"log-likelihood may be {self.gap_:.1e} per report below its maximum, more than "
-            )
-            warnings.warn(f"{text}tol={self.tol:g}.", ConvergenceWarning, stacklevel=1)
+            below = f"the log-likelihood may be {self.gap_:.1e} per report below its maximum"
+            text = f"ExactMLE has not converged after max_iter={self.max_iter} steps: {below}, "
+            warnings.warn(f"{text}more than tol={self.tol:g}.", ConvergenceWarning, stacklevel=1)
         return estimate.with_values(np.array(values), by="ExactMLE")
 
     def _direct_ratio(self, estimate):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -322,9 +323,11 @@ def _steps(estimate: Any, times: Any) -> np.ndarray:
     """Return the time since the row before each one, of shape (n_rows,); 0 of the first."""
     n_rows = len(estimate)
     given = np.asarray(estimate.row_names if times is None else times)
+    shown = given.tolist()
     is_date = [isinstance(one, date) or bool(_DATE.fullmatch(str(one))) for one in given.flat]
     if given.dtype.kind in "OU" and all(is_date):
-        given = given.astype("M8[us]")
+        with suppress(ValueError):  # no day is the 30th of February: a name like others
+            given = given.astype("M8[us]")
     if given.dtype.kind == "M":
         given = (given - given[:1]) / np.timedelta64(1, "D")
     elif times is None:
@@ -332,7 +335,8 @@ def _steps(estimate: Any, times: Any) -> np.ndarray:
         if not is_even and n_rows > 2:
             raise ValueError(
                 "Trend got rows named by numbers with unequal steps: say by times= when they were "
-                "collected, as in times=estimate.row_names, or range(len(estimate)) if evenly."
+                "collected, as in times=estimate.row_names, or times=range(len(estimate)) if the "
+                "steps are equal."
             )
         given = np.arange(n_rows)
     try:
@@ -341,7 +345,7 @@ def _steps(estimate: Any, times: Any) -> np.ndarray:
         raise ValueError(f"Trend needs times that are numbers or dates, got {times!r}.") from None
     if given.shape != (n_rows,) or not np.all((steps > 0) & np.isfinite(steps)):
         raise ValueError(
-            f"Trend needs a rising time for each of the {n_rows} rows, got {given.tolist()}: put "
+            f"Trend needs a rising time for each of the {n_rows} rows, got {shown}: put "
             "the rows into the order of time."
         )
     return np.append(0.0, steps)

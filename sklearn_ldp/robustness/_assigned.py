@@ -184,7 +184,7 @@ def _listed(tokens: Any) -> list:
 def _round_key(protocol: Protocol, part: PublicPart, key: bytes) -> bytes:
     if not isinstance(key, (bytes, bytearray)):
         raise TypeError(
-            f"Argument key must be bytes, as of secrets.token_bytes(32), got {type(key).__name__}."
+            f"Argument key must be bytes (secrets.token_bytes(32)), got {type(key).__name__}."
         )
     if len(key) < _KEY_BYTES:
         raise ValueError(

@@ -57,8 +57,8 @@ def check_oracle(oracle: BaseOracle) -> None:
     """
     if not isinstance(oracle, BaseOracle) or isinstance(oracle, ItemOracle):
         raise TypeError(
-            f"check_oracle gives each user one category, which is no value of {oracle!r}: oracles "
-            "of tables have check_table_oracle, and those of sets, strings and numbers none."
+            "check_oracle needs an oracle whose users have one category each, such as OLH(), got "
+            f"{oracle!r}: those of tables have check_table_oracle, others have no check yet."
         )
     _run(oracle_checks(), oracle)
 

@@ -274,7 +274,7 @@ def test_what_cannot_be_weighted(by_age):
         ({"age": SHARES, "sex": {"F": 1.0}}, "share of 'M' in the margin 'sex'"),
         ({"age": SHARES, "sex": {"F": 0.5, "M": 0.6}}, "margin 'sex' needs shares whose sum is 1"),
         ({"sex": MARGINS["sex"], "age": SHARES}, "share of '18-29' in the margin 'sex'"),
-        ({"age": SHARES, "sex": {"F": 0.5, "M": 0.4, "X": 0.1}}, "reach the margin 'sex'.*by 0.1"),
+        ({"age": SHARES, "sex": {"F": 0.5, "M": 0.4, "X": 0.1}}, "misses the margin 'sex' by 0.1"),
     ],
 )
 def test_margins_that_do_not_fit(margins, message):
@@ -284,5 +284,5 @@ def test_margins_that_do_not_fit(margins, message):
 
 def test_margins_that_contradict_each_other_are_named():
     rows = collected(GRR(3.0), USERS[:2], names=[("a", "x"), ("b", "y")], answers=ANSWERS[:2])
-    with pytest.raises(ValueError, match="cannot reach the margin 'one'.*do not allow all margins"):
+    with pytest.raises(ValueError, match="misses the margin 'one'.*do not allow all margins"):
         rake(rows, {"one": {"a": 0.5, "b": 0.5}, "two": {"x": 0.7, "y": 0.3}})

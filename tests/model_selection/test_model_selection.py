@@ -18,6 +18,7 @@ from sklearn_ldp import (
     Base,
     BaseCut,
     BasePos,
+    Domain,
     EmpiricalBayes,
     FrequencyEstimate,
     HeldOutSearch,
@@ -29,6 +30,7 @@ from sklearn_ldp import (
     SmoothMLE,
     SyntheticSearch,
 )
+from sklearn_ldp._core.domains import has_bins
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.metrics import frequency_mse, query_errors
 from sklearn_ldp.model_selection import default_candidates
@@ -407,6 +409,19 @@ def test_groups_that_are_asked_for_are_a_candidate(search):
         assert found.best_estimator_.queries is not None
     search.set_params(queries=groups(labels), candidates=default_candidates())
     assert len(search.fit(an_estimate()).results_["candidate"]) == n_default
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+def test_bins_are_judged_as_bins_and_their_order_is_no_candidate_of_its_own(search):
+    oracle = OUE(categories=Domain.bins(12, bounds=(0, 12)), random_state=0)
+    estimate, n_default = oracle.fit_transform(np.arange(600) % 12), len(default_candidates())
+    found = clone(search).fit(estimate)
+    assert len(found.results_["candidate"]) == n_default
+    assert all(has_bins(case.estimate.domain) for case in found._cases(estimate))
+    asked = clone(search).set_params(queries=top_k(2)).fit(estimate)
+    assert len(asked.results_["candidate"]) == n_default + 1
+    if not isinstance(search, SyntheticSearch):
+        assert asked.best_estimator_.queries is not None
 
 
 @pytest.mark.slow

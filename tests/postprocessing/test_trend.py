@@ -326,6 +326,8 @@ def test_missing_weeks_and_unequal_steps():
         ([*range(29), 28], "order of time"),
         ([*range(29), np.nan], "order of time"),
         (["a"] * 30, "times that are numbers or dates"),
+        (["2026-02-30"] * 30, "times that are numbers or dates"),
+        (["2026-02-28"] * 30, "got .'2026-02-28', .*order of time"),
     ],
 )
 def test_bad_times(weekly, times, message):

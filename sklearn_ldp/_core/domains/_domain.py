@@ -374,7 +374,8 @@ class Domain(Uncached):
             return self._factors[0].categories
         if self.size > _MAX_LISTED:
             raise ValueError(
-                f"A domain of {self.size:.3g} combinations cannot be listed: join fewer columns."
+                f"A domain of {self.size:.3g} combinations cannot be listed: join fewer columns, "
+                "or coarser categories."
             )
         listed = objects(list(product(*(factor.categories.tolist() for factor in self._factors))))
         listed.flags.writeable = False

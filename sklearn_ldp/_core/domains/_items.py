@@ -62,7 +62,7 @@ def item_rows(X: Values, name: str) -> ItemRows:
     if not isinstance(lists, (list, tuple)):
         raise ValueError(
             f"{name} expects a list of items for each user, such as [['a', 'b'], []], or a boolean "
-            f"or sparse matrix of zeros and ones, a column a category, got a {type(X).__name__}."
+            f"or sparse matrix with a column for each category, got a {type(X).__name__}."
         )
     odd = {kind for kind in set(map(type, lists)) if not issubclass(kind, _LISTS)}
     if odd:

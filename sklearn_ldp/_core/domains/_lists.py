@@ -423,7 +423,7 @@ def one_list(categories: Any, name: str) -> CategoryList:
     if levels is not None:
         array = as_vector(levels)
     elif getattr(categories, "name", None) == "category" and hasattr(categories, "ordered"):
-        raise ValueError(f"{name} got a CategoricalDtype without categories: declare them in it.")
+        raise ValueError(f"{name} needs a dtype with categories: CategoricalDtype(['a', 'b']).")
     elif isinstance(categories, Integral) and not isinstance(categories, bool):
         n = int(categories)
         if n > _MOST_NUMBERED:

@@ -159,7 +159,7 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
     found = set(items) if column is None else {items[i] for i in np.unique(column.places)}
     if any(map(is_missing, found)):
         raise ValueError(
-            f"{name} got a missing label (None or NaN): give items without one a group of its own."
+            f"{name} got a missing label (None or NaN): give these a group of their own."
         )
     names = sorted_values(found)
     place = {label: i for i, label in enumerate(names)}

@@ -224,7 +224,7 @@ class FrequencyEstimate(Kept):
         plain: Any = list(counts.values()) if isinstance(counts, Mapping) else counts
         array, n = np.atleast_2d(np.asarray(plain)), np.asarray(n_samples, dtype=float)
         if not (p is None) == (q is None) != (std is None):
-            raise ValueError("from_counts needs p= and q=, of reports, or std=, of noise.")
+            raise ValueError("FrequencyEstimate.from_counts needs p= and q= of reports, or std=.")
         most = array.max(initial=0)
         if array.dtype.kind == "u" and most > np.iinfo(array.dtype).max // 2:
             raise ValueError(
@@ -473,7 +473,7 @@ class FrequencyEstimate(Kept):
             If `by` is empty, or the values do not fit the categories.
         """
         if by == "":
-            raise ValueError("with_values needs by= with the name of the post-processor, got ''.")
+            raise ValueError("with_values needs by=, a post-processor's name, or None if raw.")
         names = self.postprocessors if by is None else (*self.postprocessors, by)
         if by is not None:
             raw = self.values if self.is_raw else self.raw_values

@@ -550,8 +550,9 @@ def held_out_score(
     categories = getattr(estimate, "categories", held_out.categories)
     if not np.array_equal(categories, held_out.categories):
         raise ValueError(
-            "held_out_score got other categories in the held-out one: declare them in the oracle. "
-            "Of two collections of strings each finds its own: ask one for those of the other."
+            "held_out_score needs the same categories in one order in both estimates: declare them "
+            "in the oracle. Of two collections of strings each finds its own: ask one for those of "
+            "the other."
         )
     truth, estimate = as_truth_and_estimate(held_out.values[0], estimate)
     if estimate.clip_answers:

@@ -135,8 +135,8 @@ def _p_values(values: np.ndarray, covariances: EstimateCovariances, threshold: f
     law = covariances.binomial
     if law is None:
         raise ValueError(
-            "Detection needs reports that support a category or do not (p and q), as one block of "
-            "HadamardResponse has; confidence_interval(simultaneous=True) works for all."
+            "Detection needs reports that support a category or do not (p and q), as of OLH or one "
+            "block of HadamardResponse; confidence_interval(simultaneous=True) works for all."
         )
     n, counts = round(covariances.n_samples), covariances.support_counts(values)
     # Of all frequencies up to the threshold, the threshold itself makes large counts most likely.

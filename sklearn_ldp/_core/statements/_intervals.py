@@ -117,7 +117,7 @@ def warn_of_heaps(of_rows: list[tuple[np.ndarray, EstimateCovariances]], depth: 
         if heaped > max(_SURE * np.sqrt(2 * np.sum(covariance**2)), _ROUGH / len(values)):
             warnings.warn(
                 "Neighbouring bins differ by more than noise and a smooth curve explain: intervals "
-                'of heaped numbers miss too often. Take spread="any", or bins as wide as heaps.',
+                'of heaped numbers miss too often. Take spread="any", or wider bins.',
                 UserWarning,
                 stacklevel=depth,
             )

@@ -172,7 +172,7 @@ def rake(estimate: Any, margins: Mapping[Any, Mapping[Any, float]]) -> Any:
     if max(gaps) > _CONVERGED:
         worst = list(margins)[int(np.argmax(gaps))]
         raise ValueError(
-            f"rake cannot reach the margin {worst!r} by {max(gaps):.3g}, as the cells do not allow "
+            f"rake misses the margin {worst!r} by {max(gaps):.3g}, as the cells do not allow "
             "all margins: join values that few have before estimate_by_group, or leave it out."
         )
     return poststratify(estimate, dict(zip(names, weights.tolist(), strict=True)))

@@ -211,12 +211,13 @@ class EmpiricalBayes(LearntPrior):
         return estimate.with_values(np.reshape(values, estimate.shape), by=type(self).__name__)
 
     def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
-        return any(self._hints(estimate))
+        # The order of bins was not asked for, so that it makes nobody a candidate of its own.
+        return any(self._hints(estimate, of_bins=False))
 
     def is_reference(self, queries: Queries | None) -> bool:
         return True
 
-    def _hints(self, estimate: FrequencyEstimate) -> QueryHints:
+    def _hints(self, estimate: FrequencyEstimate, of_bins: bool = True) -> QueryHints:
         """The hints of parameters and queries: groups, order and the most frequent."""
         name = type(self).__name__
         for parameter in ("ordered", "queries"):
@@ -229,9 +230,9 @@ class EmpiricalBayes(LearntPrior):
         if self.groups is not None:
             partitions = as_partitions(self.groups, estimate.categories, name) + partitions
         # Without an order, ranges of bins may be worse than those of raw values.
-        by_default = self.ordered is None and top is None and has_bins(estimate.domain)
-        is_ordered = bool(self.ordered or ordered or by_default)
-        ordered = is_ordered and len(estimate.categories) >= FEWEST
+        by_default = of_bins and self.ordered is None and top is None
+        is_ordered = self.ordered or ordered or (by_default and has_bins(estimate.domain))
+        ordered = bool(is_ordered) and len(estimate.categories) >= FEWEST
         if ordered:
             known = [p.codes.tobytes() for p in partitions]
             ranges = range_partitions(estimate.categories)

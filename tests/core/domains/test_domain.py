@@ -216,7 +216,7 @@ def test_open_domains():
     [
         (1, "at least 2 categories, got 1"),
         (["a"], "at least 2 categories, got 1"),
-        (pd.CategoricalDtype(), "CategoricalDtype without categories"),
+        (pd.CategoricalDtype(), "a dtype with categories"),
         (3.5, "Expected a list"),
         ("colours", "does not know its domain"),
         ([["a", []], ["b", []]], "hashable"),

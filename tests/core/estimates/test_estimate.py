@@ -461,7 +461,7 @@ def test_to_series(categories):
 
 # -- history ----------------------------------------------------------------------------------
 def test_what_changes_values_is_on_the_record(one, two):
-    with pytest.raises(ValueError, match="needs by= with the name of the post-processor"):
+    with pytest.raises(ValueError, match="needs by=, a post-processor's name, or None"):
         one.with_values([[1.0, 0.0, 0.0]], by="")
     changed = one.with_values([[1.0, 0.0, 0.0]], by="Mine")
     assert changed.postprocessors == ("Mine",)
