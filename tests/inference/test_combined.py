@@ -230,9 +230,8 @@ def test_rows_and_surveys():
 def test_reports_that_are_loaded_twice_are_refused(tmp_path):
     """Negative controls: other coins for the same users; so few that sums are equal by chance."""
     oracle = OLH(1.0, categories=["a", "b"], random_state=0)
-    collected = Aggregator(oracle)
-    collected.add(oracle.privatize(["a", "b", "b"] * 300), "batch")
-    collected.save(tmp_path / "x.npz")
+    reports = oracle.privatize(["a", "b", "b"] * 300)
+    Aggregator(oracle).add(reports, "batch").save(tmp_path / "x.npz")
     loaded = [Aggregator.load(tmp_path / "x.npz", oracle).estimate_ for _ in range(2)]
     for join in (combine, lambda both: FrequencyEstimate.from_rows(dict(enumerate(both)))):
         with pytest.raises(ValueError, match=r"checkpoint that was loaded twice.*count twice"):

@@ -26,17 +26,6 @@ TABLE = [
 ]
 
 
-def amplified(epsilon, n_columns):
-    """The budget that the publications give to the true answer."""
-    return math.log(n_columns * (math.exp(epsilon) - 1) + 1)
-
-
-def direct_law(epsilon, d):
-    """Randomised response: the probability of each report (columns) for each value (rows)."""
-    e = math.exp(epsilon)
-    return np.where(np.eye(d), e, 1.0) / (e + d - 1)
-
-
 def bits_law(epsilon, bits):
     """Optimised unary encoding of given bits: the probability of each string of as many bits."""
     ones = np.where(bits, 0.5, 1 / (math.exp(epsilon) + 1))
@@ -50,7 +39,8 @@ def laws_of_a_column(name, epsilon, d, fakes):
     if isinstance(fakes, float):
         prior = np.array([fakes] + [(1 - fakes) / (d - 1)] * (d - 1))
     if name.startswith("GRR"):
-        return direct_law(epsilon, d), prior  # a fake value is the report itself
+        e = math.exp(epsilon)  # a fake value is the report itself
+        return np.where(np.eye(d), e, 1.0) / (e + d - 1), prior
     true = np.array([bits_law(epsilon, bits) for bits in np.eye(d, dtype=bool)])
     return true, bits_law(epsilon, np.zeros(d, bool)) if fakes == "zeros" else prior @ true
 
@@ -91,7 +81,7 @@ def test_the_whole_record_has_the_budget_of_the_true_answer(name, sizes, fakes):
 
     So at an epsilon of its own, hiding the column gains nothing.
     """
-    budget = amplified(1.0, len(sizes))
+    budget = math.log(len(sizes) * (math.exp(1) - 1) + 1)  # of the true answer, as published
     whole, one = largest_ratios(name, budget, sizes, fakes)
     assert whole == pytest.approx(budget, abs=1e-9)
     row = [name, ", ".join(map(str, sizes)), "1", f"{whole:.3f}", f"{one:.3f}"]
