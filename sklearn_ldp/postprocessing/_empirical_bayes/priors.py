@@ -60,9 +60,9 @@ class LearntPrior(BasePostProcessor):
         """Return the weights of the prior on the grid of one row's sample."""
 
     def _process(self, estimate):
-        means = np.reshape([row.means for row in self._learn(estimate)], estimate.shape)
-        values = norm_sub(means) if self.simplex else means
-        return estimate.with_values(values, by=type(self).__name__)
+        means = (row.means for row in self._learn(estimate))
+        values = np.array([norm_sub(row) if self.simplex else row for row in means])
+        return estimate.with_values(values.reshape(estimate.shape), by=type(self).__name__)
 
     def _learn(self, estimate: FrequencyEstimate) -> Iterator[LearntRow]:
         """Learn and keep the prior of one row after the other, with one sample in memory."""
