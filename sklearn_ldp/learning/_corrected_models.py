@@ -266,6 +266,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         **_CorrectedModel._parameter_constraints,
     }
 
+    coef_: Any
+    intercept_: Any
     unshrunk_coef_: Any
 
     def __init__(
@@ -512,6 +514,8 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
+    coef_: Any
+    intercept_: Any
     classes_: np.ndarray
     n_iter_: int
 

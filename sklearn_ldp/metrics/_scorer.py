@@ -116,7 +116,7 @@ class FrequencyScorer(BaseScorer):
         super().__init__()
         self.metric = metric
         self.queries = queries
-        self.__name__ = f"neg_frequency_{metric}"
+        self.__name__: str = f"neg_frequency_{metric}"
 
     def __call__(
         self,

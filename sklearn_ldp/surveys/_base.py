@@ -115,12 +115,18 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
-        self._store(epsilon, domains, input, n_shards, random_state, n_jobs)
+        self.epsilon = epsilon
+        self.domains = domains
+        self.input = input
+        self.n_shards = n_shards
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def _store(self, epsilon: float, domains: Any, *collection: Any) -> None:
         """Store what all surveys have, in the order of the parameters."""
-        self.epsilon, self.domains = epsilon, domains
-        self.input, self.n_shards, self.random_state, self.n_jobs = collection
+        names = ("input", "n_shards", "random_state", "n_jobs")
+        shared = dict(zip(names, collection, strict=True))
+        BaseColumnSurvey.__init__(self, epsilon, domains=domains, **shared)
 
     def _domain_of(self, declared: Any) -> RecordDomain:
         return RecordDomain.declared(declared, self._name)

@@ -20,9 +20,11 @@ class NumberCoder:
     """A string is a fraction in base `n_letters` + 1, rewritten in base g."""
 
     def __init__(self, n_letters: int, length: int, order: int) -> None:
-        self.base, self.length, self.order = n_letters + 1, length, order
-        self.n_strings = self.base**length
-        self.n_digits = max(int(math.log(self.n_strings) / math.log(order)) - 1, 1)
+        self.base: int = n_letters + 1
+        self.length: int = length
+        self.order: int = order
+        self.n_strings: int = self.base**length
+        self.n_digits: int = max(int(math.log(self.n_strings) / math.log(order)) - 1, 1)
         while order**self.n_digits < self.n_strings:
             self.n_digits += 1
 
