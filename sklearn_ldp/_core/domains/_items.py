@@ -61,8 +61,9 @@ def item_rows(X: Values, name: str) -> ItemRows:
         lists = getattr(given, to_list)() if to_list else given
     if not isinstance(lists, (list, tuple)):
         raise ValueError(
-            f"{name} expects a list of items for each user, such as [['a', 'b'], []], or a boolean "
-            f"or sparse matrix with a column for each category, got a {type(X).__name__}."
+            f"{name} expects a list of items for each user, such as [['a', 'b'], []], or a "
+            "boolean or sparse matrix of zeros and ones with a column for each category, got a "
+            f"{type(X).__name__}."
         )
     odd = {kind for kind in set(map(type, lists)) if not issubclass(kind, _LISTS)}
     if odd:
