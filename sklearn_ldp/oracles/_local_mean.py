@@ -15,7 +15,7 @@ from .._core.domains import NumberDomain
 from .._core.lifecycle import BaseCollector, Collected, PlannedEstimate, inherit_survey_parameters
 from .._core.mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .._core.report_page import Kept, Reported
-from .._core.statements import Means, at_level, check_level, check_of, describe_nothing
+from .._core.statements import Means, at_level, check_level, check_of, describe_nothing, rows_of
 from .._core.support.random import RandomState
 from .._core.support.text import counted, labelled_lines
 from ._base import OneColumn
@@ -110,8 +110,7 @@ class MeanEstimate(Means, Kept):
         ends = self.confidence_interval(level ** (1 / max(len(self), 1)))  # of different users
         names = ["mean"] if self.row_names is None else self.row_names
         columns = (names, self.mean.tolist(), ends[0].tolist(), ends[1].tolist())
-        heads = ("category", "mean", "low", "high")
-        rows = [dict(zip(heads, row, strict=True)) for row in zip(*columns, strict=True)]
+        table = dict(zip(("category", "mean", "low", "high"), columns, strict=True))
         return {
             **describe_nothing(question, repr(self).partition("\n")[0], level, self.oracle),
             "value": "mean",
@@ -123,7 +122,7 @@ class MeanEstimate(Means, Kept):
             "noise_level": float(np.mean(self.standard_error)),
             "interval": at_level(level),
             "is_ordered": True,
-            "rows": rows,
+            "rows": rows_of(table),
             "may_be_said": [
                 f"The mean{'' if self.row_names is None else f' of {name}'} is between "
                 f"{low:.4g} and {high:.4g} ({100 * level:g} % confidence, all at once)."

@@ -324,7 +324,7 @@ def _steps(estimate: Any, times: Any) -> np.ndarray:
     n_rows = len(estimate)
     given = np.asarray(estimate.row_names if times is None else times)
     shown = given.tolist()
-    is_date = [isinstance(one, date) or bool(_DATE.fullmatch(str(one))) for one in given.flat]
+    is_date = (isinstance(one, date) or _DATE.fullmatch(str(one)) for one in given.flat)
     if given.dtype.kind in "OU" and all(is_date):
         with suppress(ValueError):  # no day is the 30th of February: a name like others
             given = given.astype("M8[us]")
