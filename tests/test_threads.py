@@ -207,7 +207,7 @@ def test_a_pickle_does_not_change_while_it_is_written():
 
 @pytest.mark.parametrize("method", READERS)
 @pytest.mark.parametrize(
-    "n_batches", [200, pytest.param(8000, marks=pytest.mark.slow)], ids=["quick", "long"]
+    "n_batches", [200, pytest.param(2000, marks=pytest.mark.slow)], ids=["quick", "long"]
 )
 def test_an_aggregator_is_consistent_whatever_other_threads_do(method, n_batches, tmp_path):
     """Two threads add single reports, and two read: each reading agrees with itself."""

@@ -38,6 +38,7 @@ from typing import Any
 
 import numpy as np
 
+from ._aggregate import Terminated
 from ._arguments import add_shared, count, hashing_oracle, make_oracle, read_key, say, seconds
 from ._files import read_categories
 
@@ -82,7 +83,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Serve until Ctrl-C."""
+    """Serve until a signal ends the command, which then has the exit code of that signal."""
     try:
         from .._serve.app import Question
         from .._serve.server import serve
@@ -94,6 +95,8 @@ def run(arguments: argparse.Namespace) -> None:
             f"--step must be at least {_STEP}, got {arguments.step}: the difference of two results "
             "tells about the reports between them."
         )
+    if not 0 <= arguments.port < 1 << 16:
+        raise ValueError(f"--port must be from 0 to 65535, got {arguments.port}. Choose another.")
     if arguments.demo:
         arguments.question = arguments.question or "Which browser do you use most?"
         arguments.round, folder = arguments.round or "demo", tempfile.mkdtemp(prefix="sklearn-ldp-")
@@ -120,7 +123,7 @@ def run(arguments: argparse.Namespace) -> None:
             visitors = partial(_visit, port, oracle, arguments.round, np.array(listed))
             threading.Thread(target=visitors, daemon=True).start()
 
-    serve(
+    number = serve(
         arguments.folder,
         oracle,
         arguments.round,
@@ -133,6 +136,8 @@ def run(arguments: argparse.Namespace) -> None:
         say=say,
         started=started,
     )
+    if number:
+        raise Terminated(number)
 
 
 def _names(host: str, given: list[str]) -> tuple[str, ...]:

@@ -125,9 +125,11 @@ def serve(
         app.store = Store(folder, oracle, collection_round, rules, deliver, key)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         with socket.create_server((host, port), family=family, backlog=2048) as listening:
-            say(app.store.open(app.read_shown()))
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, server.stop)
+            say(app.store.open(app.read_shown(say)))
+            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+                number = getattr(signal, name, None)  # Windows has no SIGHUP
+                if number and signal.getsignal(number) is not signal.SIG_IGN:  # as after nohup
+                    signal.signal(number, server.stop)
             started(listening.getsockname()[1])
             await server.serve([listening])
             said = await asyncio.to_thread(app.store.close)

@@ -119,7 +119,8 @@ def test_origins(server):
     body = json.dumps(content(draw(1)))
     assert post(server, body, Origin=f"http://127.0.0.1:{server}")[0] == 204
     assert post(server, body, Origin="https://evil.example")[0] == 403
-    assert post(server, body, Origin="null")[0] == 403
+    for malformed in ("null", "http://[", "http://[::1", "//", "http://\xff["):
+        assert post(server, body, Origin=malformed)[0] == 403
     status, headers, _ = post(server, body, Origin="https://shop.example")
     assert (status, headers["access-control-allow-origin"]) == (204, "https://shop.example")
     status, headers, _ = post(server, None, method="OPTIONS", Origin="https://shop.example")
@@ -298,7 +299,7 @@ def test_sets_are_counted_and_shown(more, tmp_path, monkeypatch, capsys):
         found = estimate(port)
         page = get(port, "/results")[2]
     finally:
-        assert end(process, signal.SIGTERM)[0] == 0
+        assert end(process, signal.SIGTERM)[0] == 128 + signal.SIGTERM
     assert found["n_samples"] == 500 * posts
     assert [row["frequency"] for row in found["rows"]] == pytest.approx(shares, abs=0.1)
     assert b"<svg" in page
@@ -340,17 +341,21 @@ def test_pipelined_posts_are_answered_in_their_order(server):
 
 # ---- its life ------------------------------------------------------------------------------------
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_seals_what_is_held(number, tmp_path):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_seals_what_is_held(name, tmp_path):
+    """The exit codes are those of every command: 130, 143 and 129."""
+    number = getattr(signal, name)
     process, port = start(tmp_path, "--least", 30)
     post(port, content(draw(20)))
     code, said = end(process, number)
-    assert (code, "20 reports are held for the next start, as --least is 30" in said) == (0, True)
+    assert code == 128 + number
+    assert "20 reports are held for the next start, as --least is 30" in said
     assert "a million reports take about 30 of" in said
     process, port = start(tmp_path, "--least", 30)
     post(port, content(draw(20)))
     code, said = end(process, number)
-    assert (code, "the last 40 reports are sealed" in said) == (0, True)
+    assert code == 128 + number
+    assert "the last 40 reports are sealed" in said
     assert len(sealed(tmp_path / "kept")) == 40
     assert {path.name for path in tmp_path.iterdir()} == {"domain.txt", "kept"}
 
@@ -363,6 +368,8 @@ GIVEN = "--categories domain.txt --folder kept"
     [
         ("--step 5", "--step must be at least 10, got 5"),
         (f"{GIVEN} --max-items 2 --oracle olh", "sets, which have one oracle: omit --oracle"),
+        ("--port 70000", "--port must be from 0 to 65535, got 70000. Choose another."),
+        ("--port -1", "--port must be from 0 to 65535, got -1. Choose another."),
         ("--folder x", "serve needs --categories FILE and --folder FOLDER"),
         (f"{GIVEN} --oracle projective-geometry-response", "There is no client for"),
         (f"{GIVEN} --open --oracle grr", "--open is for --oracle olh, got grr"),
@@ -474,7 +481,7 @@ def killed(folder, n, seed):
     for visitor in visitors:
         visitor.join(60)
     code, said = end(process)
-    assert code == 0, said
+    assert code == 128 + signal.SIGINT, said
     assert len(taken) == len(sent)
     return sorted(taken), sealed(folder / "kept")
 
