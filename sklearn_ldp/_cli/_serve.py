@@ -7,10 +7,11 @@ on this machine: put a proxy with HTTPS in front of it, which also limits reques
 retries of one report and not voters who vote twice: that is a task of the proxy or of your
 application, and sklearn_ldp.robustness tells what it may have done.
 
-At Ctrl-C (or SIGTERM) what is held is sealed, if that is --least reports, and otherwise kept for
-the next start. A lost salt (.serve/salt) lets reports that are sent again count twice. A restored
-backup of the folder lacks the reports since, and counts those that are sent again. A new round is
-another collection and takes a new --folder.
+Ctrl-C, SIGTERM or SIGHUP ends the server with exit code 130, 143 or 129. It then seals the reports
+that it holds if there are --least of them, and otherwise keeps them for the next start. A start
+refuses files of .serve that were edited or belong to other options, and names missing ones. A
+restored backup of the folder lacks the reports since, and counts those that are sent again. A new
+round is another collection and needs a new --folder.
 
 ----
 examples:

@@ -126,10 +126,11 @@ def serve(
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         with socket.create_server((host, port), family=family, backlog=2048) as listening:
             say(app.store.open(app.read_shown(say)))
-            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-                number = getattr(signal, name, None)  # Windows has no SIGHUP
-                if number and signal.getsignal(number) is not signal.SIG_IGN:  # as after nohup
-                    signal.signal(number, server.stop)
+            numbers = [signal.SIGINT, signal.SIGTERM]
+            if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+                numbers.append(signal.SIGHUP)  # nohup ignores it, and Windows has none
+            for number in numbers:
+                signal.signal(number, server.stop)
             started(listening.getsockname()[1])
             await server.serve([listening])
             said = await asyncio.to_thread(app.store.close)

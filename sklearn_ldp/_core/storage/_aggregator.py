@@ -86,7 +86,8 @@ class Aggregator:
     and is counted once, however often it is sent. A batch that the oracle's clients cannot have
     made is refused as a whole; it changes nothing except for an entry in the summary. The counts
     are exact integers that do not depend on the order of the batches. Several threads may share an
-    aggregator, in all that it does: no report of theirs is lost, or counted twice.
+    aggregator and call all of its methods: each report counts once, and each result is a snapshot.
+    A forked process has a copy of its own.
 
     Privacy: costs none.
 
