@@ -72,7 +72,8 @@ def _digest(content: bytes | memoryview) -> bytes:
 
 def damaged(path: Path, reason: object) -> ValueError:
     """Make the error for a file that cannot be what the server has written."""
-    return ValueError(f"{path} is damaged or was changed ({reason}). Put it back from a backup.")
+    remedy = "Put it back from a backup, or move it away to go on without it."
+    return ValueError(f"{path} is damaged or was changed ({reason}). {remedy}")
 
 
 def refuse_other(path: Path, protocol: Protocol, configuration: Any) -> None:

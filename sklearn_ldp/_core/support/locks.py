@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import os
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import nullcontext
-from threading import Lock, RLock
+from threading import RLock
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -14,7 +15,7 @@ _Value = TypeVar("_Value")
 
 # Beside the objects, so that clones, copies and pickles contain no lock.
 _locks: WeakKeyDictionary[Any, defaultdict[str, Any]] = WeakKeyDictionary()
-_of_locks = Lock()
+_of_locks = RLock()
 
 
 def lock_of(owner: Any, purpose: str = "") -> Any:
@@ -31,7 +32,7 @@ def _forget_locks() -> None:
     """Begin without locks in a forked process."""
     global _locks, _of_locks
     _locks = WeakKeyDictionary()
-    _of_locks = Lock()
+    _of_locks = RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -44,6 +45,6 @@ class cached_property(functools.cached_property[_Value]):  # noqa: N801
     Python 3.11 has one lock for all objects of a class, which a fork could leave acquired for ever.
     """
 
-    def __init__(self, func: Any) -> None:
+    def __init__(self, func: Callable[[Any], _Value]) -> None:
         super().__init__(func)
         self.lock = nullcontext()
