@@ -58,7 +58,7 @@ def read_tags(path: Path, protocol: Protocol, *, reads_older: bool) -> tuple[np.
         expected = [("<u8", (n,)), ("<i8", shape), ("<i8", shape[:-1])]
         if [(one.dtype.str, one.shape) for one in arrays.values()] != expected:
             raise ValueError(f"its arrays are not those of {n} reports")
-        if sizes.tolist() != [[n]] or np.any(tags[1:] <= tags[:-1]):
+        if n == 0 or sizes.tolist() != [[n]] or np.any(tags[1:] <= tags[:-1]):
             raise ValueError(f"it has {n} tags for {sizes.sum()} reports, or not in their order")
         protocol.mechanism.check_tallies(tallies[0], sizes[0])
     except Exception as error:  # any error that an edited file makes the reader raise

@@ -107,6 +107,8 @@ class Store:
         for path in sealed:
             # Older files do not show their collection, but the list or a file of slots does.
             tags, counts = read_tags(path, self.protocol, reads_older=is_listed or bool(files))
+            if self._is_seen(int(tags[0])):
+                raise damaged(path, "another file has its reports, too")
             self._batches[path.stem] = len(tags)
             self.counts += counts
             self._see(tags)

@@ -4,12 +4,14 @@ import json
 import os
 import re
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import threading
 import time
 from itertools import compress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -383,6 +385,22 @@ def test_options_that_do_not_fit(options, match, tmp_path, monkeypatch, capsys):
     (tmp_path / "domain.txt").write_text("a\nb\n")
     assert main(["serve", *options.split()]) == 1
     assert match in capsys.readouterr().err
+
+
+def test_a_folder_that_does_not_fit_is_refused_in_one_line(tmp_path, monkeypatch, capsys):
+    """A folder of a release candidate, whose tags alone do not show what they are of."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "domain.txt").write_text("red\ngreen\nblue\ngrey\n")
+    kept = tmp_path / "kept" / ".serve"
+    shutil.copytree(Path(__file__).parents[1] / "data" / "served_version_1", kept)
+    options = f"{GIVEN} --port 0 --oracle grr --round 2026-11 --epsilon".split()
+    assert main(["serve", *options, "1"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "is of another collection: epsilon 2.0 instead of 1.0. Name another --folder" in line
+    (kept / "salt").write_bytes(b"")
+    assert main(["serve", *options, "2"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "salt must have 32 bytes, got 0" in line
 
 
 def test_a_port_in_use_is_told(tmp_path, monkeypatch, capsys):

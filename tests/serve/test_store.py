@@ -354,6 +354,14 @@ def test_a_folder_of_an_older_release_is_read(own):
         reopened(own, other)
 
 
+def test_a_copy_of_older_tags_is_refused(own):
+    as_by_an_older_release(own)
+    path = next(own.glob("*.tags"))
+    shutil.copy(path, path.with_name(f"{'f' * 32}.tags"))
+    with pytest.raises(ValueError, match=r"another file has its reports, too\). Put it back"):
+        reopened(own)
+
+
 def test_older_tags_alone_show_no_collection(own):
     as_by_an_older_release(own)
     for path in own.glob("*.slots"):
