@@ -86,7 +86,7 @@ class Store:
         self.published: Counts | None = None  # that of the last step
         self.failure: Exception | None = None
         self._is_closing, self._since = threading.Event(), time.monotonic()
-        self._stack, self._list = ExitStack(), self._own / "batches"
+        self._list = self._own / "batches"
         # Number of reports of each sealed batch; None for a file of slots, which may have some.
         self._batches: dict[str, int | None] = {}
 
@@ -96,7 +96,19 @@ class Store:
         # was_shown: whether results of an earlier start are still shown. They lack less than a step
         # of the reports, and nobody knows which: so the next ones have a step more than all these.
         make_folder(self._own / "store")
-        self._stack.enter_context(locked(self._own / "store", 0))
+        with ExitStack() as stack:
+            stack.enter_context(locked(self._own / "store", 0))
+            said = self._read()
+            self._stack = stack.pop_all()  # the folder stays locked, unless it was refused
+        self._next = self.counts.n_samples + self.rules.step
+        if not was_shown and self.counts.n_samples >= self.rules.step:
+            self.published = self.counts
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return said + self._forecast()
+
+    def _read(self) -> str:
+        """Go on with the files of an earlier start; return sentences on missing ones."""
         self._worker = ThreadPoolExecutor(1)
         files = [self._opened(path) for path in sorted(self._own.glob("*.slots"))]
         sealed = sorted(self._own.glob("*.tags"))
@@ -134,12 +146,7 @@ class Store:
         for one in files:  # where its tags are there, its sealing was interrupted
             if one is not present[0]:
                 self._later(self._seal, one)
-        self._next = self.counts.n_samples + self.rules.step
-        if not was_shown and self.counts.n_samples >= self.rules.step:
-            self.published = self.counts
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-        return said + self._forecast()
+        return said
 
     def close(self) -> str:
         """Acknowledge what waits, seal what is held unless that is few, and say what was done."""

@@ -177,11 +177,7 @@ def own(a_folder, tmp_path):
 def reopened(own, oracle=ORACLE, collection_round="may"):
     """Start a server with a folder; return the number of its reports, and the server's words."""
     store = Store(own.parent, oracle, collection_round, HELD, Outcomes())
-    try:
-        said = store.open()
-    except Exception:
-        store._stack.close()
-        raise
+    said = store.open()
     store.close()
     return store.counts.n_samples, said
 
