@@ -8,7 +8,9 @@ import gzip
 import json
 import os
 import shutil
+import tempfile
 from pathlib import Path
+from queue import SimpleQueue
 
 import numpy as np
 from sklearn.base import clone
@@ -36,6 +38,7 @@ from sklearn_ldp import (
     load_estimate,
 )
 from sklearn_ldp._serve.slots import Slots
+from sklearn_ldp._serve.store import Post, Rules, Store
 from sklearn_ldp.collection import (
     Aggregator,
     RepeatedClient,
@@ -134,6 +137,29 @@ def reported(folder):
 PERSON = {"smokes": "yes", "visits": 3}
 
 
+def write_served(folder):
+    """Write the state of a server: two sealed batches of 40 reports, and 15 that it holds."""
+    oracle, outcomes = ORACLES["grr"], SimpleQueue()
+    reports = clone(oracle).set_params(random_state=None).privatize(np.resize(USERS, 95))
+    with tempfile.TemporaryDirectory() as place:
+        store = Store(Path(place), oracle, ROUND, Rules(40, 600.0, 30, 10), outcomes.put)
+        store.open()
+        store.submit(Post(bytes(16), reports.tolist(), "all"))
+        assert outcomes.get(timeout=60) == [("all", "")]
+        store.close()
+        shutil.copytree(Path(place, ".serve"), folder)
+
+
+def served(folder, place):
+    """The number of reports of a server with this state, and the number that it holds."""
+    shutil.copytree(folder, place / ".serve")
+    store = Store(place, ORACLES["grr"], ROUND, Rules(40, 600.0, 30, 10), lambda pairs: None)
+    store.open()
+    numbers = store.counts.n_samples, store.n_held
+    store.close()
+    return numbers
+
+
 def write(folder):
     """Write a file of each kind, and what they tell."""
     folder.mkdir(parents=True)
@@ -166,6 +192,7 @@ def write(folder):
     slots.write(2, bytes(range(8)), b"abc")
     expected["slots"] = [np.asarray(part).tolist() for part in slots.read()]
     os.close(slots.file)
+    write_served(folder / "served")
     text = json.dumps(expected, indent=1, sort_keys=True)
     (folder / "expected.json").write_text(text + "\n", encoding="utf-8")
 

@@ -1,10 +1,12 @@
-"""Several threads add to one collector: nobody is lost, whatever the order of their work.
+"""Several threads share one collector: no user is lost, whatever the order of their work.
 
 `check_threads` of the estimator checks lets one thread overtake another where users could be lost;
 here threads race, and Python changes between them as often as it can.
 """
 
 import contextlib
+import itertools
+import pickle
 import sys
 import threading
 import warnings
@@ -14,9 +16,9 @@ import pytest
 from estimators import MEAN, ORACLES, SURVEYS, first_of_each
 from sklearn.base import clone
 
-from sklearn_ldp import OLH, ItemOracle, KeyValueOracle, PrivacyWarning, StringOracle
+from sklearn_ldp import GRR, OLH, ItemOracle, KeyValueOracle, PrivacyWarning, StringOracle
 from sklearn_ldp._core.lifecycle._collected import Collected
-from sklearn_ldp.collection import Aggregator
+from sklearn_ldp.collection import Aggregator, Caps, RepeatedClient, tally_reports
 
 VALUES = {
     "categories": (list("abcde"), np.resize(list("abcde"), 1000)),
@@ -155,3 +157,138 @@ def test_an_aggregator_loses_nobody():
     race(lambda batch: server.add(*batch), batches)
     assert server.n_samples == 8000
     assert len(server.batches) == 8
+
+
+# -- readers beside writers ----------------------------------------------------------------------
+GRR_ORACLE = GRR(1.0, categories=4, n_shards=2)
+
+
+def one_report(batch_id):
+    return tally_reports([1], GRR_ORACLE, batch_id)
+
+
+READERS = {
+    "tally": lambda server, path: server.tally(),
+    "pickle": lambda server, path: pickle.loads(pickle.dumps(server)),
+    "merge": lambda server, path: Aggregator(GRR_ORACLE).merge(server),
+    "batches": lambda server, path: dict(server.batches),
+    "summary": lambda server, path: server.summary(),
+    "repr": lambda server, path: repr(server),
+    "estimate": lambda server, path: server.estimate_.values,
+    "save": lambda server, path: server.save(path),
+    "refusal": lambda server, path: server.note_refusal("1", "because"),
+}
+
+
+def test_a_ledger_can_be_read_while_another_one_grows_out_of_it():
+    start = one_report("0") + one_report("1")
+    ledger = start.ledger
+    seen = []
+    for batch in ledger:
+        seen.append(batch)
+        start + one_report(f"while {batch} was read")
+    assert seen == list(ledger) == ["0", "1"]
+
+
+def test_a_pickle_does_not_change_while_it_is_written():
+    """It is written after `__getstate__` returns, so the state shares nothing that changes."""
+    server = Aggregator(GRR_ORACLE, caps=Caps(max_source_batches=9))
+    server.add([1], "relay/0").note_refusal("1", "because")
+    state = server.__getstate__()
+    before = pickle.dumps(state)
+    server.add([2], "relay/1").note_refusal("2", "because")
+    assert pickle.dumps(state) == before
+    copied = pickle.loads(pickle.dumps(server))
+    for i in range(2, 9):
+        copied.add([0], f"relay/{i}")
+    with pytest.raises(ValueError, match="would have 10 batches"):
+        copied.add([0], "relay/9")
+
+
+@pytest.mark.parametrize("method", READERS)
+@pytest.mark.parametrize(
+    "n_batches", [200, pytest.param(2000, marks=pytest.mark.slow)], ids=["quick", "long"]
+)
+def test_an_aggregator_is_consistent_whatever_other_threads_do(method, n_batches, tmp_path):
+    """Two threads add single reports, and two read: each reading agrees with itself."""
+    server = Aggregator(GRR_ORACLE).add([0], "first")
+    counts = np.resize([1, 1, 0, 0], n_batches)
+    batches = [(is_added, i) for i, is_added in enumerate(counts.tolist())]
+
+    def work(batch):
+        is_added, i = batch
+        if is_added:
+            server.add([i % 4], f"{i}")
+            return
+        result = READERS[method](server, tmp_path / f"{i % 4}.npz")
+        if method == "summary":
+            assert result.n_samples == result.n_batches == sum(result.shard_sizes)
+        elif method == "repr":
+            assert result.split()[1] == result.split()[4]
+        elif method in ("tally", "pickle", "merge"):
+            assert result.n_samples == len(result.batches)
+        elif method == "batches":
+            assert "first" in result
+
+    # Threads get every fourth batch: two of the four only add, and two only read.
+    race(work, batches)
+    assert server.n_samples == len(server.batches) == 1 + n_batches // 2
+    if method == "save":
+        assert Aggregator.load(tmp_path / "2.npz", GRR_ORACLE).n_samples <= server.n_samples
+
+
+def test_two_sums_that_begin_with_one_tally_do_not_mix():
+    for _ in range(20):
+        start, sums = one_report("start"), []
+        race(lambda i, start=start, sums=sums: sums.append(start + one_report(f"{i}")), [*range(4)])
+        names = sorted(tuple(one.batches) for one in sums)
+        assert names == [("start", f"{i}") for i in range(4)]
+
+
+def test_an_oracle_can_be_read_while_other_threads_add():
+    oracle = OLH(1.0, categories=16).fit(np.arange(16))
+    ways = itertools.cycle([pickle.dumps, clone, repr, lambda one: one.estimate_.values])
+    works = [None, None, next(ways), next(ways), None, None, next(ways), next(ways)] * 8
+
+    def work(read):
+        if read is None:
+            oracle.partial_fit(np.arange(16))
+        else:
+            read(oracle)
+
+    race(work, works)
+    assert oracle.n_samples_seen_ == 16 * (1 + works.count(None))
+
+
+def test_threads_share_a_repeated_client(tmp_path):
+    """A round has one report whichever thread asks, and all of them are in the file."""
+    client = RepeatedClient(
+        OLH(1.0, categories=8), tmp_path / "memo.json", question="item", epsilon_forever=2.0
+    )
+    reports = {i: set() for i in range(8)}
+
+    def work(i):
+        report = client.report(i % 8 // 2, collection_round=f"{i % 8}")
+        reports[i % 8].add(tuple(np.asarray(report)[0].tolist()))
+        assert client.spent <= 2.0 * 4
+
+    race(work, [*range(16)])
+    assert [len(one) for one in reports.values()] == [1] * 8
+    assert (client.n_values, len(client.history)) == (4, 8)
+
+
+def test_a_slow_reader_of_a_memo_does_not_bring_an_old_file_back(tmp_path):
+    """Another thread may cache the file that it has read before, whenever this one reads."""
+    options = {"question": "item", "epsilon_forever": 2.0}
+    oracle, path = OLH(1.0, categories=8), tmp_path / "memo.json"
+    client = RepeatedClient(oracle, path, **options)
+    old = client._known
+
+    class Overtaken(RepeatedClient):
+        def __setattr__(self, name, value):
+            super().__setattr__(name, old if name == "_known" else value)
+
+    RepeatedClient(oracle, path, **options).report(1, collection_round="may")
+    client.__class__ = Overtaken
+    client.report(2, collection_round="june")
+    assert list(RepeatedClient(oracle, path, **options).history) == ["may", "june"]

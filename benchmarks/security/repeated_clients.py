@@ -44,6 +44,7 @@ from .._command import command
 from ._chains import leaks, permanent_laws, ratio, single_laws
 
 VALUES, CAP = 6, 4
+_MORE_KILLS = 1000
 PROTOCOL = OLH(1.0, categories=1000).protocol()  # of which two reports are hardly ever equal
 
 
@@ -75,14 +76,16 @@ def _use_until_killed(path: Path, log: Path, seed: int) -> None:
                     file.write((json.dumps([name, sent]) + "\n").encode())
 
 
-def kills(folder: Path, n_kills: int, seed: int = 0) -> Kills:
+def kills(folder: Path, n_kills: int, seed: int = 0, n_reports: int = 1) -> Kills:
     """Kill clients that share a file, two at a time, and check what was handed out.
 
     A round has one report; at most `CAP` values have a permanent report, which does not change;
-    whatever was handed out is in the file, which can always be read.
+    whatever was handed out is in the file, which can always be read. A machine may be so slow that
+    clients are killed before they report: kills go on until there are `n_reports`, up to a limit.
     """
     context, rng, done = multiprocessing.get_context("fork"), random.Random(seed), Kills()
-    while done.n_kills < n_kills:
+    most = n_kills + _MORE_KILLS
+    while done.n_kills < (n_kills if done.n_handed_out >= n_reports else most):
         done.n_files += 1
         path, log = folder / str(done.n_files) / "memo.json", folder / f"{done.n_files}.log"
         path.parent.mkdir(parents=True)

@@ -7,10 +7,11 @@ on this machine: put a proxy with HTTPS in front of it, which also limits reques
 retries of one report and not voters who vote twice: that is a task of the proxy or of your
 application, and sklearn_ldp.robustness tells what it may have done.
 
-At Ctrl-C (or SIGTERM) what is held is sealed, if that is --least reports, and otherwise kept for
-the next start. A lost salt (.serve/salt) lets reports that are sent again count twice. A restored
-backup of the folder lacks the reports since, and counts those that are sent again. A new round is
-another collection and takes a new --folder.
+Ctrl-C, SIGTERM or SIGHUP ends the server with exit code 130, 143 or 129. It then seals the reports
+that it holds if there are --least of them, and otherwise keeps them for the next start. A start
+refuses files of .serve that were edited or belong to other options, and names missing ones. A
+restored backup of the folder lacks the reports since, and counts those that are sent again. A new
+round is another collection and needs a new --folder.
 
 ----
 examples:
@@ -38,6 +39,7 @@ from typing import Any
 
 import numpy as np
 
+from ._aggregate import Terminated
 from ._arguments import add_shared, count, hashing_oracle, make_oracle, read_key, say, seconds
 from ._files import read_categories
 
@@ -82,7 +84,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Serve until Ctrl-C."""
+    """Serve until a signal ends the command, which then has the exit code of that signal."""
     try:
         from .._serve.app import Question
         from .._serve.server import serve
@@ -94,6 +96,8 @@ def run(arguments: argparse.Namespace) -> None:
             f"--step must be at least {_STEP}, got {arguments.step}: the difference of two results "
             "tells about the reports between them."
         )
+    if not 0 <= arguments.port < 1 << 16:
+        raise ValueError(f"--port must be from 0 to 65535, got {arguments.port}. Choose another.")
     if arguments.demo:
         arguments.question = arguments.question or "Which browser do you use most?"
         arguments.round, folder = arguments.round or "demo", tempfile.mkdtemp(prefix="sklearn-ldp-")
@@ -120,7 +124,7 @@ def run(arguments: argparse.Namespace) -> None:
             visitors = partial(_visit, port, oracle, arguments.round, np.array(listed))
             threading.Thread(target=visitors, daemon=True).start()
 
-    serve(
+    number = serve(
         arguments.folder,
         oracle,
         arguments.round,
@@ -133,6 +137,8 @@ def run(arguments: argparse.Namespace) -> None:
         say=say,
         started=started,
     )
+    if number:
+        raise Terminated(number)
 
 
 def _names(host: str, given: list[str]) -> tuple[str, ...]:

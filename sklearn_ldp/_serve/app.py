@@ -13,17 +13,17 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from .._core.domains.values import is_missing
 from .._core.mechanisms import Counts
 from .._core.report_page import STYLE, EstimateReport
 from .._core.storage.clients import client_module
 from .._core.storage.formats import without_repeats
-from .._core.support.files import read_regular, replacing
 from .._core.support.text import rounded_up
 from ..postprocessing import EmpiricalBayes
 from .slots import OWN
+from .state import read_state, write_state
 from .store import Post, Store
 
 SECONDS = 5.0  # for a head, and for a body
@@ -98,11 +98,15 @@ class App:
         }
         self.store: Store  # set once it is open
 
-    def read_shown(self) -> bool:
-        """Go on showing the results of an earlier start; say whether there are any."""
-        if self._shown_file.exists():
-            self._results = json.loads(read_regular(self._shown_file))
-        return self._results is not None
+    def read_shown(self, say: Callable[[str], None]) -> bool:
+        """Go on showing the results of an earlier start; return whether there are any."""
+        if not self._shown_file.exists():
+            return False
+        try:
+            self._results, _ = read_state(self._shown_file, self.store.protocol)
+        except ValueError as error:
+            say(f"{error} Results are shown again after {self.store.rules.step} new reports.")
+        return True
 
     async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:
         """Answer a request."""
@@ -110,7 +114,7 @@ class App:
             return
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
         origin, allowed = headers.get("origin"), {"vary": "origin"}
-        is_own = origin is None or urlsplit(origin).netloc == headers.get("host", "")
+        is_own = origin is None or _place(origin).netloc == headers.get("host", "")
         if origin in self._question.origins:
             allowed |= {"access-control-allow-origin": origin or ""}
         try:
@@ -242,17 +246,21 @@ class App:
         bayes = EmpiricalBayes(simplex=not self.store.protocol.domain.shares_overlap)
         estimate = bayes.fit_transform(oracle.estimate_)
         found = estimate.describe(question=self._question.text)
-        with replacing(self._shown_file) as file:
-            file.write(json.dumps(found).encode())
+        write_state(self._shown_file, self.store.protocol, found)
         return found
 
 
 def _host_name(headers: dict[str, str]) -> str:
     """The name by which a client calls the server, without the port; "" if it is none."""
+    return _place(f"//{headers.get('host', '')}").hostname or ""
+
+
+def _place(address: str) -> SplitResult:
+    """The parts of an address; empty ones if it is none."""
     try:
-        return urlsplit(f"//{headers.get('host', '')}").hostname or ""
+        return urlsplit(address)
     except ValueError:
-        return ""
+        return urlsplit("")
 
 
 def _resource(name: str) -> str:

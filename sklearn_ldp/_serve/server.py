@@ -125,8 +125,11 @@ def serve(
         app.store = Store(folder, oracle, collection_round, rules, deliver, key)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         with socket.create_server((host, port), family=family, backlog=2048) as listening:
-            say(app.store.open(app.read_shown()))
-            for number in (signal.SIGINT, signal.SIGTERM):
+            say(app.store.open(app.read_shown(say)))
+            numbers = [signal.SIGINT, signal.SIGTERM]
+            if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+                numbers.append(signal.SIGHUP)  # nohup ignores it, and Windows has none
+            for number in numbers:
                 signal.signal(number, server.stop)
             started(listening.getsockname()[1])
             await server.serve([listening])

@@ -67,10 +67,17 @@ class Slots(NamedTuple):
                 head = json.loads(file.read(_HEAD))
                 known = (head["format"], head["version"]) == (_FORMAT, _VERSION)
                 parts: Any = [head[name] for name in cls._fields[1:-1]]
+                _, _, width, n_slots, seconds = parts
+                left = os.fstat(file.fileno()).st_size - _HEAD
+                is_whole = width > 0 and left == n_slots * (_TAG + width + _CRC) and seconds >= 0
             except (ValueError, TypeError, KeyError):
                 known = False
         if not known:
             raise ValueError(f"{path} is no file of slots that this release can read.")
+        if not is_whole:
+            raise ValueError(
+                f"{path} is damaged: its size is not {n_slots} slots of {width} bytes."
+            )
         return cls._make([path, *parts, os.open(path, os.O_RDWR | _BINARY)])
 
     def write(self, slot: int, tag: bytes, record: bytes) -> None:

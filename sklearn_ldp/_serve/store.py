@@ -20,10 +20,11 @@ from sklearn.base import clone
 from .._core.mechanisms import Counts
 from .._core.storage.checkpoints import locked
 from .._core.storage.containers import from_columns, n_integers, report_fields, to_columns
-from .._core.support.arrays import pack_arrays, unpack_arrays
 from .._core.support.files import make_folder, read_regular, replacing
+from .._core.support.locks import lock_of
 from ..collection import write_reports
 from .slots import OWN, Slots, shuffled
+from .state import damaged, read_state, read_tags, refuse_other, write_state
 
 _MOST_AT_ONCE = 4096  # posts of one round of the committer
 _PATIENCE = 5.0  # seconds until the disk is asked again for what it has refused
@@ -54,7 +55,7 @@ class Store:
     disk once, and acknowledges them. Another one seals full files: first the tags of the reports
     are kept, then the batch appears under the id that the file of slots had from its beginning,
     then that file is removed. So after a crash between two of these steps they are repeated, and
-    come to the same.
+    come to the same. The next start compares the folder with a list of its batches.
     """
 
     # deliver: called with pairs of a ticket and an outcome: "" if all is on disk, why a report is
@@ -85,7 +86,9 @@ class Store:
         self.published: Counts | None = None  # that of the last step
         self.failure: Exception | None = None
         self._is_closing, self._since = threading.Event(), time.monotonic()
-        self._stack = ExitStack()
+        self._list = self._own / "batches"
+        # Number of reports of each sealed batch; None for a file of slots, which may have some.
+        self._batches: dict[str, int | None] = {}
 
     # -- its life ---------------------------------------------------------------------------------
     def open(self, was_shown: bool = False) -> str:
@@ -93,39 +96,57 @@ class Store:
         # was_shown: whether results of an earlier start are still shown. They lack less than a step
         # of the reports, and nobody knows which: so the next ones have a step more than all these.
         make_folder(self._own / "store")
-        self._stack.enter_context(locked(self._own / "store", 0))
-        self._worker, said = ThreadPoolExecutor(1), self._read_salt()
-        files = [Slots.open(path) for path in sorted(self._own.glob("*.slots"))]
-        for one in files:
-            if what := self.protocol.difference(one.configuration):
-                raise ValueError(
-                    f"{self.folder} holds reports of another collection: {what}. Name another "
-                    "--folder, or give the options that it was begun with."
-                )
-        for path in sorted(self._own.glob("*.tags")):
-            kept = unpack_arrays(read_regular(path))
-            self.counts += Counts(kept["tallies"].copy(), kept["sizes"].copy())
-            self._see(kept["tags"])
-            for one in [one for one in files if one.batch_id == path.stem]:
-                files.remove(one)  # it is counted, and its sealing was interrupted
-                self._later(self._seal, one)
-        held = [(one, *one.read()) for one in files]
-        for _, _, _, records in held:
-            if len(records):
-                self.counts = self._added(self.counts, self._reports(records))
-        # The fullest one that is not full goes on; others are there only after a crash.
-        held.sort(key=lambda one: (len(one[1]) == one[0].n_slots, -len(one[1])))
-        is_open = bool(held) and len(held[0][1]) < held[0][0].n_slots
-        self._begin(*(held.pop(0)[:3] if is_open else (self._new(), [], ())))
-        for one, _, tags, _ in held:
-            self._see(np.sort(tags))
-            self._later(self._seal, one)
+        with ExitStack() as stack:
+            stack.enter_context(locked(self._own / "store", 0))
+            said = self._read()
+            self._stack = stack.pop_all()  # the folder stays locked, unless it was refused
         self._next = self.counts.n_samples + self.rules.step
         if not was_shown and self.counts.n_samples >= self.rules.step:
             self.published = self.counts
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         return said + self._forecast()
+
+    def _read(self) -> str:
+        """Go on with the files of an earlier start; return sentences on missing ones."""
+        self._worker = ThreadPoolExecutor(1)
+        files = [self._opened(path) for path in sorted(self._own.glob("*.slots"))]
+        sealed = sorted(self._own.glob("*.tags"))
+        is_listed = self._list.exists()
+        self._read_salt(is_new=not (files or sealed or is_listed))
+        if is_listed:
+            self._batches, _ = read_state(self._list, self.protocol)
+        for path in sealed:
+            # Older files do not show their collection, but the list or a file of slots does.
+            tags, counts = read_tags(path, self.protocol, reads_older=is_listed or bool(files))
+            if self._is_seen(int(tags[0])):
+                raise damaged(path, "another file has its reports, too")
+            self._batches[path.stem] = len(tags)
+            self.counts += counts
+            self._see(tags)
+        said = self._missing()
+        if sealed and not is_listed:
+            said += f"{self._list} is missing, so it is not known whether other files are missing. "
+        counted = {path.stem for path in sealed}
+        held = [(one, *one.read()) for one in files if one.batch_id not in counted]
+        for one, _, _, records in held:
+            if len(records):
+                try:
+                    self.counts = self._added(self.counts, self._reports(records))
+                except ValueError as error:
+                    raise damaged(one.path, error) from None
+        # The fullest one that is not full goes on; others are there only after a crash.
+        held.sort(key=lambda one: (len(one[1]) == one[0].n_slots, -len(one[1])))
+        is_open = bool(held) and len(held[0][1]) < held[0][0].n_slots
+        present = held.pop(0)[:3] if is_open else (self._new(), [], ())
+        self._note({one.batch_id: None for one in (present[0], *(one[0] for one in held))})
+        self._begin(*present)
+        for _, _, tags, _ in held:
+            self._see(np.sort(tags))
+        for one in files:  # where its tags are there, its sealing was interrupted
+            if one is not present[0]:
+                self._later(self._seal, one)
+        return said
 
     def close(self) -> str:
         """Acknowledge what waits, seal what is held unless that is few, and say what was done."""
@@ -156,15 +177,37 @@ class Store:
         """Have reports written; `deliver` is called with their ticket."""
         self._queue.put(post)
 
-    def _read_salt(self) -> str:
-        path, said = self._own / "salt", ""
-        if not path.exists():
-            if any(self._own.glob("*.tags")):
-                said = f"{path} is lost: reports that are sent again from before count twice. "
+    # -- files of an earlier start ------------------------------------------------------------
+    def _read_salt(self, is_new: bool) -> None:
+        path = self._own / "salt"
+        if is_new and not path.exists():
             with replacing(path) as file:
                 file.write(secrets.token_bytes(_SALT))
             path.chmod(0o600)
-        self._salt = read_regular(path, _SALT)
+        self._salt = read_regular(path) if path.exists() else b""
+        if len(self._salt) != _SALT:
+            raise ValueError(
+                f"{path} must have {_SALT} bytes, got {len(self._salt)}: with another salt, "
+                "reports that are sent again count twice. Put the file back from a backup, or "
+                f"write {_SALT} random bytes to it if reports may count twice."
+            )
+
+    def _opened(self, path: Path) -> Slots:
+        slots = Slots.open(path)
+        refuse_other(path, self.protocol, slots.configuration)
+        if (slots.batch_id, slots.width) != (path.stem, self._record.itemsize):
+            what = f"it was written as {slots.batch_id!r:.80} with reports of {slots.width} bytes"
+            raise damaged(path, what)
+        return slots
+
+    def _missing(self) -> str:
+        """Return a sentence for each file that is in the list and not in the folder."""
+        said = ""
+        for name, n in self._batches.items():
+            path = self._own / f"{name}.{'slots' if n is None else 'tags'}"
+            if not path.exists():
+                reports = f"its {n or 'held'} reports are not in the results"
+                said += f"{path} is missing, and {reports}. Put it back from a backup. "
         return said
 
     def _forecast(self) -> str:
@@ -284,6 +327,7 @@ class Store:
     def _turn(self) -> None:
         """Have the present file sealed, and go on with the spare one."""
         spare = self._spare.result(_PATIENCE)  # an OSError if there is none
+        self._note({spare.batch_id: None})
         self._present.sync()
         self._see(np.sort(np.fromiter(self._tags, np.uint64, len(self._tags))))
         self._later(self._seal, self._present)
@@ -322,12 +366,12 @@ class Store:
         """Keep the tags, write the batch, and remove the file of slots, in this order."""
         _, tags, records = slots.read()
         if not len(tags):
+            self._note({slots.batch_id: 0})
             return slots.remove()
         reports, name = self._reports(records), slots.batch_id
         counts = self._added(self.protocol.empty, reports)
         kept = {"tags": np.sort(tags), "tallies": counts.tallies, "sizes": counts.sizes}
-        with replacing(self._own / f"{name}.tags") as file:
-            file.write(pack_arrays(kept))
+        write_state(self._own / f"{name}.tags", self.protocol, **kept)
         path = self.folder / f"{name}.jsonl"
         if not path.exists():
             # The same order whenever it is done, so that a batch that was taken away is a repeat.
@@ -335,4 +379,11 @@ class Store:
             order = np.random.Generator(np.random.PCG64(int.from_bytes(seed, "little")))
             known = {"collection_round": self.protocol.collection_round, "key": self._key}
             write_reports(path, reports, self.oracle, batch_id=name, random_state=order, **known)
+        self._note({name: len(tags)})
         return slots.remove()
+
+    def _note(self, batches: dict[str, int | None]) -> None:
+        """Change the list of batches; a file of slots with 0 reports is removed from it."""
+        with lock_of(self):
+            self._batches = {k: n for k, n in (self._batches | batches).items() if n != 0}
+            write_state(self._list, self.protocol, self._batches)

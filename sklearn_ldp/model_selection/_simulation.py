@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 from numbers import Integral
 from pathlib import Path
@@ -22,6 +21,7 @@ from .._core.estimates import FrequencyEstimate
 from .._core.mechanisms import check_counts, check_total
 from .._core.queries import Queries, QuerySet, as_query_set
 from .._core.support.files import errors_name
+from .._core.support.locks import cached_property
 from .._core.support.pandas import import_library
 from .._core.support.parallel import run
 from .._core.support.progress import Progress

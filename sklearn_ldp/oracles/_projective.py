@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property, lru_cache, reduce
+from functools import lru_cache, reduce
 from numbers import Integral
 
 import numpy as np
@@ -15,6 +15,7 @@ from .._core.mechanisms.coins import TWO_64, n_reached
 from .._core.mechanisms.laws import ReportLaw
 from .._core.numerics.finite_field import FiniteField, prime_power
 from .._core.numerics.transforms import contract, linear_functions
+from .._core.support.locks import cached_property
 from .._core.support.random import RandomState
 from ._base import BaseOracle
 

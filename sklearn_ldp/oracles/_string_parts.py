@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +17,7 @@ from .._core.domains.canonical import list_digest
 from .._core.mechanisms.coins import TWO_64, direct_threshold, exp_lower_bound
 from .._core.numerics.finite_field import MAX_SUGGESTED_POWER, FiniteField, prime_power
 from .._core.numerics.transforms import mixed
+from .._core.support.locks import cached_property
 from ._local_hashing import LinearHash, MixingHash
 
 _DIGEST_BITS = 40  # of a prefix: with its new digits, a code has fewer than 63 bits

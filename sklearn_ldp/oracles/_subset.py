@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from numbers import Integral
 
 import numpy as np
@@ -22,6 +22,7 @@ from .._core.mechanisms.coins import (
 from .._core.mechanisms.laws import JointSupport, choice_entropy, fixed_size
 from .._core.mechanisms.mechanism import ReportField, bits_for, counted_by_group
 from .._core.mechanisms.packed import PackedReports, count_packed_bits, packed_bits, set_packed_bits
+from .._core.support.locks import cached_property
 from .._core.support.random import RandomState
 from ._base import BaseOracle
 

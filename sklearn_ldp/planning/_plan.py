@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -21,6 +20,7 @@ from .._core.lifecycle import BaseCollector, PlannedEstimate
 from .._core.noise import as_rows
 from .._core.queries import Queries, as_query_set
 from .._core.statements import answer_range, check_level, check_of
+from .._core.support.locks import cached_property
 from .._core.support.typing import Axes, Frequencies
 from ..inspection import ErrorCurveDisplay
 from ..learning import LabelDPRegressor, LDPNaiveBayes

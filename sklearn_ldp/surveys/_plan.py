@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain, combinations
 
 import numpy as np
 
+from .._core.support.locks import cached_property
 from ._components import Components, Subset, subsets
 
 # Of tables that are larger than those that are asked for: cells, and components of all of them.

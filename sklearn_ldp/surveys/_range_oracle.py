@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -16,6 +15,7 @@ from .._core.mechanisms.channel import LinearMechanism
 from .._core.mechanisms.several import Several, shares_over_2_64
 from .._core.noise import MULTINOMIAL, Covariances, Noise
 from .._core.queries import prefixes
+from .._core.support.locks import cached_property
 from .._core.support.random import RandomState
 from ..oracles import (
     GRR,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from .._core.domains import RecordDomain
 from .._core.domains.values import is_missing, objects
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.statements import ConfidenceInterval, WaldTest, independence
+from .._core.support.locks import cached_property
 from .._core.support.pandas import import_pandas
 from .._core.support.random import RandomState, as_generator
 from .._core.support.text import counted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy import sparse
 from .._core.domains import RecordDomain
 from .._core.estimates import FrequencyEstimate
 from .._core.noise import MULTINOMIAL, Covariances, Noise, Term, every_category
+from .._core.support.locks import cached_property
 from .._core.support.state import Uncached
 from ._components import Components, Subset, centred, subsets
 from ._plan import noise_per_dimension
@@ -43,7 +44,7 @@ class TableView:
         return noise_per_dimension(self.total_variance, size) / float(self.noise.n_samples)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "variance"}
+        return {name: value for name, value in dict(vars(self)).items() if name != "variance"}
 
 
 def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Components:

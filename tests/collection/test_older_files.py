@@ -141,3 +141,15 @@ def test_memos_and_open_batches_of_a_release_are_read(version, tmp_path):
     found = [np.asarray(part).tolist() for part in slots.read()]
     formats.os.close(slots.file)
     assert found == expected(version)["slots"]
+
+
+SERVED = [FOLDER.parent / "served_version_1", *sorted(formats.FOLDER.glob("*/served"))]
+
+
+@pytest.mark.parametrize("folder", SERVED, ids=lambda one: f"{one.parent.name}/{one.name}")
+def test_the_state_of_a_server_is_read(folder, tmp_path):
+    """Twice: what the first start writes is read by the second one."""
+    assert formats.served(folder, tmp_path / "first") == (95, 15)
+    assert formats.served(tmp_path / "first" / ".serve", tmp_path / "second") == (95, 15)
+    salt = (folder / "salt").read_bytes()
+    assert (tmp_path / "second" / ".serve" / "salt").read_bytes() == salt

@@ -4,12 +4,14 @@ import json
 import os
 import re
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import threading
 import time
 from itertools import compress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -119,7 +121,8 @@ def test_origins(server):
     body = json.dumps(content(draw(1)))
     assert post(server, body, Origin=f"http://127.0.0.1:{server}")[0] == 204
     assert post(server, body, Origin="https://evil.example")[0] == 403
-    assert post(server, body, Origin="null")[0] == 403
+    for malformed in ("null", "http://[", "http://[::1", "//", "http://\xff["):
+        assert post(server, body, Origin=malformed)[0] == 403
     status, headers, _ = post(server, body, Origin="https://shop.example")
     assert (status, headers["access-control-allow-origin"]) == (204, "https://shop.example")
     status, headers, _ = post(server, None, method="OPTIONS", Origin="https://shop.example")
@@ -298,7 +301,7 @@ def test_sets_are_counted_and_shown(more, tmp_path, monkeypatch, capsys):
         found = estimate(port)
         page = get(port, "/results")[2]
     finally:
-        assert end(process, signal.SIGTERM)[0] == 0
+        assert end(process, signal.SIGTERM)[0] == 128 + signal.SIGTERM
     assert found["n_samples"] == 500 * posts
     assert [row["frequency"] for row in found["rows"]] == pytest.approx(shares, abs=0.1)
     assert b"<svg" in page
@@ -340,17 +343,23 @@ def test_pipelined_posts_are_answered_in_their_order(server):
 
 # ---- its life ------------------------------------------------------------------------------------
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_seals_what_is_held(number, tmp_path):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_seals_what_is_held(name, tmp_path):
+    """The exit codes are those of every command: 130, 143 and 129."""
+    number = getattr(signal, name)
+    if name == "SIGHUP" and signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("nohup runs the tests, and a server that it runs ignores SIGHUP")
     process, port = start(tmp_path, "--least", 30)
     post(port, content(draw(20)))
     code, said = end(process, number)
-    assert (code, "20 reports are held for the next start, as --least is 30" in said) == (0, True)
+    assert code == 128 + number
+    assert "20 reports are held for the next start, as --least is 30" in said
     assert "a million reports take about 30 of" in said
     process, port = start(tmp_path, "--least", 30)
     post(port, content(draw(20)))
     code, said = end(process, number)
-    assert (code, "the last 40 reports are sealed" in said) == (0, True)
+    assert code == 128 + number
+    assert "the last 40 reports are sealed" in said
     assert len(sealed(tmp_path / "kept")) == 40
     assert {path.name for path in tmp_path.iterdir()} == {"domain.txt", "kept"}
 
@@ -363,6 +372,8 @@ GIVEN = "--categories domain.txt --folder kept"
     [
         ("--step 5", "--step must be at least 10, got 5"),
         (f"{GIVEN} --max-items 2 --oracle olh", "sets, which have one oracle: omit --oracle"),
+        ("--port 70000", "--port must be from 0 to 65535, got 70000. Choose another."),
+        ("--port -1", "--port must be from 0 to 65535, got -1. Choose another."),
         ("--folder x", "serve needs --categories FILE and --folder FOLDER"),
         (f"{GIVEN} --oracle projective-geometry-response", "There is no client for"),
         (f"{GIVEN} --open --oracle grr", "--open is for --oracle olh, got grr"),
@@ -374,6 +385,22 @@ def test_options_that_do_not_fit(options, match, tmp_path, monkeypatch, capsys):
     (tmp_path / "domain.txt").write_text("a\nb\n")
     assert main(["serve", *options.split()]) == 1
     assert match in capsys.readouterr().err
+
+
+def test_a_folder_that_does_not_fit_is_refused_in_one_line(tmp_path, monkeypatch, capsys):
+    """A folder of a release candidate, whose tags alone do not show what they are of."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "domain.txt").write_text("red\ngreen\nblue\ngrey\n")
+    kept = tmp_path / "kept" / ".serve"
+    shutil.copytree(Path(__file__).parents[1] / "data" / "served_version_1", kept)
+    options = f"{GIVEN} --port 0 --oracle grr --round 2026-11 --epsilon".split()
+    assert main(["serve", *options, "1"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "is of another collection: epsilon 2.0 instead of 1.0. Name another --folder" in line
+    (kept / "salt").write_bytes(b"")
+    assert main(["serve", *options, "2"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "salt must have 32 bytes, got 0" in line
 
 
 def test_a_port_in_use_is_told(tmp_path, monkeypatch, capsys):
@@ -474,7 +501,7 @@ def killed(folder, n, seed):
     for visitor in visitors:
         visitor.join(60)
     code, said = end(process)
-    assert code == 0, said
+    assert code == 128 + signal.SIGINT, said
     assert len(taken) == len(sent)
     return sorted(taken), sealed(folder / "kept")
 

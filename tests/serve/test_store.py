@@ -1,6 +1,8 @@
 """The store: what is acknowledged is on disk, once, and nothing tells in which order it came."""
 
+import json
 import secrets
+import shutil
 import threading
 import time
 from contextlib import contextmanager
@@ -13,7 +15,9 @@ from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
 from sklearn_ldp._core.storage import _report_files
+from sklearn_ldp._core.support.arrays import pack_arrays
 from sklearn_ldp._serve import slots as slots_module
+from sklearn_ldp._serve import state as state_module
 from sklearn_ldp._serve import store as store_module
 from sklearn_ldp._serve.slots import Slots
 from sklearn_ldp._serve.store import Post, Rules, Store
@@ -142,21 +146,246 @@ def test_one_process_and_one_collection_at_a_time(tmp_path):
     with pytest.raises(CheckpointError, match="is in use by process"):
         opened(tmp_path)
     store.close()
-    with pytest.raises(ValueError, match="reports of another collection: oracle 'OLH' instead of"):
+    with pytest.raises(ValueError, match="is of another collection: oracle 'OLH' instead of"):
         opened(tmp_path, oracle=GRR(1.0, categories=COLOURS))
     (tmp_path / ".serve" / "x.slots").write_bytes(b"{}")
     with pytest.raises(ValueError, match="no file of slots that this release can read"):
         opened(tmp_path)
 
 
-def test_a_lost_salt_is_told(tmp_path):
-    store, outcomes = opened(tmp_path)
-    submit(store, outcomes, single(draw(5)))
+# ---- a folder that was edited --------------------------------------------------------------------
+HELD = RULES._replace(least=30)
+
+
+@pytest.fixture(scope="module")
+def a_folder(tmp_path_factory):
+    """A folder with two sealed batches of 40 reports, and 15 reports that are held."""
+    folder = tmp_path_factory.mktemp("served")
+    store, outcomes = opened(folder, HELD)
+    submit(store, outcomes, single(draw(95)))
+    assert store.close() == "15 reports are held for the next start, as --least is 30"
+    return folder
+
+
+@pytest.fixture
+def own(a_folder, tmp_path):
+    """The state of a server in a copy of the folder."""
+    shutil.copytree(a_folder, tmp_path / "kept")
+    return tmp_path / "kept" / ".serve"
+
+
+def reopened(own, oracle=ORACLE, collection_round="may"):
+    """Start a server with a folder; return the number of its reports, and the server's words."""
+    store = Store(own.parent, oracle, collection_round, HELD, Outcomes())
+    said = store.open()
     store.close()
-    (tmp_path / ".serve" / "salt").unlink()
-    store, _ = opened(tmp_path)
-    assert "salt is lost: reports that are sent again from before count twice" in store.said
-    store.close()
+    return store.counts.n_samples, said
+
+
+def test_a_folder_that_nobody_has_edited_is_read_in_silence(own):
+    for _ in range(2):
+        n, said = reopened(own)
+        assert (n, "missing" in said) == (95, False)
+    content, _ = state_module.read_state(own / "batches", ORACLE.protocol("may"))
+    assert sorted(content.values(), key=str) == [40, 40, None]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"x", b"x" * 33], ids=["lost", "0", "1", "33"])
+def test_a_salt_of_another_size_is_refused(content, own):
+    salt = own / "salt"
+    kept = salt.read_bytes()
+    salt.unlink()
+    if content is not None:
+        salt.write_bytes(content)
+    with pytest.raises(ValueError, match=r"salt must have 32 bytes.* sent again count twice\. Put"):
+        reopened(own)
+    salt.write_bytes(kept)
+    assert reopened(own)[0] == 95
+
+
+@pytest.mark.parametrize("left", ["*.slots", "*.tags", "batches"])
+@pytest.mark.parametrize(
+    ("oracle", "name", "match"),
+    [
+        (clone(ORACLE).set_params(epsilon=1.0), "may", "epsilon 2.0 instead of 1.0"),
+        (ORACLE, "june", "collection_round 'may' instead of 'june'"),
+        (GRR(2.0, categories=COLOURS), "may", "oracle 'OLH' instead of 'GRR'"),
+    ],
+    ids=["epsilon", "round", "oracle"],
+)
+def test_each_file_shows_its_collection(left, oracle, name, match, own):
+    """Any one kind of files is enough to refuse other options."""
+    for path in {*own.glob("*.slots"), *own.glob("*.tags"), own / "batches"} - {*own.glob(left)}:
+        path.unlink()
+    with pytest.raises(ValueError, match=f"is of another collection: {match}") as refusal:
+        reopened(own, oracle, name)
+    assert str(next(own.glob(left)).parent) in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "n", "words"),
+    [
+        ("*.tags", 55, "is missing, and its 40 reports are not in the results. Put it back"),
+        ("*.slots", 80, "is missing, and its held reports are not in the results. Put it back"),
+        ("batches", 95, "is missing, so it is not known whether other files are missing"),
+    ],
+)
+def test_a_missing_file_is_named_at_each_start(pattern, n, words, own):
+    # Of the files of slots, the fullest one has the 15 reports; the other one is empty.
+    path = max(own.glob(pattern), key=lambda one: len(Slots.open(one).read()[1]) if n == 80 else 0)
+    content = path.read_bytes()
+    path.unlink()
+    for _ in range(1 if pattern == "batches" else 2):
+        found, said = reopened(own)
+        assert found == n
+        assert f"{path} {words}" in said
+    path.write_bytes(content)
+    found, said = reopened(own)
+    assert (found, "missing" in said) == (95, False)
+
+
+def tags_changed(path, change):
+    """Change the arrays of a file of tags, with a digest that is right."""
+    protocol = ORACLE.protocol("may")
+    _, arrays = state_module.read_state(path, protocol)
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    change(arrays)
+    state_module.write_state(path, protocol, **arrays)
+
+
+def added(name, number):
+    def change(arrays):
+        arrays[name].ravel()[0] += number
+
+    return change
+
+
+NOT_THOSE = "its arrays are not those of 40 reports"
+EDITS = {
+    "negative": (added("tallies", -100), "one of its counts is"),
+    "huge": (added("tallies", 10**14), "one of its counts is"),
+    "another size": (added("sizes", 1), "it has 40 tags for 41 reports"),
+    "no tallies": (lambda arrays: arrays.pop("tallies"), "tallies"),
+    "another shape": (lambda a: a.update(tallies=a["tallies"][..., :1]), NOT_THOSE),
+    "flat": (lambda a: a.update(sizes=a["sizes"].ravel()), NOT_THOSE),
+    "fractions": (lambda a: a.update(tallies=a["tallies"] / 2), NOT_THOSE),
+    "order": (lambda a: a.update(tags=a["tags"][::-1]), "it has 40 tags for 40 reports"),
+    "tag twice": (lambda a: a["tags"].__setitem__(1, a["tags"][0]), "it has 40 tags for"),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_tags_that_cannot_be_are_refused(name, own):
+    change, match = EDITS[name]
+    path = next(own.glob("*.tags"))
+    tags_changed(path, change)
+    with pytest.raises(ValueError, match="is damaged or was changed") as refusal:
+        reopened(own)
+    assert str(path) in str(refusal.value)
+    assert match in str(refusal.value)
+
+
+@pytest.mark.parametrize("kind", ["tags", "slots"])
+def test_a_copy_under_another_name_is_refused(kind, own):
+    path = next(own.glob(f"*.{kind}"))
+    copied = path.with_name(f"{'0' * 32}.{kind}")
+    shutil.copy(path, copied)
+    with pytest.raises(ValueError, match="it was written as") as refusal:
+        reopened(own)
+    assert str(copied) in str(refusal.value)
+
+
+@pytest.mark.parametrize("kind", ["tags", "batches", "slots"])
+def test_damaged_bytes_are_refused_or_harmless(kind, own, seed):
+    """A file whose bytes are flipped, or that is cut short, is named; or all reports count.
+
+    The header of a file of slots has no digest: its blanks and its number of seconds may change.
+    Whether a slot with another CRC was ever acknowledged cannot be known.
+    """
+    rng, n_refused = np.random.default_rng(seed), 0
+    path = next(path for path in own.iterdir() if kind in path.name)
+    content = path.read_bytes()
+    end = len(content) if kind != "slots" else content.index(b"}")
+    for i in range(40):
+        edited = bytearray(content)
+        edited[rng.integers(end)] ^= 1 << rng.integers(8)
+        path.write_bytes(edited if i % 4 else content[: rng.integers(len(content))])
+        try:
+            told = f"{reopened(own)[0]} reports"
+        except ValueError as error:
+            told = str(error)
+            n_refused += 1
+        assert str(path) in told or told == "95 reports"
+    assert n_refused >= (20 if kind == "slots" else 40)
+
+
+def test_a_header_of_slots_claims_no_memory(own):
+    path = next(own.glob("*.slots"))
+    head = json.loads(path.read_bytes()[:4096])
+    for name, value in [("n_slots", 10**15), ("width", 10**15), ("width", -12), ("n_slots", "9")]:
+        text = json.dumps({**head, name: value}).encode().ljust(4096)
+        path.write_bytes(text + path.read_bytes()[4096:])
+        with pytest.raises(ValueError, match="is damaged|is no file of slots") as refusal:
+            reopened(own)
+        assert str(path) in str(refusal.value)
+
+
+def as_by_an_older_release(own):
+    """Write the state as release candidates did: tags of arrays alone, and no list."""
+    for path in own.glob("*.tags"):
+        _, arrays = state_module.read_state(path, ORACLE.protocol("may"))
+        path.write_bytes(pack_arrays({name: arrays[name] for name in ("tags", "tallies", "sizes")}))
+    (own / "batches").unlink()
+
+
+def test_a_folder_of_an_older_release_is_read(own):
+    as_by_an_older_release(own)
+    n, said = reopened(own)
+    assert n == 95
+    assert "batches is missing, so it is not known whether other files" in said
+    n, said = reopened(own)
+    assert (n, "missing" in said) == (95, False)
+    other = clone(ORACLE).set_params(epsilon=1.0)
+    with pytest.raises(ValueError, match="epsilon 2.0 instead of 1.0"):
+        reopened(own, other)
+
+
+def test_a_copy_of_older_tags_is_refused(own):
+    as_by_an_older_release(own)
+    path = next(own.glob("*.tags"))
+    shutil.copy(path, path.with_name(f"{'f' * 32}.tags"))
+    with pytest.raises(ValueError, match=r"another file has its reports, too\). Put it back"):
+        reopened(own)
+
+
+def test_older_tags_alone_show_no_collection(own):
+    as_by_an_older_release(own)
+    for path in own.glob("*.slots"):
+        path.unlink()
+    with pytest.raises(ValueError, match=r"tags is damaged or was changed \(its SHA-256 differs"):
+        reopened(own)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"n_samples": 50, "rows": []}', b"[1]"])
+def test_shown_results_that_were_edited_are_not_shown(content, own):
+    """They count as shown all the same, so that the next results have a step more."""
+    pytest.importorskip("uvicorn")
+    from sklearn_ldp._serve.app import App, Question
+
+    app = App(ORACLE, ORACLE, "may", Question("Which?", "may"), own.parent)
+    app.store = Store(own.parent, ORACLE, "may", HELD, Outcomes())
+    said = []
+    assert not app.read_shown(said.append)
+    protocol = ORACLE.protocol("may")
+    state_module.write_state(own / "shown", protocol, {"n_samples": 50, "rows": []})
+    assert app.read_shown(said.append)
+    assert (said, app._results) == ([], {"n_samples": 50, "rows": []})
+    app._results = None
+    (own / "shown").write_bytes(content)
+    assert app.read_shown(said.append)
+    assert app._results is None
+    assert f"{own / 'shown'} is damaged or was changed" in said[0]
+    assert said[0].endswith("Results are shown again after 10 new reports.")
 
 
 def test_results_change_by_whole_steps(tmp_path):
@@ -194,7 +423,7 @@ def test_a_full_disk_does_not_end_the_service(tmp_path, monkeypatch):
         return kept(path)
 
     kept = store_module.replacing
-    for module in (store_module, slots_module, _report_files):
+    for module in (store_module, state_module, slots_module, _report_files):
         monkeypatch.setattr(module, "replacing", full)
     found = submit(store, outcomes, single(draw(100)))
     assert found[:10] == [""] * 10
@@ -302,7 +531,7 @@ class Disk:
             remove(slots)
             self.note("remove", slots.path)
 
-        for module in (store_module, slots_module, _report_files):
+        for module in (store_module, state_module, slots_module, _report_files):
             monkeypatch.setattr(module, "replacing", logged_file)
         monkeypatch.setattr(Slots, "write", logged_write)
         monkeypatch.setattr(Slots, "sync", logged_sync)
@@ -369,6 +598,7 @@ def losses(n, folder, monkeypatch, seed, waits=True):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
         again, outcomes = opened(place)
+        assert "missing" not in again.said
         repeated = [post for i, post in enumerate(posts) if i not in done or rng.random() < 0.2]
         assert set(submit(again, outcomes, repeated)) <= {""}
         again.close()

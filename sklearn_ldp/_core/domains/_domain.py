@@ -7,7 +7,7 @@ import math
 import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.resources import files
 from itertools import product, zip_longest
 from numbers import Integral
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..support.docs import inherit_docstrings
+from ..support.locks import cached_property
 from ..support.state import Uncached
 from ..support.typing import Column, SupportsCategories, Values
 from ._lists import (

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
-from functools import cached_property
 from itertools import pairwise, repeat
 from numbers import Integral
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import InvalidParameterError
 
+from ..support.locks import cached_property
 from ..support.state import Uncached
 from ..support.text import number_texts
 from .values import (

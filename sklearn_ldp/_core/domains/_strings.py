@@ -6,10 +6,12 @@ import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
+
+from ..support.locks import cached_property
 
 _LIMB = 1 << 52  # what is multiplied by a digit and stays within 64 bits
 

@@ -27,6 +27,7 @@ from ..mechanisms.coins import CoinStreams
 from ..mechanisms.mechanism import Mechanism
 from ..noise import Noise
 from ..support.docs import Documented
+from ..support.locks import lock_of
 from ..support.privacy import (
     PrivacyWarning,
     refuse_memory,
@@ -38,7 +39,7 @@ from ..support.privacy import (
 from ..support.random import RandomState
 from ..support.typing import Values
 from ._collected import OF_ONE_PARTY, Collected, lost_weights
-from ._kept import KeptProtocol, lock_of
+from ._kept import KeptProtocol
 
 _OF_SEARCH = (
     " Shuffle the users of a search (cv=KFold(shuffle=True)), as sorted ones differ, and choose "

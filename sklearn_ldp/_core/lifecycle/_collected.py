@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..mechanisms import Counts, Protocol, Users, check_counts, check_total
 from ..mechanisms.coins import CoinStreams
+from ..support.locks import cached_property
 from ..support.privacy import HARDLY_ANY
 from ..support.state import Uncached
 

@@ -1,14 +1,11 @@
-"""The lock of an oracle, and its protocol with the attributes that it was made of."""
+"""The protocol of an oracle, with the attributes that it was made of."""
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Mapping
 from numbers import Number
 from operator import eq
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,27 +15,6 @@ from ._collected import OF_ONE_PARTY
 
 _IMMUTABLE = (str, Number, type(None), Domain)
 _SIMPLE = {str, bytes, int, float, bool, tuple, type(None)}  # of a category; of columns a tuple
-
-# Beside the oracles, so that clones, copies and pickles have none of it.
-_LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_OF_LOCKS = threading.Lock()
-
-
-def lock_of(collector: Any) -> Any:
-    """Return the lock under which the state of an oracle or a survey is replaced."""
-    with _OF_LOCKS:
-        return _LOCKS.setdefault(collector, threading.RLock())
-
-
-def _forget_locks() -> None:
-    """Have no lock in a forked process that a thread of its parent has taken."""
-    global _OF_LOCKS
-    _OF_LOCKS = threading.Lock()
-    _LOCKS.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_locks)
 
 
 class KeptProtocol(NamedTuple):

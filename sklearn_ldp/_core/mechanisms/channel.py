@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..noise import CategoryLaw, Covariance, Covariances, Noise, support_law
 from ..numerics.simplex import norm_sub
+from ..support.locks import cached_property
 from .coins import TWO_64, Coins, group_threshold
 from .covariances import channel_covariance
 from .laws import JointSupport, ReportLaw, choice_entropy, independent_sizes, independent_support

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
 from ..noise import Noise
+from ..support.locks import cached_property
 from ..support.state import Uncached
 from .coins import CoinStreams, rows_by_group
 from .laws import ReportLaw

@@ -6,7 +6,6 @@ import hashlib
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..noise import Covariance, Factors, Noise, of_columns
 from ..numerics.strategies import decoding_matrix
+from ..support.locks import cached_property
 from .channel import LinearMechanism
 from .coins import TWO_64, Coins, exp_lower_bound
 from .laws import ReportLaw

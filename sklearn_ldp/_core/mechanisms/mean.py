@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from ..support.locks import cached_property
 from .coins import TWO_64, Coins, exp_lower_bound
 from .matrix import MatrixChannel
 

@@ -6,13 +6,13 @@ import typing
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..domains import Domain, codes_on_client
+from ..support.locks import cached_property
 from ..support.privacy import warn_once
 from ..support.random import RandomState
 from ..support.state import Uncached

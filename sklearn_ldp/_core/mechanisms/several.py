@@ -9,7 +9,6 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import accumulate, pairwise, zip_longest
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..noise import Noise
+from ..support.locks import cached_property
 from ..support.state import Uncached
 from .coins import TWO_64, Coins, rows_by_group
 from .laws import mixture_entropy

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from ..support.locks import cached_property
 from ..support.typing import Matrix
 
 _CELLS = 1 << 21  # numbers worked on at a time

@@ -8,12 +8,14 @@ the same sums as the whole.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 from scipy.sparse import csr_array
+
+from ..support.locks import cached_property
 
 _ALL_EXACT = 20_000  # up to this number of counts, the sum is over each of them
 _N_NODES = 10  # exact for polynomials of degree 19; `_AGREE` checks what is not one

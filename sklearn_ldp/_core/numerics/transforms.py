@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache, reduce
+from functools import lru_cache, reduce
 
 import numpy as np
 from scipy import fft
 from scipy.linalg import hadamard
 
+from ..support.locks import cached_property
 from .finite_field import FiniteField
 
 _AT_ONCE = 5  # bits of the places that one product of matrices transforms

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 
 from ..noise import Covariances, Noise, as_rows
+from ..support.locks import cached_property
 from ._statements import check_of
 
 

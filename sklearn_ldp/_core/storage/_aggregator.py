@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from sklearn.base import clone
 
 from ..lifecycle import BaseCollector
 from ..mechanisms import OracleOrProtocol, as_protocol
+from ..support.locks import lock_of
 from ..support.text import printable
 from . import checkpoints
 from ._batches import Caps, RefusedBatchError, Sources, as_key
@@ -86,7 +86,8 @@ class Aggregator:
     and is counted once, however often it is sent. A batch that the oracle's clients cannot have
     made is refused as a whole; it changes nothing except for an entry in the summary. The counts
     are exact integers that do not depend on the order of the batches. Several threads may share an
-    aggregator, in all that it does: no report of theirs is lost, or counted twice.
+    aggregator and call all of its methods: each report counts once, and each result is a snapshot.
+    A forked process has a copy of its own.
 
     Privacy: costs none.
 
@@ -158,8 +159,6 @@ class Aggregator:
         self._resumed: frozenset[str] = frozenset()
         # Seals that a checkpoint may have, by its path, when this state is to replace it.
         self._seals: dict[Path, set[bytes]] = {}
-        self._lock = threading.RLock()
-        self._saving = threading.Lock()
         self.on_repeat = on_repeat
 
     # -- adding -------------------------------------------------------------------------------
@@ -236,7 +235,7 @@ class Aggregator:
             Why it was refused.
         """
         refusal = Refusal(_short(batch_id), _short(reason))
-        with self._lock:
+        with lock_of(self):
             self._n_refused += 1
             self._refusals.append(refusal)
 
@@ -247,7 +246,7 @@ class Aggregator:
         """
         batch_id = header.batch_id
         self._caps.refuse_size(batch_id, header.n_samples)
-        with self._lock:
+        with lock_of(self):
             ledger = self._held.ledger
             ledger.refuse_grown(batch_id, getattr(header, "prefixes", ()))  # of posted lines
             is_known = ledger.has_file(batch_id, header.origin)
@@ -269,7 +268,7 @@ class Aggregator:
         """Add all of a tally: ledger and counts change together, even if Ctrl-C interrupts."""
         try:
             tally = count()
-            with self._lock:
+            with lock_of(self):
                 if self._is_repeat(tally.ledger):
                     return
                 self._sources.refuse(tally.ledger)
@@ -288,8 +287,9 @@ class Aggregator:
         return batch_id in self._held.ledger
 
     def __repr__(self) -> str:
-        held = f"{self.n_samples} reports in {len(self._held.ledger)} batches"
-        return f"Aggregator({self._protocol.name}, {held})"
+        held = self._held
+        content = f"{held.n_samples} reports in {len(held.ledger)} batches"
+        return f"Aggregator({self._protocol.name}, {content})"
 
     @property
     def n_samples(self) -> int:
@@ -340,7 +340,7 @@ class Aggregator:
         CollectionSummary
             A snapshot of the present state; ``print`` shows it.
         """
-        with self._lock:
+        with lock_of(self):
             numbers = self.n_samples, len(self._held.ledger), self._n_repeats, self._n_refused
             refused, sizes = tuple(self._refusals), tuple(self._held.sizes.tolist())
             return CollectionSummary(self.configuration, *numbers, refused, sizes)
@@ -367,13 +367,13 @@ class Aggregator:
             If another process has written the file since it was loaded or saved here, or works on
             it at this moment. The file is not touched then. This is a ValueError.
         """
-        with self._saving, checkpoints.locked(Path(path), 0):
+        with lock_of(self, "save"), checkpoints.locked(Path(path), 0):
             self._write(path)
 
     def _write(self, path: str | PathLike[str]) -> None:
         """Write a checkpoint that is locked already."""
         place = Path(path).resolve()
-        with self._lock:
+        with lock_of(self):
             held, refused = without_order(self._held), list(self._refusals)
             numbers = self._n_repeats, self._n_refused
             state = checkpoints.Checkpoint(held, *numbers, refused, self._secret)
@@ -447,12 +447,16 @@ class Aggregator:
             raise TypeError(
                 "An Aggregator is not pickled with its key: save a checkpoint, or send its tally()."
             )
-        locks = ("_lock", "_saving")
-        state = {name: value for name, value in vars(self).items() if name not in locks}
-        return state | {"_held": without_order(self._held, CopyRule.of(self._protocol))}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.RLock(), _saving=threading.Lock())
+        # A pickle is written after this returns, while other threads may add and save.
+        with lock_of(self, "save"), lock_of(self):
+            sources = Sources(self._caps)
+            sources.add(self._held.ledger)
+            return vars(self) | {
+                "_held": without_order(self._held, CopyRule.of(self._protocol)),
+                "_refusals": self._refusals.copy(),
+                "_seals": {path: set(seals) for path, seals in self._seals.items()},
+                "_sources": sources,
+            }
 
 
 def _short(text: Any) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Any, NamedTuple
 
 from ..mechanisms import Protocol
+from ..support.locks import lock_of
 from ._batches import RepeatedBatchError
 from ._header import POSTED
 from .containers import n_integers, report_fields
@@ -70,7 +70,7 @@ class Ledger(Mapping[str, int]):
         return self._n
 
     def __iter__(self) -> Iterator[str]:
-        return islice(self._by_id, self._n)
+        return iter(list(self._by_id)[: self._n])  # a ledger that grows out of it may add entries
 
     def __contains__(self, batch: object) -> bool:
         entry = self._by_id.get(batch)  # type: ignore[call-overload]
@@ -143,6 +143,10 @@ class Ledger(Mapping[str, int]):
             raise _counted(batch, f"{what}, as batch {known!r}. {remedy}")
 
     def __add__(self, other: Ledger) -> Ledger:
+        with lock_of(Ledger):  # of two ledgers that grow out of this one, the second gets copies
+            return self._grown(other)
+
+    def _grown(self, other: Ledger) -> Ledger:
         if seen := self.repeats(other):
             raise repeated(seen)
         if len(self._by_id) > self._n:  # this one has grown already, or was interrupted

@@ -132,9 +132,10 @@ class BaseClient:
         entries: dict[str, Any] = {}
         with suppress(FileNotFoundError):  # a link to a file that is still to come has a name, too
             content = read_regular(self._path, _MAX_BYTES)
-            if content != self._known[0]:  # thousands of rounds take milliseconds to parse
-                self._known = content, self._parsed(content)
-            entries = dict(self._known[1])
+            known = self._known  # which another thread may replace meanwhile
+            if content != known[0]:  # thousands of rounds take milliseconds to parse
+                known = self._known = content, self._parsed(content)
+            entries = dict(known[1])
         if self._own_mark not in (None, entries.get(self._mark)):
             raise ValueError(
                 f"The memo of this {self._name} has been deleted, or another one is in its place, "

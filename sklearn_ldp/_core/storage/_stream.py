@@ -338,7 +338,9 @@ def aggregate_dask(
     seconds, own = (checkpoint_seconds, lock_seconds), (collection_round, on_repeat, caps, key)
     with _collecting(oracle, checkpoint, on_refusal, seconds, own) as (aggregator, adding):
         # The result of a task: scattered data would be lost with the workers that hold it.
-        shared = aggregator._protocol, aggregator._key, aggregator._known_lines
+        lines = aggregator._known_lines
+        lines = lines._replace(sizes=set(lines.sizes))  # pickled while other threads may add
+        shared = aggregator._protocol, aggregator._key, lines
         terms = client.submit(_itself, shared, pure=False)
         left: deque[Any] = deque()
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
+
+from .locks import cached_property
 
 
 class Uncached:
@@ -15,6 +16,6 @@ class Uncached:
     def __getstate__(self) -> dict[str, Any]:
         return {
             name: value
-            for name, value in vars(self).items()
+            for name, value in dict(vars(self)).items()  # other threads may compute more
             if not isinstance(getattr(type(self), name, None), cached_property)
         }

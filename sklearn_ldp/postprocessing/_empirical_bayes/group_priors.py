@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from scipy.fft import dct, idct
 from scipy.special import expit, logsumexp
 
 from ..._core.numerics.deconvolution import CountLaw, Law, NormalLaw
+from ..._core.support.locks import cached_property
 from .hints import Partition
 
 # Those of the prior (_EMPTY to FEWEST, _POWERS, _SPREADS, the directions below), and those of

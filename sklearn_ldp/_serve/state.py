@@ -1,0 +1,85 @@
+"""Files of a server's state: each carries its name, the configuration and a digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._core.mechanisms import Counts, Protocol
+from .._core.support.arrays import pack_arrays, unpack_arrays
+from .._core.support.files import read_regular, replacing
+
+_FORM = {"format": "sklearn_ldp serve", "version": 1}
+_DIGEST = 64  # hexadecimal digits of SHA-256, which are the last bytes of a file
+
+
+def write_state(path: Path, protocol: Protocol, content: Any = None, **arrays: np.ndarray) -> None:
+    """Write a file of content for JSON and of arrays; it is on disk when this returns."""
+    head = {**_FORM, "name": path.name, "configuration": protocol.configuration, "content": content}
+    header = np.frombuffer(json.dumps(head).encode(), np.uint8)
+    packed = pack_arrays({"header": header, **arrays}, bytes(_DIGEST))
+    packed[-_DIGEST:] = _digest(packed[:-_DIGEST])
+    with replacing(path) as file:
+        file.write(packed)
+
+
+def read_state(path: Path, protocol: Protocol) -> tuple[Any, dict[str, np.ndarray]]:
+    """Return the content and the arrays of a file; ValueError if it is damaged or another one."""
+    packed = read_regular(path)
+    try:
+        if packed[-_DIGEST:] != _digest(packed[:-_DIGEST]):
+            raise ValueError("its SHA-256 differs")
+        arrays = unpack_arrays(packed)
+        head = json.loads(arrays.pop("header").tobytes())
+        if not {**_FORM, "name": path.name}.items() <= head.items():
+            raise ValueError(f"it was written as {head['name']!r:.80}, version {head['version']!r}")
+        configuration, content = head["configuration"], head["content"]
+    except Exception as error:  # any error that an edited file makes the readers raise
+        raise damaged(path, error) from None
+    refuse_other(path, protocol, configuration)
+    return content, arrays
+
+
+def read_tags(path: Path, protocol: Protocol, *, reads_older: bool) -> tuple[np.ndarray, Counts]:
+    """Return the sorted tags of a sealed batch, and its counts."""
+    # Release candidates wrote neither header nor digest, but an archive that ends with two zeros.
+    is_older = reads_older and read_regular(path).endswith(bytes(2))
+    arrays = {} if is_older else read_state(path, protocol)[1]
+    shape = protocol.empty.shape
+    try:
+        if is_older:
+            arrays = unpack_arrays(read_regular(path))
+        tags, tallies, sizes = (arrays[name] for name in ("tags", "tallies", "sizes"))
+        n = len(tags)
+        expected = [("<u8", (n,)), ("<i8", shape), ("<i8", shape[:-1])]
+        if [(one.dtype.str, one.shape) for one in arrays.values()] != expected:
+            raise ValueError(f"its arrays are not those of {n} reports")
+        if n == 0 or sizes.tolist() != [[n]] or np.any(tags[1:] <= tags[:-1]):
+            raise ValueError(f"it has {n} tags for {sizes.sum()} reports, or not in their order")
+        protocol.mechanism.check_tallies(tallies[0], sizes[0])
+    except Exception as error:  # any error that an edited file makes the reader raise
+        raise damaged(path, error) from None
+    return tags, Counts(tallies.copy(), sizes.copy())
+
+
+def _digest(content: bytes | memoryview) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
+
+
+def damaged(path: Path, reason: object) -> ValueError:
+    """Make the error for a file that cannot be what the server has written."""
+    remedy = "Put it back from a backup, or move it away to go on without it."
+    return ValueError(f"{path} is damaged or was changed ({reason}). {remedy}")
+
+
+def refuse_other(path: Path, protocol: Protocol, configuration: Any) -> None:
+    """Raise ValueError if a file is of another collection."""
+    if not isinstance(configuration, dict):
+        raise damaged(path, "it has no configuration")
+    if what := protocol.difference(configuration):
+        text = f"{path} is of another collection: {what}. Name another --folder, or give the"
+        raise ValueError(f"{text} options that it was begun with.")
