@@ -72,8 +72,8 @@ def as_candidates(candidates: Candidates, name: str) -> list:
     ----------
     candidates : "all", list or dict
         "all", a list of post-processors (or Pipelines of them), or a dict that gives a grid of
-        parameters for each class name, such as
-        ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``.
+        parameters for each class, or name of a class of the package, such as
+        ``{"NormSub": {}, MyOwn: {"weight": [0.05, 2]}}``.
     name : str
         The class or function to name in errors.
 
@@ -138,11 +138,15 @@ def _grid(key: Any, grid: Any, name: str) -> list:
     from sklearn.model_selection import ParameterGrid  # slow to import, so only if needed
 
     known = exported_classes(pp, BasePostProcessor)
-    if key not in known:
-        names = ", ".join(known)
-        raise ValueError(f"{name} does not know the post-processor {key!r}; it knows {names}.")
-    # set_params refuses an unknown parameter and names the ones that the class has.
-    return [known[key]().set_params(**parameters) for parameters in ParameterGrid(grid)]
+    is_class = isinstance(key, type) and issubclass(key, BasePostProcessor)
+    if not is_class and key not in known:
+        raise ValueError(
+            f"{name} got the unknown post-processor {key!r} in a grid. Give a class derived from "
+            f"BasePostProcessor, or one of the names {', '.join(known)}."
+        )
+    make = key if is_class else known[key]
+    # set_params refuses an unknown parameter and names the parameters of the class.
+    return [make().set_params(**parameters) for parameters in ParameterGrid(grid)]
 
 
 def candidate_name(candidate: BaseEstimator) -> str:
