@@ -21,7 +21,7 @@ _MOST_COPIES = 12
 _LEAST_COPIES = 4
 _ENOUGH_VALUES = 2_000  # of all copies together, between these numbers of copies
 _N_DRAWS = 16  # of noise alone, which cost less than copies
-# The prior of the bias and the width of the range were chosen among 44 variants on 28 November
+# The prior of the bias and the width of the range were chosen among 48 variants on 28 November
 # 2026, on 300 settings of `python -m benchmarks.accuracy.expected_errors --seed 2`; the notes on
 # choosing report the results on other settings.
 _UNDETECTED = 0.1  # share of an undetectable error in the prior variance of the bias
@@ -90,8 +90,6 @@ class _Moments(NamedTuple):
     divergence: float  # the squared error that a Bayesian method itself expects
     raw: float  # variance of the raw answers, whose known sum is no error
     raw_error: float  # variance of the raw answers as they are
-    null_variance: float  # variance of `risk` for an unbiased result
-    slope: float  # growth of that variance with the squared bias
     spread_variance: float  # variance of the squared deviation of the result from its mean
     noise_variance: float  # variance of the squared error of the raw estimate
     natural: float  # variance of the answers of a uniformly drawn distribution
@@ -123,8 +121,6 @@ def expected_error(
     means = _Moments(*np.mean(rows, axis=0))
     # The mean error over rows varies less than the error of a row.
     means = means._replace(
-        null_variance=means.null_variance / len(rows),
-        slope=means.slope / len(rows),
         spread_variance=means.spread_variance / len(rows),
         noise_variance=means.noise_variance / len(rows),
     )
@@ -162,32 +158,18 @@ def _moments(
     noises = scaled_answers(queries, errors, result)
 
     raw = _raw_variance(queries, noise, plausible, result, is_distribution)
-    products = np.sum(noises[:n_copies] * changes, axis=1)
-    squares = np.sum(noises[:n_copies] ** 2, axis=1)
+    product = np.sum(noises[:n_copies] * changes)
+    square = np.sum(noises[:n_copies] ** 2)
     # By the ratio, the divergence is exact for a result that is linear in the estimate.
-    ratio = products.mean() / squares.mean() if squares.any() else 0.0
-    divergence = max(ratio * raw, 0.0)
-    sampling = 4 * np.var(products - ratio * squares, ddof=1) / n_copies
-
-    # Traces of products of J and C, from pairs of different draws.
-    noise_noise = noises @ noises.T
-    noise_change = noises @ changes.T
-    square = noise_change[:n_copies]
-    trace_cc = _mean_of_pairs(noise_noise**2)
-    trace_cjc = _mean_of_pairs(noise_noise[:, :n_copies] * noise_change)
-    trace_cjcj = _mean_of_pairs(noise_change**2)
-    trace_jcjc = _mean_of_pairs(square * square.T)
-    variance = 2 * trace_cc - 8 * trace_cjc + 4 * trace_cjcj + 4 * trace_jcjc
+    divergence = max(raw * product / square, 0.0) if square > 0 else 0.0
     return _Moments(
         risk=np.mean(np.sum(residuals**2, axis=1)) + 2 * divergence - raw,
         spread=np.mean(np.sum(changes**2, axis=1)),
         divergence=divergence,
         raw=raw,
         raw_error=_raw_error(queries, noise, plausible, raw),
-        null_variance=max(variance, 0.02 * trace_cc) + sampling,
-        slope=4 * trace_cc / raw,
         spread_variance=2 * _mean_of_pairs((changes @ changes.T) ** 2),
-        noise_variance=2 * trace_cc,
+        noise_variance=2 * _mean_of_pairs((noises @ noises.T) ** 2),
         natural=_natural_variance(queries, d, result) if is_distribution else np.inf,
     )
 
@@ -280,7 +262,8 @@ def _posterior(moments: _Moments, *, has_likelihood: bool) -> ExpectedError:
     weights = np.repeat(_PRIOR[:, None], len(_QUANTILES), axis=1)
     if has_likelihood:
         excess = np.maximum(errors - moments.spread, 0)
-        variance = _INFLATION * moments.null_variance + moments.slope * excess
+        # The risk varies as the squared error of the raw estimate, and more with a bias.
+        variance = moments.noise_variance * (_INFLATION + 2 * excess / moments.raw)
         log_likelihood = -0.5 * ((moments.risk - errors) ** 2 / variance + np.log(variance))
         weights = weights * np.exp(log_likelihood - log_likelihood.max())
     roots = np.sqrt(errors).ravel()
