@@ -196,7 +196,9 @@ def test_counts_and_truth_by_category_are_aligned():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        *((one, "one label for each category") for one in ([], [["a"], ["b"]], "abc", 3)),
+        *((one, "one label for each category") for one in ([], [("a",), ("b",)], "abc", 3)),
+        ({"north": ["a"], "south": []}, "at least one category in each group"),
+        ({"north": ["a", "a"]}, "each category once, got 'a' more than once"),
         # Otherwise a category without a group would silently join a group called None.
         *((one, "(?i)missing|NaN|None") for one in (["a", None, "b"], [1.0, np.nan, 2.0])),
     ],
@@ -205,6 +207,33 @@ def test_counts_and_truth_by_category_are_aligned():
 def test_groups_of_no_labels(labels, message):
     with pytest.raises(ValueError, match=message):
         groups(labels)
+
+
+@pytest.mark.parametrize(
+    ("queries", "names", "answers"),
+    [
+        ({"north": ["a", "b"], "south": ["c"]}, ["north", "south"], [0.75, 0.25]),
+        ({"north": {"b", "a"}, "all": ("a", "b", "c")}, ["north", "all"], [0.75, 1.0]),
+        (groups({"south": ["c"], "some": ["a", "c"]}), ["south", "some"], [0.25, 0.75]),
+        (groups([["a", "b"], ["c"]]), None, [0.75, 0.25]),
+        ({"a": "x", "b": "y", "c": "x"}, ["x", "y"], [0.75, 0.25]),
+    ],
+    ids=["mapping of lists", "mapping of sets", "overlapping groups", "lists", "labels"],
+)
+def test_groups_listed_by_category(queries, names, answers):
+    estimate = FrequencyEstimate([[0.5, 0.25, 0.25]], ["a", "b", "c"])
+    result = estimate.answer(queries)
+    assert getattr(result, "names", None) == names
+    np.testing.assert_allclose(np.asarray(result), [answers])
+    assert as_query_set(queries).aligned(estimate.categories).matrix(3).shape == (2, 3)
+
+
+def test_listed_groups_of_other_categories_are_refused():
+    estimate = FrequencyEstimate([[0.5, 0.5]], ["a", "b"])
+    with pytest.raises(ValueError, match="no category 'z'; its 2 categories are 'a', 'b'"):
+        estimate.answer({"north": ["a", "z"]})
+    with pytest.raises(ValueError, match="by name, and there are no named categories"):
+        groups([["a"], ["b"]]).matrix(2)
 
 
 # -- any linear queries -----------------------------------------------------------------------
@@ -329,7 +358,7 @@ def test_random_sets_of_a_bad_number_or_that_do_not_fit():
 
 
 # -- conversion -------------------------------------------------------------------------------
-@pytest.mark.parametrize("queries", [3, {"a": 1}, {1, 2}, object()], ids=lambda q: type(q).__name__)
+@pytest.mark.parametrize("queries", [3, {1, 2}, object()], ids=lambda q: type(q).__name__)
 def test_what_is_no_query_set(queries):
     with pytest.raises(TypeError, match=rf"sklearn_ldp\.queries.*got {type(queries).__name__}"):
         as_query_set(queries)

@@ -52,7 +52,7 @@ class Frost(UserWarning):
 class Frozen(BasePostProcessor):
     def _process(self, estimate):
         warnings.warn(Frost(-5, "C"), stacklevel=2)
-        return estimate.values
+        return estimate.with_values(estimate.values, by=type(self).__name__)
 
 
 class Grumbler(BasePostProcessor):
@@ -61,7 +61,7 @@ class Grumbler(BasePostProcessor):
     def _process(self, estimate):
         warnings.warn("It is cold.", UserWarning, stacklevel=2)
         warnings.warn("It is cold.", RuntimeWarning, stacklevel=2)
-        return estimate.values
+        return estimate.with_values(estimate.values, by=type(self).__name__)
 
 
 def search(n_jobs=None):

@@ -28,6 +28,7 @@ from .domains.values import (
     order_of,
     own_categories,
     places_of,
+    sorted_values,
 )
 from .support.pandas import import_pandas
 from .support.random import RandomState, as_generator
@@ -337,29 +338,62 @@ class _MatrixQueries(QuerySet):
         return self._matrix
 
 
-class _NamedCategories(QuerySet):
-    names: list[Any]
+class _ListedSets(QuerySet):
+    """Sums over sets of categories that are listed by name."""
 
-    def __init__(self, names):
-        self.names = as_vector(names).tolist()
-        self._text = f"a list of {len(self.names)} categories"
-        twice = [name for name, n in Counter(comparable(self.names)).items() if n > 1]
-        if twice:
-            raise ValueError(
-                f"Queries in a list name each category once, got {twice[0]!r} more than once; "
-                "weights make a matrix, with one row per query: [[1, 1, 0]]."
-            )
+    def __init__(self, sets, names, text):
+        self._sets = [as_vector(categories).tolist() for categories in sets]
+        self.names = names
+        self._text = text
+        for categories in self._sets:
+            _refuse_repeated(categories)
 
     def aligned(self, categories, domain=None):
-        places = places_of(self.names, categories, "The estimate")
-        matrix = _sums(places, np.ones(len(places), dtype=int), len(categories))
-        return _MatrixQueries(matrix, repr(self), self.names)
+        places = places_of([*chain(*self._sets)], categories, "The estimate")
+        sizes = np.array([len(listed) for listed in self._sets])
+        return _MatrixQueries(_sums(places, sizes, len(categories)), repr(self), self.names)
 
     def matrix(self, n_categories, frequencies=None):
         raise ValueError(
-            f"{self!r} names its categories, and there are none here to look them up in: give a "
-            "matrix with one row per query, of shape (n_queries, n_categories)."
+            f"{self!r} refers to categories by name, and there are no named categories here. Give "
+            "a matrix with one row per query, of shape (n_queries, n_categories)."
         )
+
+
+def _listed_categories(categories: Any) -> QuerySet:
+    """Return one query for each category of a list."""
+    names = as_vector(categories).tolist()
+    _refuse_repeated(names)
+    text = f"a list of {len(names)} categories"
+    return _ListedSets([[name] for name in names], names, text)
+
+
+def _refuse_repeated(categories: list[Any]) -> None:
+    """Raise ValueError if a list contains a category twice."""
+    repeated = [name for name, n in Counter(comparable(categories)).items() if n > 1]
+    if repeated:
+        raise ValueError(
+            f"Queries in a list name each category once, got {repeated[0]!r} more than once; "
+            "weights make a matrix, with one row per query: [[1, 1, 0]]."
+        )
+
+
+def _listed_groups(labels: Any) -> QuerySet | None:
+    """Return groups that are given as lists of categories, or None for labels of categories."""
+    has_names = isinstance(labels, Mapping)
+    sets = [*labels.values()] if has_names else labels
+    kinds = (list, tuple, set, frozenset) if has_names else (list, set, frozenset)
+    if not isinstance(sets, list) or not sets:
+        return None
+    if not all(isinstance(listed, kinds) for listed in sets):
+        return None
+    if not all(map(len, sets)):
+        raise ValueError(
+            'groups needs at least one category in each group, such as {"north": ["a", "b"]}, got '
+            f"{labels!r}."
+        )
+    ordered = [sorted_values(x) if isinstance(x, set | frozenset) else x for x in sets]
+    return _ListedSets(ordered, [*labels] if has_names else None, f"groups({len(sets)} listed)")
 
 
 class _SeveralSets(QuerySet):
@@ -531,8 +565,9 @@ def _sums(columns: np.ndarray, sizes: np.ndarray, n_categories: int) -> sparse.c
     return sparse.csr_array((np.ones(len(columns)), columns, starts), shape=shape)
 
 
-#: Query sets, lists of those or of categories, or matrices with one query per row.
-Queries: TypeAlias = QuerySet | Matrix | Sequence[Any]
+#: Query sets, lists of query sets or of categories, mappings of names to lists of categories, or
+#: matrices with one query per row.
+Queries: TypeAlias = QuerySet | Matrix | Sequence[Any] | Mapping[Any, Any]
 
 
 def full_domain() -> QuerySet:
@@ -551,15 +586,27 @@ def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
 
     Parameters
     ----------
-    labels : array-like of shape (d,), or mapping
-        The group of each category, in the order of the categories. A pandas Series with an index
-        of its own, or a mapping, says which category each label is of, in any order: the labels
-        are brought into the order of the estimate's categories, and refused if they are of others.
+    labels : array-like of shape (d,), mapping, or list of lists
+        One of three forms:
+
+        - The label of each category, in the order of the categories, or as a mapping or a pandas
+          Series that is indexed by category (in any order). Every category needs a label.
+        - A mapping from the name of each group to the list of its categories, such as
+          ``{"north": ["a", "b"], "south": ["c"]}``. Categories may be left out, and groups may
+          overlap.
+        - A list of such lists, without names.
 
     Returns
     -------
     QuerySet
-        One query per group, in the sorted order of the labels; the labels are its `names`.
+        One query per group. Labels are sorted, listed groups keep their order; `names` are the
+        labels, the keys of the mapping, or None.
+
+    Raises
+    ------
+    ValueError
+        If there is no label or no category in a group, or a group contains a category twice.
+        Categories that the estimate does not have are refused when it is asked.
 
     Examples
     --------
@@ -572,7 +619,13 @@ def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
     mammal  0.75
     >>> answers.tolist()
     [[0.25, 0.75]]
+    >>> estimate.answer(groups({"mammal": ["cat", "dog"], "fish": ["trout"]}))
+    mammal  0.75
+    fish    0.25
     """
+    listed = _listed_groups(labels)
+    if listed is not None:
+        return listed
     plain = list(labels.values()) if isinstance(labels, Mapping) else labels
     names, codes = group_codes(plain, "groups", "for each category")
     d = len(codes)
@@ -858,9 +911,9 @@ def as_query_set(queries: Queries | None) -> QuerySet:
 
     Parameters
     ----------
-    queries : QuerySet, list, (sparse) matrix of shape (n_queries, d), or None
-        None stands for the full domain. Each row of a matrix is a query. A list is one of
-        categories, of which each is a query, or one of query sets.
+    queries : QuerySet, list, mapping, (sparse) matrix of shape (n_queries, d), or None
+        None stands for the full domain. Each row of a matrix is a query. Each item of a list is a
+        query, if these are categories, or a query set. A mapping stands for `groups`.
 
     Returns
     -------
@@ -878,17 +931,20 @@ def as_query_set(queries: Queries | None) -> QuerySet:
         return full_domain()
     if isinstance(queries, QuerySet):
         return queries
+    if isinstance(queries, Mapping):
+        return groups(queries)
     given: Any = queries
     is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
     if is_list and any(isinstance(one, QuerySet) for one in given):
         return _SeveralSets(given) if len(given) > 1 else given[0]
     if (is_list and _is_category(given)) or getattr(given, "ndim", None) == 1:
-        return _NamedCategories(given)
+        return _listed_categories(given)
     if sparse.issparse(given) or is_list or hasattr(given, "__array__"):
         return query_matrix(given)
     raise TypeError(
-        "Queries must come from sklearn_ldp.queries, be a list of categories or of query sets, or "
-        f"a matrix of shape (n_queries, n_categories), got {type(queries).__name__}."
+        "Queries must come from sklearn_ldp.queries, be a list of categories or of query sets, a "
+        'mapping such as {"north": ["a", "b"]}, or a matrix of shape (n_queries, n_categories), '
+        f"got {type(queries).__name__}."
     )
 
 

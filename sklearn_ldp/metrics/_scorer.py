@@ -36,7 +36,7 @@ def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Valu
 
 # -- by raw values ----------------------------------------------------------------------------
 def make_frequency_scorer(
-    metric: str = "mse", *, queries: Queries | None = None
+    metric: Metric = "mse", *, queries: Queries | None = None
 ) -> FrequencyScorer:
     """Make a scorer for GridSearchCV, cross_validate and similar tools.
 
@@ -57,8 +57,9 @@ def make_frequency_scorer(
 
     Parameters
     ----------
-    metric : {"mse", "mae"}, default="mse"
-        Mean squared or mean absolute error of the answers.
+    metric : {"mse", "mae"} or callable, default="mse"
+        Mean squared or mean absolute error of the answers, or a function of the true and the
+        estimated answers that returns an error, see :func:`~sklearn_ldp.metrics.query_errors`.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
 
@@ -104,8 +105,11 @@ def make_frequency_scorer(
     >>> search.best_params_
     {'grr__epsilon': 4.0}
     """
-    if metric not in METRICS:
-        raise ValueError(f"Argument metric must be one of {METRICS}, got {metric!r}.")
+    if not callable(metric) and metric not in METRICS:
+        raise ValueError(
+            f"Argument metric must be one of {METRICS} or a function of the true and the estimated "
+            f"answers, got {metric!r}."
+        )
     return FrequencyScorer(metric, as_query_set(queries))
 
 
@@ -116,7 +120,8 @@ class FrequencyScorer(BaseScorer):
         super().__init__()
         self.metric = metric
         self.queries = queries
-        self.__name__: str = f"neg_frequency_{metric}"
+        metric_name = metric if isinstance(metric, str) else getattr(metric, "__name__", "error")
+        self.__name__: str = f"neg_frequency_{metric_name}"
 
     def __call__(
         self,

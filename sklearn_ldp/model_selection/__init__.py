@@ -1,6 +1,7 @@
 """Searches for a post-processor, studies on known frequencies, and the choice of an epsilon."""
 
 from ._base import candidate_name, default_candidates
+from ._expected_error import ExpectedError
 from ._held_out_search import HeldOutSearch
 from ._least_epsilon import least_epsilon
 from ._simulation import ErrorStudy, simulate_errors
@@ -9,6 +10,7 @@ from ._synthetic_stack import SyntheticStack
 
 __all__ = [
     "ErrorStudy",
+    "ExpectedError",
     "HeldOutSearch",
     "SyntheticSearch",
     "SyntheticStack",

@@ -17,7 +17,7 @@ from .. import postprocessing as pp
 from .._core.domains.values import objects
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.estimates.errors import query_errors
-from .._core.queries import Queries
+from .._core.queries import Queries, as_query_set
 from .._core.support.docs import fill_in
 from .._core.support.lazy import exported_classes
 from .._core.support.parallel import each_warning_once, run, silent
@@ -72,8 +72,8 @@ def as_candidates(candidates: Candidates, name: str) -> list:
     ----------
     candidates : "all", list or dict
         "all", a list of post-processors (or Pipelines of them), or a dict that gives a grid of
-        parameters for each class name, such as
-        ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``.
+        parameters for each class, or name of a class of the package, such as
+        ``{"NormSub": {}, MyOwn: {"weight": [0.05, 2]}}``.
     name : str
         The class or function to name in errors.
 
@@ -138,11 +138,15 @@ def _grid(key: Any, grid: Any, name: str) -> list:
     from sklearn.model_selection import ParameterGrid  # slow to import, so only if needed
 
     known = exported_classes(pp, BasePostProcessor)
-    if key not in known:
-        names = ", ".join(known)
-        raise ValueError(f"{name} does not know the post-processor {key!r}; it knows {names}.")
-    # set_params refuses an unknown parameter and names the ones that the class has.
-    return [known[key]().set_params(**parameters) for parameters in ParameterGrid(grid)]
+    is_class = isinstance(key, type) and issubclass(key, BasePostProcessor)
+    if not is_class and key not in known:
+        raise ValueError(
+            f"{name} got the unknown post-processor {key!r} in a grid. Give a class derived from "
+            f"BasePostProcessor, or one of the names {', '.join(known)}."
+        )
+    make = key if is_class else known[key]
+    # set_params refuses an unknown parameter and names the parameters of the class.
+    return [make().set_params(**parameters) for parameters in ParameterGrid(grid)]
 
 
 def candidate_name(candidate: BaseEstimator) -> str:
@@ -166,6 +170,7 @@ def candidate_name(candidate: BaseEstimator) -> str:
 
 # -- searches --------------------------------------------------------------------------------------
 _MOST_SHOWN = 10  # rows of a printed table
+_WIDE_RANGE = 4.0  # ratio of the ends of an expected error, chosen by hand
 _TASK = 100_000  # estimates post-processed by one task, which takes about a tenth of a second
 
 _PARAGRAPHS = {
@@ -240,11 +245,13 @@ class BaseSearch(BasePostProcessor):
     queries: Any
     n_jobs: int | None
     verbose: int
-    results_: dict[str, np.ndarray]
+    results_: SearchResults
     best_index_: int
     best_params_: dict[str, Any]
     best_score_: float
     best_estimator_: Any
+    _rule = ""  # a sentence on why the chosen candidate may not rank first
+    _expected: tuple[Any, Any] = (None, None)  # an estimate and its expected error
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -255,12 +262,46 @@ class BaseSearch(BasePostProcessor):
         if not hasattr(self, "results_"):
             parts = getattr(self, "estimators_", {})
             return "\n\n".join([repr(self), *(f"{name}: {one}" for name, one in parts.items())])
-        best, taken = getattr(self, "best_index_", None), ""
-        if best is not None:
-            is_kept = int(self.results_["rank_test_score"][best] > 1)
-            taken = f"\ntakes {self.results_['candidate'][best]}"
-            taken += ", as no other is surely better" * is_kept
-        return f"{self!r}\n{self.results_!r}{taken}"
+        lines = [repr(self), repr(self.results_)]
+        if hasattr(self, "best_index_"):
+            lines.append(f"chosen: {self.results_['candidate'][self.best_index_]}")
+        if self._rule:
+            lines.append(self._rule)
+        if not isinstance(self.estimate_, EstimateSet):
+            error = self.expected_error_
+            lines.append(f"expected error: {error}")
+            if error.high > _WIDE_RANGE * error.low:
+                lines.append("The range is wide because the noise of the reports hides the error.")
+        return "\n".join(lines)
+
+    @property
+    def expected_error_(self) -> Any:
+        """The root mean squared error to expect of the answers, whatever the metric is.
+
+        An :class:`~sklearn_ldp.model_selection.ExpectedError` with the attributes `value`; `low`
+        and `high`, the ends of a range that contains the true error in about 80 % of settings; and
+        `raw`, the error of the raw estimate. The scores in `results_` are errors on simulated
+        users, or include the noise of held-out reports, so they are not errors to expect. A set of
+        estimates has a dict by the names of its parts.
+        """
+        from ._expected_error import expected_error  # which imports the searches
+
+        check_is_fitted(self, "estimate_")
+        if isinstance(self.estimate_, EstimateSet):
+            if not hasattr(self, "estimators_"):
+                raise AttributeError(
+                    f"{type(self).__name__} has no expected_error_ where one candidate was chosen "
+                    "for a whole set. Search a part alone, such as estimates['age']."
+                )
+            return {name: search.expected_error_ for name, search in self.estimators_.items()}
+        fitted, error = self._expected
+        if fitted is not self.estimate_:
+            raw = self._completed(self.estimate_.as_raw())
+            queries = as_query_set(self.queries).aligned(raw.categories, raw.domain)
+            with silent():
+                error = expected_error(self.transform, raw, queries)
+            self._expected = self.estimate_, error
+        return error
 
     @property
     @abstractmethod
@@ -426,17 +467,33 @@ def _of_some(what: Any, candidates: list, *arguments: Any) -> list[tuple[int, An
 
 
 class SearchResults(dict[str, np.ndarray]):
-    """One row per candidate; their repr is a table of the best ones."""
+    """One row per candidate; their repr is a table of the best ones.
+
+    Attributes
+    ----------
+    are_simulated_mse : bool
+        Whether minus the scores are mean squared errors in simulations; the table then shows their
+        square roots in percentage points.
+    """
+
+    are_simulated_mse = False
 
     def __repr__(self) -> str:
         """Names, mean scores with standard errors over splits, ranks and weights."""
         n_splits = sum(name.startswith("split") for name in self)
+        scores = self["mean_test_score"]
         errors = self["std_test_score"] / np.sqrt(max(n_splits - 1, 1))
+        head = "score"
+        if self.are_simulated_mse:
+            head = "simulated error (%)"
+            scores = 100 * np.sqrt(-scores)
+            # The standard error of the root, by the delta method.
+            errors = 100**2 * errors / np.maximum(2 * scores, np.finfo(float).tiny)
         order = np.argsort(self["rank_test_score"], kind="stable")
-        heads = ["candidate", "score", "+-", "rank", *(["weight"] * ("weight" in self))]
+        heads = ["candidate", head, "+-", "rank", *(["weight"] * ("weight" in self))]
         rows = []
         for i in order[:_MOST_SHOWN]:
-            numbers = (self["mean_test_score"][i], errors[i], self["rank_test_score"][i])
+            numbers = (scores[i], errors[i], self["rank_test_score"][i])
             row = [self["candidate"][i], *(f"{x:.3g}" for x in numbers)]
             rows.append([*row, f"{self['weight'][i]:.2f}"] if "weight" in self else row)
         more = f"\n{len(order) - len(rows)} more" * (len(order) > len(rows))

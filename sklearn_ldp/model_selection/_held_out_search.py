@@ -24,6 +24,7 @@ from ._noisy_cases import (
     errors_and_answers,
     errors_and_answers_of_set,
     queries_of,
+    variances_of_each,
 )
 
 _PARTS = 4  # of the candidates, whose answers' variances are computed in a task each
@@ -286,15 +287,34 @@ class HeldOutSearch(BaseSearch):
         if reference is None or noise is None:
             return self._surely_best(None)
         answers = np.array([judgement.answers for judgement in judgements])
-        return self._surely_best(self._error_spread(answers - answers[reference], estimate, noise))
+        spread = self._error_spread(answers - answers[reference], estimate, noise)
+        return self._surely_best(spread, reference)
 
-    def _surely_best(self, spread: np.ndarray | None) -> int:
-        """Return the candidate to take, from how sure its difference from EmpiricalBayes is."""
+    def _surely_best(self, spread: np.ndarray | None, reference: int = 0) -> int:
+        """Return the chosen candidate.
+
+        Parameters
+        ----------
+        spread : ndarray of shape (n_candidates,) or None
+            Standard deviation of the difference from the reference; None without a reference.
+        reference : int, default=0
+            The candidate that others have to be significantly better than.
+        """
         scores = self.results_["mean_test_score"]
-        unknown = np.full(len(scores), np.nan)
-        self.results_["difference_std"] = unknown if spread is None else spread
-        needed = 0 if spread is None else self.min_z_score * spread
-        return int(np.argmax(scores - needed))
+        self._rule = ""
+        if spread is None:
+            self.results_["difference_std"] = np.full(len(scores), np.nan)
+            return int(np.argmax(scores))
+        self.results_["difference_std"] = spread
+        best = int(np.argmax(scores))
+        if best != reference:
+            names = self.results_["candidate"]
+            self._rule = (
+                f"{names[best]} ranks first, by {scores[best] - scores[reference]:.2g} with a "
+                f"standard deviation of {spread[best]:.2g}. A candidate replaces the default "
+                f"{names[reference]} if it is {self.min_z_score:g} standard deviations better."
+            )
+        return int(np.argmax(scores - self.min_z_score * spread))
 
     def _error_spread(
         self, differences: np.ndarray, estimate: FrequencyEstimate, noise: Noise
@@ -317,7 +337,7 @@ class HeldOutSearch(BaseSearch):
             of_row, f = noise.of_rows(i), _plausible(estimate, values)
             tasks += [(of_row, as_rows(some), f) for some in np.array_split(rows, _PARTS)]
         # What does not sum to 1 is not made to, and covariances of shares that overlap are unknown.
-        ask = variances_after_norm if estimate.sums_to_one else _variances_of_each
+        ask = variances_after_norm if estimate.sums_to_one else variances_of_each
         found = np.concatenate(run_in_order(ask, tasks, self.n_jobs))
         variances = found.reshape(-1, len(differences)).sum(axis=0)
         # Variance of what the candidates are compared with, over that of the estimate itself: the
@@ -335,7 +355,7 @@ class HeldOutSearch(BaseSearch):
         cases = self._set_cases(estimates)
         judgements = self._of_each(errors_and_answers_of_set, candidates, cases)
         errors = np.array([one.errors for one in judgements])
-        self.results_: dict[str, np.ndarray] = results_of(candidates, errors)
+        self.results_ = results_of(candidates, errors)
         self._keep(candidates, self._choice_for_set(candidates, judgements, estimates, cases[0]))
         return self.best_estimator_.fit_transform(estimates)
 
@@ -381,7 +401,7 @@ class HeldOutSearch(BaseSearch):
             answers = np.array([judgement.answers[name] for judgement in judgements])
             differences = (answers - answers[reference])[:, None]
             variances += (share * searches[name]._error_spread(differences, part, noise)) ** 2
-        return self._surely_best(np.sqrt(variances))
+        return self._surely_best(np.sqrt(variances), reference)
 
 
 def _n_filled(estimate: FrequencyEstimate) -> int:
@@ -393,11 +413,6 @@ def _n_filled(estimate: FrequencyEstimate) -> int:
 
 def _case(train: FrequencyEstimate, test: FrequencyEstimate, query_set: QuerySet) -> Case:
     return Case(train, _consistent(test, test.values)[0], queries_of(query_set, train.values[0]))
-
-
-def _variances_of_each(noise: Noise, rows: Any, frequencies: np.ndarray) -> np.ndarray:
-    """Return the variances of answers if the errors of categories were independent."""
-    return rows.power(2) @ np.ravel(noise.variance(frequencies))
 
 
 def _plausible(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:

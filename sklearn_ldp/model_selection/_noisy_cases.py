@@ -121,6 +121,52 @@ def errors_and_answers_of_set(candidate: Any, cases: list[SetCase]) -> Judgement
     return Judgement(np.array(errors), means)
 
 
+def scaled_answers(queries: QuerySet, errors: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+    """Return the errors of answers, scaled so that the sum of their squares is their mean square.
+
+    Parameters
+    ----------
+    queries : QuerySet
+        The queries, aligned with the categories.
+    errors : ndarray of shape (n, d)
+        Errors of the frequencies.
+    frequencies : ndarray of shape (d,)
+        Frequencies that choose the queries, if these depend on the truth.
+
+    Returns
+    -------
+    ndarray of shape (n, n_answers)
+        A linear function of the errors; two summands for queries with a closed form.
+    """
+    weights = queries.square_weights(errors.shape[1])
+    if weights is None:
+        matrix = queries.matrix(errors.shape[1], frequencies)
+        return (matrix @ errors.T).T / np.sqrt(matrix.shape[0])
+    single, pairs = weights
+    totals = errors.sum(axis=1, keepdims=True)
+    return np.hstack([np.sqrt(single - pairs) * errors, np.sqrt(pairs) * totals])
+
+
+def variances_of_each(noise: Noise, rows: Any, frequencies: np.ndarray) -> np.ndarray:
+    """Return the variances of answers if the errors of categories were independent.
+
+    Parameters
+    ----------
+    noise : Noise
+        The noise of a single estimate.
+    rows : sparse array of shape (n_queries, d)
+        The queries.
+    frequencies : ndarray of shape (d,)
+        True frequencies of all categories.
+
+    Returns
+    -------
+    ndarray of shape (n_queries,)
+        The variances.
+    """
+    return rows.power(2) @ np.ravel(noise.variance(frequencies))
+
+
 # -- noise that is added on purpose ---------------------------------------------------------------
 def correlated(noise: Noise, frequencies: np.ndarray, independent: np.ndarray) -> np.ndarray:
     """Return normal errors with the covariances that an estimate has, made of independent ones.

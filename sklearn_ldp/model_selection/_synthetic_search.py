@@ -160,9 +160,12 @@ class SyntheticSearch(BaseSearch):
         self.random_state = random_state
 
     @property
+    def _metric_name(self):
+        return self.metric if isinstance(self.metric, str) else self.metric.__name__
+
+    @property
     def _error_name(self):
-        name = self.metric if isinstance(self.metric, str) else self.metric.__name__
-        return f"{name} on synthetic data"
+        return f"{self._metric_name} on synthetic data"
 
     def _judgements(self, candidates, cases, estimate):
         return self._of_each(_errors, candidates, cases, self.metric)
@@ -177,6 +180,8 @@ class SyntheticSearch(BaseSearch):
 
     def _choice(self, candidates, judgements, estimate):
         errors = -self.results_["mean_test_score"]
+        self.results_.are_simulated_mse = self.metric == "mse"
+        self._rule = ""
         best = int(np.argmin(errors))
         reference = self._reference(candidates, self.queries, self._completed(estimate))
         if self.synthesizer is not None or reference is None or np.any(errors <= 0):
@@ -190,7 +195,16 @@ class SyntheticSearch(BaseSearch):
         spread = (scaled - scaled[reference]).std(axis=1) / np.sqrt(n_free)
         share, sigmas = _SURE_OF_RANGES if as_query_set(self.queries).ordered else _SURE
         is_sure = errors / errors[reference] * np.exp(sigmas * spread) < share
-        return int(np.argmin(np.where(is_sure, errors, np.inf))) if is_sure.any() else reference
+        chosen = int(np.argmin(np.where(is_sure, errors, np.inf))) if is_sure.any() else reference
+        if best != reference:
+            names = self.results_["candidate"]
+            self._rule = (
+                f"{names[best]} ranks first; its {self._metric_name} in the simulation is "
+                f"{1 - errors[best] / errors[reference]:.0%} smaller. A candidate replaces the "
+                f"default {names[reference]} if it is at least {1 - share:.0%} better"
+                f"{f', by {sigmas:g} standard errors' if sigmas else ''}."
+            )
+        return chosen
 
     def _cases(self, estimate):
         oracle = self.oracle if self.oracle is not None else estimate.oracle

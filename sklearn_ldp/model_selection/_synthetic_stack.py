@@ -14,6 +14,7 @@ from .._core.queries import Queries
 from .._core.support.random import RandomState
 from ..oracles import BaseOracle
 from ._base import Candidates, Case, Judgement, PostProcessor, candidate_name
+from ._noisy_cases import scaled_answers
 from ._synthetic_search import SyntheticSearch
 
 # How much of the weight goes to the mean, and not to the pick: chosen among 33 rules on 26 November
@@ -157,15 +158,8 @@ def _errors_of_answers(candidate: Any, cases: list[Case]) -> Judgement:
     scaled = []
     for case in cases:
         errors = candidate.fit_transform(case.estimate).values - case.frequencies
-        d = errors.shape[1]
         queries = case.queries.aligned(case.estimate.categories, case.estimate.domain)
-        if (weights := queries.square_weights(d)) is None:
-            matrix = queries.matrix(d, case.frequencies)
-            scaled.append((matrix @ errors.T).T / np.sqrt(matrix.shape[0]))
-        else:
-            single, pairs = weights
-            total = errors.sum(axis=1, keepdims=True)
-            scaled.append(np.hstack([np.sqrt(single - pairs) * errors, np.sqrt(pairs) * total]))
+        scaled.append(scaled_answers(queries, errors, case.frequencies))
     answers = np.concatenate(scaled)
     return Judgement(np.sum(answers**2, axis=1), answers)
 

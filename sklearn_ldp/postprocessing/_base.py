@@ -13,7 +13,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import _check_n_features, check_array, check_is_fitted, validate_data
 
-from .._core.estimates import EstimateSet, FrequencyEstimate
+from .._core.estimates import (
+    EstimateSet,
+    FrequencyEstimate,
+    remember_values,
+    remembered_values,
+)
 from .._core.estimates.errors import held_out_score, mean_of_parts, query_errors
 from .._core.noise import NOISE_CONSTRAINT as NOISE_CONSTRAINT
 from .._core.noise import Noise
@@ -199,7 +204,7 @@ class BasePostProcessor(
             self.estimate_ = whole
             return self
         self._has_categories = isinstance(X, FrequencyEstimate)
-        self.estimate_ = self._fit_process(self._check(X, reset=True))
+        self.estimate_ = self._as_estimate(self._fit_process(self._check(X, reset=True)))
         return self
 
     def _fit_set(self, estimates: EstimateSet) -> EstimateSet:
@@ -234,9 +239,13 @@ class BasePostProcessor(
             If the noise is needed and not known.
         """
         if isinstance(X, EstimateSet):
-            return self._transform_set(X)
-        estimate = self._check(X, reset=False)
-        return _as_given(X, copy.copy(self)._process(estimate))
+            result: Any = self._transform_set(X)
+        else:
+            result = self._as_estimate(copy.copy(self)._process(self._check(X, reset=False)))
+        values, sample_weight = remembered_values(X)
+        if values is not None:  # the next step of a Pipeline may be scored by them
+            remember_values(result, values, sample_weight)
+        return _as_given(X, result)
 
     @overload
     def fit_transform(self, X: _Estimates, y: object = None) -> _Estimates: ...
@@ -278,16 +287,17 @@ class BasePostProcessor(
         This is the score of a Pipeline that ends here, which searches and cross-validations of
         scikit-learn take if they are given no ``scoring``. Larger is better.
 
-        ================================  =========================================================
-        call                              what judges
-        ================================  =========================================================
-        ``GridSearchCV(..).fit(X, X)``    the users' values themselves, as y: a simulation, without
-                                          the noise of reports; not private
-        ``.fit(X)``, reports              the raw estimate of the reports left out, which costs no
-                                          privacy (:func:`~sklearn_ldp.metrics.held_out_score`)
-        ``.fit(X)``, values               the same, of new reports that the oracle draws: their
-                                          noise may decide, so give y
-        ================================  =========================================================
+        =================================  ========================================================
+        call                               reference of the score
+        =================================  ========================================================
+        ``GridSearchCV(..).fit(X)`` over   the true frequencies of the users left out: a simulation
+        values, or ``.fit(X, X)``          without the noise of reports; not private
+        ``GridSearchCV(..).fit(X)`` over   the raw estimate of the reports left out, which costs no
+        reports                            privacy (:func:`~sklearn_ldp.metrics.held_out_score`)
+        =================================  ========================================================
+
+        The estimate that an oracle's `transform` makes of values remembers these: in memory only,
+        never in a file, a pickle or a copy.
 
         Parameters
         ----------
@@ -316,6 +326,8 @@ class BasePostProcessor(
         """
         check_is_fitted(self, "estimate_")
         fitted: Any = self.estimate_
+        if y is None:
+            y, sample_weight = remembered_values(X)
         if y is not None and (isinstance(fitted, EstimateSet) or self._has_categories):
             name = f"{type(self).__name__}.score"
             truth = true_frequencies(fitted, y, sample_weight, name)
@@ -410,6 +422,16 @@ class BasePostProcessor(
             raise ValueError(f"{type(self).__name__} {what}: users' values are for an oracle.")
         names = getattr(self, "feature_names_in_", np.arange(values.shape[1]))
         return FrequencyEstimate(values, names)
+
+    def _as_estimate(self, result: Any) -> FrequencyEstimate:
+        """Return the result of `_process`, or raise TypeError if it is no estimate."""
+        if not isinstance(result, FrequencyEstimate):
+            name = type(self).__name__
+            raise TypeError(
+                f"{name}._process must return a FrequencyEstimate, got {type(result).__name__}. "
+                f'Return estimate.with_values(values, by="{name}").'
+            )
+        return result
 
     def get_feature_names_out(self, input_features: Column | None = None) -> np.ndarray:
         """Return the names of the columns: the categories, if an estimate was fitted.

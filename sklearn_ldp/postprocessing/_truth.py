@@ -19,6 +19,13 @@ def true_frequencies(estimate: Any, y: Any, sample_weight: ArrayLike | None, nam
     Shapes: y (n_samples,) or (n_samples, n_columns), sample_weight (n_samples,) -> (d,), or a dict
     of those.
     """
+    if not isinstance(estimate, EstimateSet) and estimate.shares_overlap:
+        if estimate.oracle is None:
+            raise ValueError(
+                f"{name} needs the oracle of an estimate whose frequencies overlap. Pass the "
+                "estimate that an ItemOracle returned, or scoring=make_frequency_scorer()."
+            )
+        return estimate.oracle.true_frequencies(y, sample_weight)
     columns = as_columns(y, name)
     weights = None if sample_weight is None else check_weights(sample_weight, len(columns[0]), name)
     if not isinstance(estimate, EstimateSet):
@@ -42,7 +49,7 @@ def warn_of_lost_weights(judged: Any, y: Any, name: str) -> None:
     parts = [one for _, one in judged.items()] if isinstance(judged, EstimateSet) else [judged]
     noises = [one.noise for one in parts if isinstance(one, FrequencyEstimate)]
     users = [np.max(noise.n_samples) for noise in noises if noise and noise.n_samples is not None]
-    if max(users, default=0) > (n_rows := len(as_columns(y, name)[0])):
+    if max(users, default=0) > (n_rows := len(y)):
         warnings.warn(
             f"{name} counts each of {n_rows} rows of y as one user, as it got no sample_weight, "
             f"but the estimate to judge by is of {max(users):g} users. A Pipeline hands weights on "
@@ -53,11 +60,6 @@ def warn_of_lost_weights(judged: Any, y: Any, name: str) -> None:
 
 def _counted(estimate: Any, columns: list[np.ndarray], weights: Any, name: str) -> np.ndarray:
     """Return the frequencies of values over the categories of one estimate."""
-    if estimate.shares_overlap:
-        raise ValueError(
-            f"{name} compares y with shares of users, got an estimate of shares that overlap: use "
-            "scoring=make_frequency_scorer() of sklearn_ldp.metrics."
-        )
     codes = estimate.domain.encode_columns(columns, name)
     counts = np.bincount(codes, weights, minlength=estimate.domain.size)
     return counts / counts.sum()

@@ -55,7 +55,8 @@ def check_oracle(oracle: BaseOracle) -> None:
     >>> from sklearn_ldp.utils.estimator_checks import check_oracle
     >>> check_oracle(GRR(epsilon=2.0))
     """
-    if not isinstance(oracle, BaseOracle) or isinstance(oracle, ItemOracle):
+    is_other = not isinstance(oracle, type | BaseOracle) or isinstance(oracle, ItemOracle)
+    if is_other:
         raise TypeError(
             "check_oracle needs an oracle whose users have one category each, such as OLH(), got "
             f"{oracle!r}: those of tables have check_table_oracle, others have no check yet."
@@ -109,6 +110,11 @@ def check_table_oracle(oracle: Any) -> None:
 
 
 def _run(checks: Iterable[Callable[[Any], None]], estimator: Any) -> None:
+    if isinstance(estimator, type):
+        raise TypeError(
+            f"The checks need an instance, got the class {estimator.__name__}. Pass "
+            f"{estimator.__name__}()."
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # of the seeds that checks set
         for check in checks:

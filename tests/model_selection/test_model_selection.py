@@ -1,6 +1,7 @@
 """The searches: what they choose, what they keep, what they refuse."""
 
 import pickle
+import re
 from functools import cache
 
 import numpy as np
@@ -18,12 +19,15 @@ from sklearn_ldp import (
     Base,
     BaseCut,
     BasePos,
+    Consistent,
     Domain,
     EmpiricalBayes,
     FrequencyEstimate,
     HeldOutSearch,
+    MarginalOracle,
     MatrixOracle,
     NoiseModel,
+    Norm,
     NormSub,
     PostPos,
     PowerNS,
@@ -35,6 +39,7 @@ from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.metrics import frequency_mse, query_errors
 from sklearn_ldp.model_selection import default_candidates
 from sklearn_ldp.model_selection._synthetic_search import apportion
+from sklearn_ldp.postprocessing import BasePostProcessor
 from sklearn_ldp.queries import full_domain, groups, prefixes, random_sets, ranges, top_k
 
 COUNTS = make_zipf(n_samples=200_000, n_categories=128, return_counts=True, random_state=0)
@@ -542,3 +547,97 @@ def test_smooth_curves_are_judged_on_simulated_collections():
     # Without the tally of the estimate itself it is no candidate.
     values = SyntheticSearch(queries=prefixes(), n_repeats=2, oracle=oracle, n_samples=10_000)
     assert "SmoothMLE" not in values.fit(estimate.values).results_["candidate"]
+
+
+# -- the error to expect ----------------------------------------------------------------------
+def _shares(d, kind):
+    weights = {"zipf": 1 / np.arange(1, d + 1), "one": np.r_[9 * d, np.ones(d - 1)]}
+    return weights[kind] / weights[kind].sum()
+
+
+@pytest.mark.parametrize("oracle", [OUE(1.0), GRR(2.0), OLH(0.5)], ids=repr)
+@pytest.mark.parametrize("queries", [None, random_sets(0.2), groups([0, 1] * 8)], ids=repr)
+def test_the_expected_error_of_norm_is_its_variance(oracle, queries, seed):
+    """Norm is linear and unbiased, so that its error follows from the noise alone."""
+    counts = np.round(10_000 * _shares(16, "zipf")).astype(int)
+    estimate = clone(oracle).set_params(categories=16, random_state=seed).simulate(counts, 40)
+    search = HeldOutSearch([Norm()], queries=queries).fit(estimate)
+    true = query_errors(counts / counts.sum(), search.estimate_, queries=queries)
+    error = search.expected_error_
+    # 40 mean squared errors have a relative standard error of at most sqrt(2 / 40): 5 of these.
+    assert error.value**2 == pytest.approx(true.mean(), rel=1.1)
+    raw = query_errors(counts / counts.sum(), estimate, queries=queries).mean()
+    assert error.raw**2 == pytest.approx(raw, rel=1.1)
+    assert error.low <= error.value <= error.high
+
+
+@pytest.mark.slow
+def test_the_range_of_the_expected_error_contains_the_true_error(seed):
+    """The range has 80 %; of 30 searches at least 16 contain the truth (error rate 5e-4).
+
+    The square root of the score, which is the error on simulated users, is no such error: within
+    the same ranges around it are fewer true errors.
+    """
+    inside = []
+    around_score = []
+    for i in range(30):
+        rng = np.random.default_rng([seed, i, 74])
+        d = int(rng.choice([8, 30, 60]))
+        counts = rng.multinomial(int(rng.choice([2_000, 50_000])), _shares(d, "zipf"))
+        estimate = OUE(0.5, categories=d, random_state=i).simulate(counts)
+        search = SyntheticSearch([NormSub(), EmpiricalBayes()], random_state=0).fit(estimate)
+        true = np.sqrt(query_errors(counts / counts.sum(), search.estimate_)[0])
+        error = search.expected_error_
+        inside.append(error.low <= true <= error.high)
+        score = np.sqrt(-search.best_score_)
+        around_score.append(abs(np.log(true / score)) < 0.05)
+    assert sum(inside) >= 16
+    assert sum(around_score) < 16  # the negative control: scores that were taken for errors
+
+
+def test_the_expected_error_of_parts_and_of_whole_sets():
+    people = np.random.default_rng(0).integers(0, 3, (2000, 2))
+    survey = MarginalOracle(domains={"a": 3, "b": 3}, method="split", random_state=0)
+    tables = survey.fit_transform(people)
+    apart = HeldOutSearch([Norm(), NormSub()]).fit(tables)
+    assert apart.expected_error_.keys() == apart.estimators_.keys()
+    together = HeldOutSearch([NormSub(), Consistent()]).fit(tables)
+    with pytest.raises(AttributeError, match="one candidate was chosen for a whole set"):
+        _ = together.expected_error_
+    assert "chosen: " in str(together)
+
+
+RULE_COUNTS = make_zipf(20_000, 64, return_counts=True, random_state=0)
+
+
+@pytest.mark.parametrize("search", [SyntheticSearch, HeldOutSearch])
+def test_a_search_states_why_it_keeps_the_default(search):
+    """Two nearly equal candidates: either the default ranks first, or a sentence says why not."""
+    rules = []
+    for seed in range(6):
+        estimate = OUE(categories=64, random_state=seed).simulate(RULE_COUNTS)
+        fitted = search([PowerNS(), EmpiricalBayes()], random_state=0).fit(estimate)
+        ranks_first = fitted.results_["rank_test_score"][fitted.best_index_] == 1
+        text = "PowerNS ranks first.* replaces the default EmpiricalBayes if it is"
+        assert bool(re.search(text, str(fitted))) != ranks_first
+        rules.append(not ranks_first)
+    assert any(rules)
+
+
+class Scaled(BasePostProcessor):
+    """A third party's post-processor with a parameter."""
+
+    def __init__(self, *, weight=0.5):
+        self.weight = weight
+
+    def _process(self, estimate):
+        return estimate.with_values(self.weight * estimate.values, by="Scaled")
+
+
+def test_grids_of_classes():
+    estimate = GRR(categories=4, random_state=0).simulate([10, 20, 30, 40])
+    search = SyntheticSearch({Scaled: {"weight": [0.5, 1.0]}, "NormSub": {}}).fit(estimate)
+    names = ["Scaled", "Scaled(weight=1.0)", "NormSub"]
+    assert search.results_["candidate"].tolist() == names
+    with pytest.raises(ValueError, match="a class derived from BasePostProcessor, or one of"):
+        SyntheticSearch({GRR: {}}).fit(estimate)

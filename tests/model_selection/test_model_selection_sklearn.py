@@ -4,7 +4,9 @@ On raw values every fold and candidate is a new collection from the same users, 
 simulations only. On reports all of it is post-processing, and costs no privacy.
 """
 
+import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,7 @@ from sklearn.model_selection import (
     GridSearchCV,
     LearningCurveDisplay,
     RandomizedSearchCV,
+    ShuffleSplit,
     ValidationCurveDisplay,
     cross_val_score,
     cross_validate,
@@ -31,6 +34,7 @@ from sklearn_ldp import (
     BaseCut,
     BasePos,
     ColumnOracle,
+    Consistent,
     FrequencyEstimate,
     ItemOracle,
     LocalMean,
@@ -40,7 +44,9 @@ from sklearn_ldp import (
     PostPos,
     PrivacyWarning,
     SyntheticSearch,
+    load_estimate,
 )
+from sklearn_ldp._core.estimates import remembered_values
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.metrics import (
     frequency_mse,
@@ -67,7 +73,6 @@ def reports_pipeline(oracle, seed=0):
     return client.privatize(VALUES), pipeline(oracle.set_params(input="reports"))
 
 
-# -- on raw values: simulation ----------------------------------------------------------------
 # -- on reports: free -------------------------------------------------------------------------
 def test_the_choice_on_reports_is_a_good_one(seed):
     """The choice is not the raw estimate, and has at most half of its error.
@@ -312,18 +317,83 @@ def test_scores_of_means_are_unbiased(seed):
     assert abs(scores.mean() - variance - expected) > 5 * spread
 
 
-@pytest.mark.slow
+PEOPLE = pd.DataFrame({"a": VALUES % 3, "b": VALUES % 16})
+ITEMS = np.array([["a"], ["a", "b"], ["c"], []], dtype=object)[VALUES % 4].tolist()
+
+
 @pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
-def test_values_as_y_judge_without_the_noise_of_reports():
-    """In 4 searches over epsilon the largest wins; reports drawn anew choose another one."""
-    found = []
-    for seed in range(4):
-        values = np.random.default_rng(seed).choice(list("abcd"), 40_000, p=[0.5, 0.3, 0.15, 0.05])
-        pipe = make_pipeline(OLH(categories=list("abcd"), random_state=seed), NormSub())
-        search = GridSearchCV(pipe, {"olh__epsilon": [0.5, 1.0, 4.0]}, cv=3)
-        assert clone(search).fit(values, values).best_params_ == {"olh__epsilon": 4.0}
-        found.append(clone(search).fit(values).best_params_["olh__epsilon"])
-    assert set(found) != {4.0}
+@pytest.mark.filterwarnings("ignore:Scoring failed", "ignore:One or more")  # of the control
+@pytest.mark.parametrize(
+    ("steps", "values"),
+    [
+        ([OLH(categories=D), NormSub()], VALUES),
+        ([GRR(categories=D), BasePos(), NormSub()], VALUES),
+        ([OUE(categories=D), SyntheticSearch([NormSub()], queries=HALVES, n_repeats=2)], VALUES),
+        ([ItemOracle(categories=["a", "b", "c"], max_items=2), BasePos()], ITEMS),
+        ([ColumnOracle(domains={"a": 3, "b": 16}), NormSub()], PEOPLE),
+        ([MarginalOracle(domains={"a": 3, "b": 16}), Consistent()], PEOPLE),
+    ],
+    ids=["one step", "two steps", "search", "items", "columns", "tables"],
+)
+def test_a_search_over_values_compares_with_the_true_frequencies(steps, values, monkeypatch):
+    """`fit(X)` equals `fit(X, X)`; without the remembered frequencies (the control) it does not."""
+    steps = [clone(step) for step in steps]
+    pipe = make_pipeline(steps[0].set_params(random_state=0), *steps[1:])
+    grid = {f"{pipe.steps[0][0]}__epsilon": [0.5, 1.0, 4.0]}
+    search = GridSearchCV(pipe, grid, cv=ShuffleSplit(2, random_state=0))
+    with_values = clone(search).fit(values, values).cv_results_["mean_test_score"]
+    alone = clone(search).fit(values)
+    np.testing.assert_allclose(alone.cv_results_["mean_test_score"], with_values, rtol=1e-12)
+    assert alone.best_index_ == 2
+    monkeypatch.setattr(
+        "sklearn_ldp.postprocessing._base.remembered_values", lambda estimate: (None, None)
+    )
+    with_noise = clone(search).fit(values).cv_results_["mean_test_score"]
+    assert not np.allclose(with_noise, with_values, rtol=1e-3)
+
+
+def test_raw_values_stay_with_one_object_in_memory(tmp_path):
+    oracle = GRR(1.0, categories=D, random_state=0).fit(VALUES)
+    estimate = oracle.transform(VALUES)
+    assert remembered_values(estimate)[0] is VALUES
+    assert remembered_values(NormSub().transform(estimate))[0] is VALUES
+    estimate.save(tmp_path / "estimate.npz")
+    copies = {
+        "pickle": pickle.loads(pickle.dumps(estimate)),
+        "file": load_estimate(tmp_path / "estimate.npz"),
+        "copy": copy.copy(estimate),
+        "row": estimate[0],
+        "fit": oracle.estimate_,
+        "array": np.asarray(estimate),
+    }
+    assert {name for name, one in copies.items() if remembered_values(one)[0] is not None} == set()
+    reading = GRR(1.0, categories=D, input="reports").fit(oracle.privatize(VALUES))
+    assert remembered_values(reading.transform(oracle.privatize(VALUES)))[0] is None
+
+
+def absolute_error(true, estimated):
+    return np.abs(true - estimated).mean()
+
+
+def test_a_frequency_scorer_accepts_a_function():
+    oracle = GRR(1.0, categories=D, random_state=0).fit(VALUES)
+    scorer = make_frequency_scorer(absolute_error, queries=HALVES)
+    expected = make_frequency_scorer("mae", queries=HALVES)(oracle, VALUES)
+    assert pickle.loads(pickle.dumps(scorer))(oracle, VALUES) == pytest.approx(expected)
+    assert scorer.__name__ == "neg_frequency_absolute_error"
+    with pytest.raises(ValueError, match="a function of the true and the estimated answers, got 3"):
+        make_frequency_scorer(3)
+
+
+def test_a_search_warns_once_of_a_learned_domain(monkeypatch):
+    monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
+    pipe = make_pipeline(OLH(), NormSub())
+    with pytest.warns(PrivacyWarning) as warned:
+        GridSearchCV(pipe, {"olh__epsilon": [1.0, 2.0]}, cv=3).fit(VALUES)
+    assert sum("learns the domain" in str(one.message) for one in warned) == 1
+    for _ in range(2):  # calls of the user warn each time
+        with pytest.warns(PrivacyWarning, match="learns the domain"):
+            OLH().fit(VALUES)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
@@ -362,8 +432,9 @@ def test_values_that_cannot_judge_are_refused():
         post.score(None, ["a", "b"], [1])
     users = [["a"], ["a", "b"]] * 50
     several = ItemOracle(1.0, categories=["a", "b"], max_items=2, random_state=0).fit(users)
-    with pytest.raises(ValueError, match="shares that overlap: use scoring=make_frequency_scorer"):
-        Base().fit(several.estimate_).score(None, ["a", "b"])
+    assert Base().fit(several.estimate_).score(None, users) == several.score(users)
+    with pytest.raises(ValueError, match="an estimate whose frequencies overlap"):
+        Base().fit(replace(several.estimate_, oracle=None)).score(None, users)
     labels = [7, 8]  # of plain arrays y is ignored, as it is by other transformers
     assert NormSub().fit([[0.5, 0.5]]).score([[0.5, 0.5]], labels) == 0.0
 

@@ -256,7 +256,7 @@ def test_other_and_damaged_files_are_refused_and_kept(tmp_path):
         ({"oracles": GRR(epsilon=-1.0), "epsilons": None}, "epsilon"),
         ({"epsilons": [1, -1]}, "epsilon"),
         ({"postprocessors": [GRR()]}, "chooses among post-processors"),
-        ({"postprocessors": {"a": "NormSub"}}, "does not know the post-processor 'a'"),
+        ({"postprocessors": {"a": "NormSub"}}, "got the unknown post-processor 'a'"),
         ({"postprocessors": {"NormSub": {"alpha": [1]}}}, "Invalid parameter 'alpha'"),
         ({"postprocessors": [Base(), Base()]}, "postprocessors, and all with different names"),
         ({"frequencies": [0.5, 0.6]}, "sum to 1, got a sum of 1.1"),

@@ -154,16 +154,16 @@ def test_results_print_as_a_table():
     assert str(stack) == repr(stack)
     stack.fit(an_estimate())
     head, _, *rows, rest = repr(pickle.loads(pickle.dumps(stack.results_))).split("\n")
-    assert head.split() == ["candidate", "score", "+-", "rank", "weight"]
+    assert head.split() == ["candidate", "simulated", "error", "(%)", "+-", "rank", "weight"]
     assert (len(rows), rest) == (10, "2 more")
     best = stack.results_["candidate"][stack.results_["rank_test_score"] == 1][0]
     assert rows[0].startswith(best)
-    assert str(stack) == f"{stack!r}\n{stack.results_!r}"
+    assert str(stack).startswith(f"{stack!r}\n{stack.results_!r}\nexpected error: ")
     search = SyntheticSearch(PAPERS, random_state=0).fit(an_estimate())
     assert "weight" not in str(search)
-    assert len(str(search).split("\n")) == 4 + len(PAPERS)
-    for rank, told in ((1, ""), (2, ", as no other is surely better")):
-        search.best_index_ = int(np.flatnonzero(search.results_["rank_test_score"] == rank)[0])
-        assert str(search).endswith(
-            f"takes {search.results_['candidate'][search.best_index_]}{told}"
-        )
+    lines = str(search).split("\n")[3 + len(PAPERS) :]
+    chosen = search.results_["candidate"][search.best_index_]
+    assert lines[:2] == [f"chosen: {chosen}", f"expected error: {search.expected_error_}"]
+    absolute = SyntheticSearch(PAPERS, metric="mae", random_state=0).fit(an_estimate())
+    assert "simulated error" not in str(absolute)
+    assert " score " in str(absolute)

@@ -532,10 +532,11 @@ class FrequencyEstimate(Kept):
 
         Parameters
         ----------
-        queries : list of categories, query set, matrix of shape (n_queries, d), or None
-            Each category of a list is a query; a query set is from :mod:`sklearn_ldp.queries`, such
-            as ``groups(labels)`` or ``mean(numbers)``, and may stand in a list with others. A
-            (sparse) matrix has one row per query. None asks for every category.
+        queries : list of categories, mapping, query set, matrix of shape (n_queries, d), or None
+            Each category of a list is a query. A mapping such as ``{"north": ["a", "b"]}`` asks for
+            the total of each list. A query set is from :mod:`sklearn_ldp.queries`, such as
+            ``groups(labels)`` or ``mean(numbers)``, and may be in a list with others. A (sparse)
+            matrix has one row per query. None asks for every category.
 
         Returns
         -------

@@ -21,6 +21,7 @@ from sklearn.utils.validation import validate_data
 
 from ..domains import Domain
 from ..domains.values import declares_levels, read_once
+from ..estimates import remember_values
 from ..estimates.errors import held_out_score, mean_of_parts, query_errors
 from ..mechanisms import Counts, Protocol, Reports
 from ..mechanisms.coins import CoinStreams
@@ -44,9 +45,6 @@ from ._kept import KeptProtocol
 _OF_SEARCH = (
     " Shuffle the users of a search (cv=KFold(shuffle=True)), as sorted ones differ, and choose "
     "epsilon by refit=least_epsilon(): no score knows what privacy costs, so the largest wins."
-)
-_OF_NOISE = (
-    " In a search the noise of these reports may decide: judge by values (search.fit(X, X))."
 )
 # Beside the oracles, so that neither copies nor pickles of one take it along.
 _KEPT: WeakKeyDictionary[BaseCollector[Any], KeptProtocol] = WeakKeyDictionary()
@@ -120,6 +118,7 @@ class BaseCollector(  # type: ignore[call-arg]
     n_jobs: int | None
     _state: Collected | None = None
     _is_searched = False  # whether epsilon was set, as a search does
+    _is_clone = False  # whether `sklearn.base.clone` made it, as a search does
     n_clipped_: int
 
     #: The parameter that declares the domain; its value "auto" learns the domain from the values.
@@ -424,7 +423,12 @@ class BaseCollector(  # type: ignore[call-arg]
         """
         self._fitted("estimate to transform like")
         warn_of_output(self)
-        return self._estimate_of(self._other_users(X, sample_weight, "estimate to transform like"))
+        X = read_once(X)
+        others = self._other_users(X, sample_weight, "estimate to transform like")
+        estimate = self._estimate_of(others)
+        if self.input == "values":
+            remember_values(estimate, X, sample_weight)
+        return estimate
 
     def score(self, X: Values, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return minus the squared error of the estimate, judged by other users.
@@ -489,7 +493,7 @@ class BaseCollector(  # type: ignore[call-arg]
         return mean_of_parts(held_out_score(estimate, held_out), self._fitted_weights())
 
     def _other_users(self, X: Values, sample_weight: ArrayLike | None, needs: str) -> Collected:
-        """Collect from other users than those in `fit`, without changing what is fitted."""
+        """Collect from other users than those in `fit`, without changing the fitted state."""
         state = self._continued(self._fitted(needs))
         if text := lost_weights(state, sample_weight):
             warnings.warn(text, UserWarning, stacklevel=3)
@@ -504,7 +508,7 @@ class BaseCollector(  # type: ignore[call-arg]
             f"{self._name} randomises its users' values anew in transform and score, which costs "
             f"each of them epsilon={self.epsilon:g} (again, if they were in fit as well). For the "
             "estimate that fit has made use estimate_ (of a Pipeline pipe[-1].estimate_); to add "
-            f"users use partial_fit.{(_OF_NOISE + _OF_SEARCH) * self._is_searched}"
+            f"users use partial_fit.{_OF_SEARCH * self._is_searched}"
         )
         if self._is_searched:  # for every candidate and every fold
             warn_once(text, PrivacyWarning, f"{self._name} anew, searched")
@@ -577,6 +581,11 @@ class BaseCollector(  # type: ignore[call-arg]
                 raise ValueError(f"{what}, not {value!r}: search over {name} {remedy}.")
         self._is_searched = self._is_searched or "epsilon" in params
         return super().set_params(**params)
+
+    def __sklearn_clone__(self) -> Self:
+        copy = super().__sklearn_clone__()
+        copy._is_clone = True
+        return copy
 
     def get_metadata_routing(self) -> Any:
         """Return the requests of scikit-learn's metadata routing: weights that `fit` asks for.
@@ -691,7 +700,13 @@ class BaseCollector(  # type: ignore[call-arg]
         domain = self._learned_domain(X) if learns else self._domain()
         is_learned = learns and not declares_levels(X)
         if is_learned:
-            warn_of_learned(self._name, "the domain", self._domain_parameter, self.random_state)
+            warn_of_learned(
+                self._name,
+                "the domain",
+                self._domain_parameter,
+                self.random_state,
+                is_repeated=self._is_clone,
+            )
         if self.input == "values" and X is not None:
             warn_of_epsilon(self._name, self.epsilon, self.random_state)
         protocol = self._protocol_over(domain.closed())

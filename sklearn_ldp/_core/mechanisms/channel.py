@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike
 from ..noise import CategoryLaw, Covariance, Covariances, Noise, support_law
 from ..numerics.simplex import norm_sub
 from ..support.locks import cached_property
-from .coins import TWO_64, Coins, group_threshold
+from .coins import TWO_64, Coins, SeededCoins, group_threshold
 from .covariances import channel_covariance
 from .laws import JointSupport, ReportLaw, choice_entropy, independent_sizes, independent_support
 from .mechanism import Mechanism, NumberReports, are_below, expect
 
+_SIMULATED_USERS = 1 << 16  # users at a time, which bounds the memory
 _TESTED_CELLS = 1 << 20  # reports times categories by which plain reports are tested: some 10 ms
 
 
@@ -357,7 +358,6 @@ class Channel(LinearMechanism):
         """
         return tallies
 
-    @abstractmethod
     def decode_operations(self, n_samples: int) -> int:
         """Return the order of the number of operations from reports to support counts.
 
@@ -369,8 +369,20 @@ class Channel(LinearMechanism):
         Returns
         -------
         int
-            A number to compare oracles by.
+            A number to compare oracles by; by default one operation per report and category.
         """
+        return n_samples * self.n_categories
+
+    def simulate(self, counts, n_repeats, rng):
+        # By default, all users report as they do in a collection.
+        codes = np.repeat(np.arange(self.n_categories), counts)
+        coins = SeededCoins(rng)
+        support = np.zeros((n_repeats, self.n_categories), dtype=np.int64)
+        for total in support:
+            for start in range(0, len(codes), _SIMULATED_USERS):
+                reports = self.privatize(codes[start : start + _SIMULATED_USERS], coins)
+                total += self.count_support(reports)
+        return support
 
     def unlikely_total(self, reports: np.ndarray, rate: float) -> tuple[str, float]:
         # Whatever the value is, a report supports p + (d - 1) q categories on average. Bernstein's

@@ -66,16 +66,34 @@ def warn_of_epsilon(name: str, epsilon: float, random_state: Any) -> None:
         )
 
 
-def warn_of_learned(name: str, what: str, parameter: str, random_state: Any) -> None:
-    """Warn if a domain is learnt from the values of real users."""
-    # random_state: None for real users.
-    if random_state is None:
-        warnings.warn(
-            f"{name} learns {what} from the raw values, which leaks those that occur: declare "
-            f"public ones in {parameter}=, or give a random_state if this is a simulation.",
-            PrivacyWarning,
-            stacklevel=4,
-        )
+def warn_of_learned(
+    name: str, what: str, parameter: str, random_state: Any, *, is_repeated: bool = False
+) -> None:
+    """Warn if a domain is learned from the values of real users.
+
+    Parameters
+    ----------
+    name : str
+        Class of the learner.
+    what : str
+        The learned part, such as "the domain".
+    parameter : str
+        The parameter that declares this part.
+    random_state : object
+        None if the users are real.
+    is_repeated : bool, default=False
+        Whether the learner is a clone: a search fits many of these, and one of them warns.
+    """
+    if random_state is not None:
+        return
+    text = (
+        f"{name} learns {what} from the raw values, which reveals the values that occur. Declare "
+        f"public ones in {parameter}=, or give a random_state if this is a simulation."
+    )
+    if is_repeated:
+        warn_once(text, PrivacyWarning, f"{name} learns {what}, cloned")
+    else:
+        warnings.warn(text, PrivacyWarning, stacklevel=4)
 
 
 class WatchesRefits:
