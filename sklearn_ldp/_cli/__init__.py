@@ -101,7 +101,7 @@ class _Closed:
 
 
 def _replace_closed_streams() -> None:
-    streams: Any = sys
+    streams: Any = sys  # of which each may be None
     streams.stdin = sys.stdin or _Closed("standard input")
     streams.stdout = sys.stdout or _Closed("standard output")
     if sys.stderr is None:  # errors have no other place

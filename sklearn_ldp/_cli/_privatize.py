@@ -73,16 +73,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the values, randomize them and write the reports."""
-    try:
-        _run(arguments)
-    except (ValueError, OSError, ImportError, MemoryError):
-        raise
-    except Exception as error:  # a bug of the package, whose message may hold a cell
-        hidden = f"{type(error).__name__}: its message is hidden, because it may show a value"
-        raise RuntimeError(hidden).with_traceback(error.__traceback__) from None
-
-
-def _run(arguments: argparse.Namespace) -> None:
     from ..collection import write_reports
 
     path = arguments.output

@@ -129,7 +129,7 @@ def test_a_full_disk_is_named(write, name, folder, monkeypatch):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 def test_a_full_folder_of_temporary_files_is_named(folder, monkeypatch, capsys):
     """It was standard output, which nobody had written to."""
-    monkeypatch.setattr("tempfile.TemporaryFile", lambda: open("/dev/full", "r+b", buffering=0))
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda: open("/dev/full", "r+b"))  # noqa: SIM115
     monkeypatch.setattr("sklearn_ldp._core.storage._report_files.HELD_BYTES", 10)
     assert main(["privatize", "values.txt", *GIVEN, "--output", "a.jsonl"]) == 1
     assert f"{tempfile.gettempdir()}: cannot write here" in capsys.readouterr().err

@@ -167,3 +167,17 @@ def test_no_cell_of_two_thousand_files_is_shown(folder, seed):
 def test_the_marks_are_seen_where_cells_may_be_shown(folder, seed):
     """Negative control: `estimate` runs where the data are, and its errors show cells."""
     assert len(leaks(folder, seed, 40, "estimate")[0]) >= 4
+
+
+def test_the_message_of_a_bug_is_hidden(folder, monkeypatch):
+    """A traceback shows the lines of the package, and not the message of its last error."""
+
+    def broken(*args):
+        raise KeyError("SECRET")
+
+    monkeypatch.setattr("sklearn_ldp._cli._privatize.declared_users", broken)
+    argv = ["privatize", "people", "--categories", "domain.txt", "--output", "out.jsonl"]
+    code, text = output_of(argv)
+    assert code == -1
+    assert "RuntimeError: KeyError: its message is hidden" in text
+    assert "SECRET" not in text.replace('raise KeyError("SECRET")', "")

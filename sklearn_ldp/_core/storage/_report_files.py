@@ -362,7 +362,8 @@ class Shuffle(AbstractContextManager["Shuffle"]):
 
     def __exit__(self, *error: object) -> None:
         if self._file is not None:
-            self._file.close()
+            with errors_name(Path(tempfile.gettempdir())):  # closing writes what is left
+                self._file.close()
 
     def add(self, columns: Columns, may_spill: bool) -> None:
         """Add rows; they stay in memory if they may not go to a temporary file."""

@@ -359,6 +359,11 @@ def hidden_cells() -> Iterator[None]:
     token = _are_cells_hidden.set(True)
     try:
         yield
+    except (ValueError, OSError, ImportError, MemoryError):
+        raise
+    except Exception as error:  # a bug of the package, whose message may hold a cell
+        hidden = f"{type(error).__name__}: its message is hidden, because it may show a value"
+        raise RuntimeError(hidden).with_traceback(error.__traceback__) from None
     finally:
         _are_cells_hidden.reset(token)
 

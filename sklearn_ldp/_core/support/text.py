@@ -19,9 +19,6 @@ _BINARY = {
     b"ARROW1": "an Arrow file",
     b"\xff\xff\xff\xff": "an Arrow stream",
     b"PAR1": "a Parquet file",
-    b"(\xb5/\xfd": "packed by zstd",
-    b"\xfd7zXZ": "packed by xz",
-    b"BZh": "packed by bzip2",
 }
 MOST_LINES = 20  # of a representation
 _JOINERS = "\u200c\u200d"  # in emojis, and in words of many languages
