@@ -67,21 +67,51 @@ class _Parser(argparse.ArgumentParser):
     """Print errors in one line, whereas argparse would print the usage before them."""
 
     commands: Mapping[str, Any] = {}  # the parser of each
+    given: Sequence[str] = ()  # all arguments of the process
 
     def error(self, message: str) -> NoReturn:
-        wrong = re.search(r"invalid choice: '(.*?)'|unrecognized arguments: (\S+)", message)
+        choice = re.search(r"invalid choice: '(.*?)'", message)
         names = [name for action in self._actions for name in action.choices or ()]
-        if wrong and wrong[2]:
-            names = [name for one in self.commands.values() for name in one._option_string_actions]
-        near = wrong and get_close_matches(wrong[1] or wrong[2], names, 1)
-        meant = f"; did you mean {near[0]!r}?" if near and "did you mean" not in message else ""
+        wrong = [choice[1]] if choice else []
+        if "required" in message or message.startswith("unrecognized arguments"):
+            parsers = (self, *self.commands.values())
+            names = [name for parser in parsers for name in parser._option_string_actions]
+            options = (text.split("=")[0] for text in self.given if text.startswith("--"))
+            wrong = [option for option in options if option not in names]
+        near = [match for name in wrong[:1] for match in get_close_matches(name, names, 1)]
+        meant = ""
+        if near and "did you mean" not in message:
+            unknown = "" if wrong[0] in message else f" {wrong[0]!r} is unknown:"
+            meant = f";{unknown} did you mean {near[0]!r}?"
         _complain(f"{message}{meant} (try {self.prog} --help)")
         raise SystemExit(MISUSED)
+
+
+class _Closed:
+    """A standard stream that was closed before the process began: Python has None for it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def flush(self) -> None:
+        """Do nothing: nothing has been written."""
+
+    def __getattr__(self, attribute: str) -> Any:
+        raise OSError(errno.EBADF, "it is closed: open it, or name a file", self._name)
+
+
+def _replace_closed_streams() -> None:
+    streams: Any = sys  # of which each may be None
+    streams.stdin = sys.stdin or _Closed("standard input")
+    streams.stdout = sys.stdout or _Closed("standard output")
+    if sys.stderr is None:  # errors have no other place
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Parse the arguments, run the command and return the exit code."""
     given = sys.argv[1:] if argv is None else argv
+    _replace_closed_streams()
     try:
         arguments = _parser(given).parse_args(given)
     except SystemExit as stop:  # --help and --version end with 0, a mistake with 2
@@ -127,9 +157,11 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
     parser.commands = commands.choices
+    parser.given = argv
     for name, title in _COMMANDS.items():
         command: Any = import_module(f"._{name}", __name__) if name in argv else None
         made = commands.add_parser(name, help=title, **_help_texts(command and command.__doc__))
+        made.given = argv
         if command:
             command.add_options(made)
             made.set_defaults(run=command.run)

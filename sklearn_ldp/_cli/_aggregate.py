@@ -136,7 +136,8 @@ def run(arguments: argparse.Namespace) -> None:
     work = _aggregate_here if arguments.dask is None else _aggregate_on_dask
     try:
         with ending_like_ctrl_c():
-            server = work(arguments, oracle, options)
+            n_refused = _earlier_refusals(arguments, oracle, options)
+            server, n_batches = work(arguments, oracle, options)
     except (RefusedBatchError, CheckpointError) as error:
         told = as_options(_claimed(arguments) or {})
         used = as_options(oracle.protocol(arguments.round).configuration)
@@ -151,7 +152,23 @@ def run(arguments: argparse.Namespace) -> None:
         raise
     if not path.exists():  # nothing was new
         server.save(path)
-    print(server.summary())
+    summary = server.summary()
+    print(summary)
+    if n_batches and summary.n_refused - n_refused >= n_batches:
+        raise ValueError(
+            f"Every batch was refused ({n_batches:,} in this call), so nothing was added: the "
+            "summary says why."
+        )
+
+
+def _earlier_refusals(arguments: argparse.Namespace, oracle: Any, options: dict) -> int:
+    """The number of refusals in the checkpoint before this call, if refusals are skipped."""
+    from ..collection import Aggregator
+
+    if arguments.on_refusal == "stop" or not arguments.checkpoint.exists():
+        return 0
+    settings = {"collection_round": arguments.round, "key": options["key"]}
+    return Aggregator.load(arguments.checkpoint, oracle, **settings).summary().n_refused
 
 
 def _claimed(arguments: argparse.Namespace) -> dict[str, Any] | None:
@@ -169,7 +186,7 @@ def _claimed(arguments: argparse.Namespace) -> dict[str, Any] | None:
     return None
 
 
-def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -> Any:
+def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -> tuple[Any, int]:
     from ..collection import RepeatedBatchError, aggregate
 
     paths = list(_paths(arguments.files, arguments.on_refusal == "skip"))
@@ -178,7 +195,7 @@ def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -
         batches = _batches(paths, arguments, progress)
         while True:  # after a copy, it goes on with the batches that are left
             try:
-                return aggregate(batches, oracle, **options)
+                return aggregate(batches, oracle, **options), len(paths)
             except RepeatedBatchError as error:
                 if arguments.on_repeat == "stop" or "seen the reports of" not in str(error):
                     raise
@@ -226,7 +243,9 @@ def _batches(paths: list[Any], arguments: Any, progress: Progress) -> Iterator[A
         progress.finish(printable(os.path.basename(path)))
 
 
-def _aggregate_on_dask(arguments: argparse.Namespace, oracle: Any, options: dict) -> Any:
+def _aggregate_on_dask(
+    arguments: argparse.Namespace, oracle: Any, options: dict
+) -> tuple[Any, int]:
     from ..collection import aggregate_dask
 
     try:
@@ -241,7 +260,7 @@ def _aggregate_on_dask(arguments: argparse.Namespace, oracle: Any, options: dict
     if arguments.timeout is not None:
         options["timeout"] = arguments.timeout if arguments.timeout < inf else None
     with Client(arguments.dask) as client:
-        return aggregate_dask(client, paths, oracle, progress=True, **options)
+        return aggregate_dask(client, paths, oracle, progress=True, **options), len(paths)
 
 
 # -- signals that end the process, as an exception that lets it save its work first ----------------

@@ -229,7 +229,7 @@ def _whole(text: str) -> int | None:
 
 positive = _number(float, "a finite number > 0", lambda x: 0 < x < math.inf)
 level = _number(float, "a number from 0.5 to less than 1, such as 0.95", lambda x: 0.5 <= x < 1)
-count = _number(int, "a whole number >= 1", lambda x: x >= 1)
+count = _number(int, "a whole number from 1 to 2**53", lambda x: 1 <= x <= 2**53)
 unit = _number(float, "a number from 0 to 1", lambda x: 0 <= x <= 1)
 seconds = _number(float, "a number of seconds >= 0", lambda x: 0 <= x < math.inf)
 patience = _number(float, "a number of seconds > 0, or 'never'", lambda x: 0 < x < math.inf)

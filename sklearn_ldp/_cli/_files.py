@@ -18,7 +18,14 @@ import numpy as np
 
 import sklearn_ldp as ldp
 
-from .._core.support.files import Source, make_folder, replacing, shorten
+from .._core.support.files import (
+    Source,
+    are_cells_hidden,
+    listed_columns,
+    make_folder,
+    replacing,
+    shorten,
+)
 from .._core.support.text import as_array, counted, format_table, is_category, printable
 
 #: Values of users, of shape (n,) or (n, n_columns), and how many users have each.
@@ -60,6 +67,8 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
     elif value in header or value_column is not None:
         _check_columns(source, header, [value])
         tally = Counter(_cells(source, header.index(value), codes))
+        if value_column is None:
+            _check_default_header(source, tally, codes)
     else:
         _check_one_column(source, header, kind)
         tally = Counter(_lines(source, codes))
@@ -83,31 +92,34 @@ def read_categories(path: Path) -> Any:
     categories = [_not_empty(line, source, i, None) for i, line in enumerate(lines, start=1)]
     repeated = [category for category, n in Counter(categories).items() if n > 1]
     if not categories or repeated:
-        what = f"repeats {repeated[0]!r}" if repeated else "is empty"
+        what = "is empty"
+        if repeated:  # which is not shown: the values of users may have been given by mistake
+            first = categories.index(repeated[0])
+            second = categories.index(repeated[0], first + 1)
+            what = f"repeats line {first + 1} in line {second + 1}"
         raise ValueError(f"--categories {path} {what}; expected each category once, one per line.")
     return as_array(categories, parse=True)
 
 
-def declared_users(arguments: Any, oracle: Any, *, is_client: bool = False) -> Users:
+def declared_users(arguments: Any, oracle: Any) -> Users:
     """Return the values in the file, over the domain of the oracle, and their numbers of users."""
-    # Values are compared with the domain as text. The errors of a client, whose logs others
-    # read, say where a value is, and do not show it.
+    # Values are compared with the domain as text.
     if arguments.domains is not None:
         columns = ldp.surveys.RecordDomain.declared(oracle.domains, "--domains")
-        return read_rows(arguments, columns, is_client=is_client)
+        return read_rows(arguments, columns)
     if arguments.strings is not None:
         values, numbers = read_users(arguments, None)
         return values.astype(str).astype(object), numbers
     domain = ldp.Domain.of(oracle.categories, "--categories")
-    codes = Codes(str(arguments.file), "", domain, is_client)
+    codes = Codes(str(arguments.file), "", domain)
     counts = np.zeros(len(codes.categories), dtype=np.int64)
     values, numbers = read_users(arguments, codes)
     for value, n in zip(values.astype(str).tolist(), numbers.tolist(), strict=True):
         place = codes.find(value)
         if place is None and n > 0:
-            what = "a value" if is_client else f"the value {shorten(value)}"
+            users = "" if are_cells_hidden() else f" ({counted(n, 'user')})"
             raise ValueError(
-                f"{arguments.file} has {what} ({counted(n, 'user')}), which is not in the domain "
+                f"{arguments.file} has {shown_value(value)}{users}, which is not in the domain "
                 "that --categories gives; add it there, or correct the data."
             )
         if place is not None:
@@ -119,6 +131,12 @@ def source_of(path: Path) -> Source:
     """Return the file, or what is on standard input for ``-``."""
     if str(path) == "-":
         return Source(sys.stdin.buffer.read(), "standard input")
+    if path.name.lower().endswith(".npz"):
+        n_bytes = path.stat().st_size
+        raise ValueError(
+            f"{path} is a damaged checkpoint or estimate of {counted(n_bytes, 'byte')}, or none at "
+            "all. Copy it again; a file of values must not be named .npz."
+        )
     return Source(path, str(path))
 
 
@@ -135,16 +153,23 @@ def _check_columns(source: Source, header: list[str], names: list[str]) -> None:
     missing = [name for name in names if name not in header]
     if missing:
         raise ValueError(
-            f"{source.name} has no column {' and no column '.join(map(repr, missing))}; its "
-            f"columns are {shorten(header)}. Name yours with --value-column and --count-column."
+            f"{source.name} has no column {' and no column '.join(map(repr, missing))}; it has "
+            f"{listed_columns(header)}. Name yours with --value-column and --count-column."
+        )
+    repeated = [name for name in names if header.count(name) > 1]
+    if repeated:
+        raise ValueError(
+            f"{source.name} has {header.count(repeated[0])} columns {repeated[0]!r}, so it is "
+            "ambiguous which holds the values. Rename the others, or name another column with "
+            "--value-column or --count-column."
         )
 
 
 def _check_one_column(source: Source, header: list[str], kind: str) -> None:
     if kind == "auto" and len(header) > 1:
         raise ValueError(
-            f"{source.name}: the first line has {len(header)} columns, none of them 'value': "
-            f"{shorten(header)}. Name yours with --value-column (and --count-column, if it is a "
+            f"{source.name}: the first line has {listed_columns(header)}, none of "
+            "them 'value'. Name yours with --value-column (and --count-column, if it is a "
             "histogram), or say --input-kind values if each line as a whole is a value."
         )
 
@@ -155,10 +180,9 @@ def _check_first_line(source: Source, tally: Counter, codes: Codes | None) -> No
     if tally[first] > 1:
         return
     cells = source.first_cells()
-    is_client = codes is not None and codes.is_client
-    is_shown = len(cells) == 1 and not is_client
+    is_shown = len(cells) == 1 and not are_cells_hidden()
     column = f"--value-column {shlex.quote(cells[0]) if is_shown else 'NAME'}"
-    where = f"{source.name}, line 1: {'its text' if is_client else shorten(first)}"
+    where = f"{source.name}, line 1: {shorten(first)}"
     if codes is not None:
         if codes.find(first) is None:
             raise ValueError(
@@ -169,6 +193,16 @@ def _check_first_line(source: Source, tally: Counter, codes: Codes | None) -> No
         raise ValueError(
             f"{where} looks like a header, because no other line repeats it: say {column} if it "
             "is one, or --no-header if it is a user's value."
+        )
+
+
+def _check_default_header(source: Source, tally: Counter, codes: Codes | None) -> None:
+    """Refuse a header that may be the value of a user, because nobody has named its column."""
+    if "value" in tally or (codes is not None and codes.find("value") is not None):
+        raise ValueError(
+            f"{source.name}, line 1: 'value' may be the header or a user's value, because it is "
+            "also a category. Say --value-column value if line 1 is the header, or --no-header if "
+            "line 1 is a user's value."
         )
 
 
@@ -203,11 +237,7 @@ def _not_empty(value: str, source: Source, number: int, codes: Codes | None) -> 
 
 def _tally_parquet(source: Source, column: str, codes: Codes | None) -> Counter:
     found = source.parquet_table([column]).column(0)
-    if hasattr(found.type, "value_type") and not hasattr(found.type, "index_type"):
-        raise ValueError(
-            f"{source.name}: the column {column!r} holds lists, and a user has one value here: "
-            "sets of items are randomised in Python (ItemOracle), or by `client --max-items`."
-        )
+    _refuse_nested(source, column, found.type)
     tally: Counter = Counter()
     for pair in found.value_counts().to_pylist():
         value = pair["values"]
@@ -218,10 +248,22 @@ def _tally_parquet(source: Source, column: str, codes: Codes | None) -> Counter:
     odd = [one for one in tally if not (is_category(one) or (one == "" and knows_empty))]
     if odd:
         raise ValueError(
-            f"{source.name}: values must be text without NUL or integers, got {odd[0]!r}. "
+            f"{source.name}: values must be text without NUL or integers, got {shorten(odd[0])}. "
             f"{_NO_VALUE}; cast other types to text."
         )
     return tally
+
+
+def _refuse_nested(source: Source, column: str, kind: Any) -> None:
+    """Refuse a column of lists, structs or maps."""
+    from pyarrow.types import is_nested, is_struct
+
+    if is_nested(kind):
+        what = "structs" if is_struct(kind) else "lists"
+        raise ValueError(
+            f"{source.name}: the column {column!r} holds {what}, and a user has one value here: "
+            "sets of items are randomised in Python (ItemOracle), or by `client --max-items`."
+        )
 
 
 def _as_histogram(source: Source, tally: Counter) -> Users:
@@ -240,6 +282,7 @@ _NO_VALUE = (
 _EXAMPLE = '{"sex": ["F", "M"], "age": 10}'
 _BIN_KEYS = {"bins", "bounds", "clip", "labels", "missing", "scale"}
 _LARGEST = 2**63 - 1
+_MAX_DIGITS = 1000  # zeros may lead; Python refuses to convert more than 4,300 digits
 _MAX_CATEGORIES, _MAX_CHARACTERS = 10**6, 1 << 26  # of all columns of a survey
 
 
@@ -320,7 +363,7 @@ def _read_domain(domain: Any, where: str) -> Any:
     return domain
 
 
-def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain, *, is_client: bool) -> Users:
+def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain) -> Users:
     """Read one row per user, or per combination of values with its number of users.
 
     domain: the public domains of the columns. Other columns of the file are not read.
@@ -339,12 +382,12 @@ def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain, *, is_client: bo
         if header.count(name) != 1:
             what = f"has the column {name!r} twice" if name in header else f"has no column {name!r}"
             raise ValueError(
-                f"{source.name} {what}; its columns are {shorten(header)}. Every column of "
+                f"{source.name} {what}; the header has {listed_columns(header)}. Every column of "
                 "--domains must be there once."
             )
     read = _parquet_columns if source.is_parquet else _csv_columns
     columns = domain.columns.items()
-    codes = {name: Codes(source.name, name, column, is_client) for name, column in columns}
+    codes = {name: Codes(source.name, name, column) for name, column in columns}
     cells = read(source, header, codes, count)
     if not len(cells[-1]):
         raise ValueError(f"{source.name} has a header but no rows.")
@@ -371,16 +414,19 @@ def text_of(value: object) -> str:
     return "" if is_missing(value) else str(value)
 
 
+def shown_value(value: object) -> str:
+    """Return how an error names the value of a user."""
+    return "a value" if are_cells_hidden() else f"the value {shorten(value)}"
+
+
 class Codes:
     """The place of each category of a column by its text, or by a number that is in its bin."""
 
     # file, column: for error messages.
     # domain: the categories.
-    # is_client: whether errors leave out the value, because logs of clients are read by others.
 
-    def __init__(self, file: str, column: str, domain: ldp.Domain, is_client: bool = False) -> None:
+    def __init__(self, file: str, column: str, domain: ldp.Domain) -> None:
         self.file, self.column, self.domain = file, column, domain
-        self.is_client = is_client
         self.categories = domain.categories
         self.places = {text_of(one): i for i, one in enumerate(self.categories.tolist())}
 
@@ -399,7 +445,7 @@ class Codes:
         place = self.find(value)
         if place is not None:
             return place
-        what = "a value" if self.is_client else f"the value {shorten(value)}"
+        what = shown_value(value)
         remedy = "add it there, or correct the data"
         if not value:
             what = "an empty value"
@@ -428,7 +474,8 @@ def _csv_columns(
 
 
 def _number(text: str, where: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) <= _LARGEST):
+    is_whole = text.isascii() and text.isdecimal() and len(text) < _MAX_DIGITS
+    if not is_whole or int(text) > _LARGEST:
         raise ValueError(
             f"{where}: a number of users must be a whole number >= 0, got {shorten(text)}. Say "
             "--input-kind values if each row is one user."
@@ -442,10 +489,12 @@ def _parquet_columns(
     table = source.parquet_table([*codes, *([] if count is None else [count])])
     found = []
     for name, one in codes.items():
+        _refuse_nested(source, name, table.column(name).type)
         different, places = _factorised(table.column(name))
         found.append(np.array([one.of(value, "") for value in different], dtype=np.int64)[places])
     if count is None:
         return [*found, np.ones(table.num_rows, dtype=np.int64)]
+    _refuse_nested(source, count, table.column(count).type)
     different, places = _factorised(table.column(count))
     numbers = [_number(value, f"{source.name}, column {count!r}") for value in different]
     return [*found, np.array(numbers, dtype=np.int64)[places]]

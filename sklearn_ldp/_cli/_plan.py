@@ -227,9 +227,10 @@ def _presumed(arguments: argparse.Namespace) -> np.ndarray:
     """Return the frequencies of the domain that the plan assumes for post-processing."""
     if arguments.like is not None:
         return ldp.datasets.read_histogram(arguments.like).frequencies
-    n_categories = arguments.n_categories
-    if n_categories is None:
-        n_categories = ldp.Domain.of(read_categories(arguments.categories)).size
+    domain = arguments.n_categories
+    if domain is None:
+        domain = read_categories(arguments.categories)
+    n_categories = ldp.Domain.of(domain).size
     exponent = 1.0 if arguments.exponent is None else arguments.exponent
     weights = np.arange(1, n_categories + 1) ** -exponent
     return weights / weights.sum()

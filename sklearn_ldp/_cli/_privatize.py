@@ -9,7 +9,8 @@ one per line (or a CSV with a header, see --value-column).
 With --domains, FILE has a header that names several columns. Each user is asked for one of them, by
 public probabilities, and spends the whole epsilon there; columns without a domain are not read.
 
-An output file that exists is refused: each call spends every user's epsilon again.
+An output file that exists, or that another process writes, is refused: each call spends every
+user's epsilon again. Errors show no cell of FILE, because others may read the logs of a client.
 
 ----
 privacy: the batch costs each user epsilon. Another batch of the same values costs it once more.
@@ -26,12 +27,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._core.support.files import check_writable, make_folder
+from .._core.support.files import check_writable, hidden_cells, make_folder
 from .._core.support.progress import Progress
 from .._core.support.text import counted
 from ._arguments import (
@@ -70,7 +72,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read the values, randomise them and write the reports."""
+    """Read the values, randomize them and write the reports."""
     from ..collection import write_reports
 
     path = arguments.output
@@ -78,25 +80,22 @@ def run(arguments: argparse.Namespace) -> None:
     if not is_stdout:
         check_suffix(path, tuple(_SUFFIXES))
         check_writable(path)
-        if path.exists() and not arguments.force:
-            raise ValueError(
-                f"--output {path} exists, and each call of privatize spends every user's epsilon "
-                "again: name another file for another batch, or replace this one with --force."
-            )
+        _refuse_existing(path, arguments)
     key = read_key(arguments.key_file)
-    oracle = declared_oracle(arguments)
-    values, counts = declared_users(arguments, oracle, is_client=True)
-    reports = _reports(oracle, values, counts, arguments.seed)
-    batch_id = write_reports(
-        sys.stdout.buffer if is_stdout else path,
-        reports if is_stdout else _before_writing(reports, path),
-        oracle,
-        batch_id=arguments.batch_id,
-        collection_round=arguments.round,
-        format=arguments.format if is_stdout else "auto",
-        random_state=arguments.seed,
-        key=key,
-    )
+    oracle = declared_oracle(arguments)  # errors show the domain, which is public
+    with hidden_cells(), ExitStack() as locks:
+        values, counts = declared_users(arguments, oracle)
+        reports = _reports(oracle, values, counts, arguments.seed)
+        batch_id = write_reports(
+            sys.stdout.buffer if is_stdout else path,
+            reports if is_stdout else _locked(reports, arguments, locks),
+            oracle,
+            batch_id=arguments.batch_id,
+            collection_round=arguments.round,
+            format=arguments.format if is_stdout else "auto",
+            random_state=arguments.seed,
+            key=key,
+        )
     if arguments.seed is not None:
         say("warning: with --seed the reports are predictable, and protect nobody")
     say(
@@ -105,10 +104,25 @@ def run(arguments: argparse.Namespace) -> None:
     )
 
 
-def _before_writing(reports: Iterator[np.ndarray], path: Path) -> Iterator[np.ndarray]:
-    """Yield all reports, and create the folder when the file is about to be written."""
+def _refuse_existing(path: Path, arguments: argparse.Namespace) -> None:
+    if path.exists() and not arguments.force:
+        raise ValueError(
+            f"--output {path} exists, and each call of privatize spends every user's epsilon "
+            "again: name another file for another batch, or replace this one with --force."
+        )
+
+
+def _locked(
+    reports: Iterator[np.ndarray], arguments: argparse.Namespace, locks: ExitStack
+) -> Iterator[np.ndarray]:
+    """Lock the output, which is not written by any other process then, and yield all reports."""
+    # The first report is drawn under the lock, so that a process that is refused spends nothing.
+    from .._core.storage.checkpoints import locked
+
+    make_folder(arguments.output)
+    locks.enter_context(locked(arguments.output, 0))
+    _refuse_existing(arguments.output, arguments)
     yield from reports
-    make_folder(path)
 
 
 def _reports(

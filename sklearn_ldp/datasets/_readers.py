@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from .._core.mechanisms import MAX_USERS
-from .._core.support.files import Source, shorten
+from .._core.support.files import Source, listed_columns, shorten
 from .._core.support.text import as_array, is_category
 
 _COUNT = re.compile(r"[0-9]{1,19}")
@@ -110,13 +110,16 @@ def read_histogram(
     header, columns, rows = _read_csv(source) if is_csv else _read_parquet(source)
 
     if len(set(header)) < len(header):
-        raise ValueError(f"{where} repeats a column name: {header}. Rename or drop the repeats.")
+        raise ValueError(
+            f"{where} repeats a column name, and has {listed_columns(header)}. Rename or drop the "
+            "repeats."
+        )
     missing = [name for name in (value_column, count_column) if name not in header]
     if missing:
         raise ValueError(
-            f"{where} has no column {' and no column '.join(map(repr, missing))}; its columns are "
-            f"{header}. Name yours with value_column= and count_column= (a CSV needs a header and "
-            "commas between columns)."
+            f"{where} has no column {' and no column '.join(map(repr, missing))}; it has "
+            f"{listed_columns(header)}. Name yours with value_column= and count_column= (a CSV "
+            "needs a header and commas between columns)."
         )
     if not rows:
         raise ValueError(f"{where} has a header but no rows. Expected one row per category.")
@@ -128,7 +131,7 @@ def read_histogram(
     if not 0 < n_samples <= MAX_USERS:
         raise ValueError(
             f"{where}: {count_column} must add up to a number of users from 1 to 2**53, got "
-            f"{n_samples}. Is count_column the right one?"
+            f"{shorten(n_samples)}. Is count_column the right one?"
         )
     counts = np.array(counts, dtype=np.int64)
     groups = Bunch()

@@ -426,6 +426,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             raise ValueError(f"{self._name} requires y to be passed, but the target y is None.")
         refuse_reports(y, self._name, 'use input="reports"')
         array = np.asarray(y)
+        if array.dtype.kind == "c":  # scikit-learn's error would show them
+            raise ValueError(f"Complex data not supported: {self._name} needs numbers.")
         if array.ndim == 2 and array.shape[1] > 1:
             what = f"one number per user, got y of shape {array.shape}"
             raise ValueError(f"{self._name} takes {what}: train one each, with a part of epsilon.")

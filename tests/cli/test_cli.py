@@ -120,8 +120,8 @@ MISTAKES = [
     (["collect"], "invalid choice"),
     (["demo", "--epsilon", "0"], "a finite number > 0, got '0'"),
     (["demo", "--epsilon", "nan"], "a finite number > 0"),
-    (["demo", "--repeats", "0"], "a whole number >= 1"),
-    (["demo", "--n-samples", "1.5e0"], "a whole number >= 1, got '1.5e0'"),
+    (["demo", "--repeats", "0"], "a whole number from 1 to 2**53"),
+    (["demo", "--n-samples", "1.5e0"], "a whole number from 1 to 2**53, got '1.5e0'"),
     (["demo", "--seed", "-1"], "a whole number >= 0"),
     (["demo", "--jobs", "0"], "-1 for all cores"),
     (["estimate", "x.csv", "--level", "0.05"], "from 0.5 to less than 1, such as 0.95, got '0.05'"),
@@ -685,7 +685,8 @@ def test_bad_files(name, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "fragment"), [("", "is empty"), ("a\nb\na\n", "repeats 'a'"), ("a\n\n", "at least 2")]
+    ("text", "fragment"),
+    [("", "is empty"), ("a\nb\na\n", "repeats line 1 in line 3"), ("a\n\n", "at least 2")],
 )
 def test_a_bad_domain(text, fragment, histogram, tmp_path, capsys):
     domain = tmp_path / "domain.txt"

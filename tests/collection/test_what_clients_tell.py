@@ -5,6 +5,7 @@ import math
 import os
 import traceback
 import unicodedata
+import warnings
 from itertools import product
 
 import numpy as np
@@ -12,18 +13,26 @@ import pandas as pd
 import pytest
 
 from sklearn_ldp import (
+    BLH,
     GRR,
     OLH,
+    OUE,
+    SUE,
     ColumnOracle,
     Domain,
     HadamardResponse,
+    ItemOracle,
+    KeyValueOracle,
     LocalMean,
     MarginalOracle,
+    ProjectiveGeometryResponse,
     RangeOracle,
     StringOracle,
+    SubsetSelection,
 )
 from sklearn_ldp._core.mechanisms.chain import Chain
 from sklearn_ldp.collection import RepeatedClient, SurveyClient
+from sklearn_ldp.learning import LabelDPClassifier, LabelDPRegressor, PrivatizedColumns
 
 DOMAINS = {"sex": ["F", "M"], "age": 4}
 STRINGS = {"alphabet": "abc_", "max_length": 4, "n_found": 2, "expected_n_users": 5000}
@@ -112,6 +121,65 @@ def test_values_of_no_kind_are_not_shown(oracle):
         assert "SECRET" not in text, value
         assert "7777777" not in text, value
         assert "position 6" not in text, value
+
+
+MORE_ORACLES = [
+    *(oracle(1.0, categories=["a", "b"]) for oracle in (OLH, OUE, SUE, BLH, SubsetSelection)),
+    HadamardResponse(1.0, categories=7),
+    ProjectiveGeometryResponse(1.0, categories=7),
+    OLH(1.0, **OPEN),
+    ItemOracle(1.0, categories=["a", "b", "c"], max_items=2),
+    KeyValueOracle(1.0, categories=["a", "b"]),
+    ColumnOracle(1.0, domains=DOMAINS, strategy="split-budget"),
+    PrivatizedColumns(domains=DOMAINS),
+    LabelDPClassifier(classes=["a", "b"]),
+    LabelDPRegressor(bounds=(0, 1)),
+]
+MORE_VALUES = [
+    *VALUES,
+    ["a", "SECRET"],
+    [["F", "SECRET"], ["F", 7_777_777]],
+    [b"SECRET"],
+    [7_777_777.5],
+    np.array([7_777_777, 7_777_778]),
+    np.array([[7_777_777.5, 1.0]]),
+    np.array([0.5, np.nan, 7_777_777]),
+    np.array(["7777-07-07T07:07:07"], dtype="M8[s]"),
+    pd.Series(["a", "SECRET", None], name="SECRET"),
+    pd.Series(["SECRET"], dtype="category"),
+    pd.DataFrame({"sex": ["F", "SECRET"], "age": [1, 7_777_777]}),
+    pd.DataFrame({"sex": ["F"], "age": ["7777777"]}),
+    [("a", 7_777_777)],
+    [["a", "SECRET"], ["SECRET"]],
+    ["SECRET\0", "a"],
+    [10**30 * 7_777_777],
+    7_777_777,
+    slice(7_777_777),
+]
+
+
+@pytest.mark.parametrize("client", [*ORACLES, *MORE_ORACLES], ids=repr)
+def test_no_error_or_warning_of_a_client_shows_a_value(client, caplog):
+    """With the errors that an error came from, as a traceback shows them."""
+    n_errors = 0
+    for value in MORE_VALUES:
+        text = ""
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                client.privatize(value)
+            except (TypeError, ValueError) as error:
+                text, n_errors = "".join(traceback.format_exception(error)), n_errors + 1
+        text += " ".join(str(warning.message) for warning in told) + caplog.text
+        assert "SECRET" not in text, value
+        assert "7777777" not in text, value
+    assert n_errors > 10
+
+
+def test_fit_may_show_values():
+    """Negative control: `fit` simulates, where the values are."""
+    with pytest.raises(ValueError, match="SECRET"):
+        GRR(1.0, categories=["a", "b"]).fit(["SECRET"])
 
 
 @pytest.mark.parametrize("value", [[HALF], [("SECRET", HALF)], [{"SECRET": 1}], [{"SECRET"}]])

@@ -474,7 +474,7 @@ def test_read_parquet_takes_no_column_from_the_folder_and_needs_pyarrow(tmp_path
         ("", "is empty"),
         ("\n\n", "has no header"),
         ("value,count\n", "has a header but no rows"),
-        ("value,n\na,1\n", r"has no column 'count'; its columns are \['value', 'n'\]"),
+        ("value,n\na,1\n", r"has no column 'count'; it has 2 columns: \['value', 'n'\]"),
         ("value;count\na;1\n", "no column 'value' and no column 'count'.*commas"),
         ("value,count,value\na,1,b\n", "repeats a column name"),
         ("value,count\na,1\nb,2\na,3\n", "line 4: value .* once, got 'a' again after line 2"),
@@ -510,7 +510,7 @@ def test_read_csv_refuses_other_encodings(tmp_path):
     path = tmp_path / "h.csv"
     lines = ["value,count", *(f"city {i},1" for i in range(5000)), "Zürich,1"]
     path.write_bytes("\n".join(lines).encode("latin1"))
-    with pytest.raises(ValueError, match="line 5002: expected text in UTF-8.*0xfc.*iconv"):
+    with pytest.raises(ValueError, match="line 5002: expected text in UTF-8.*iconv"):
         read_histogram(path)
     path.write_bytes("value,count\na,1\n".encode("utf-16"))
     with pytest.raises(ValueError, match="is text in UTF-16"):

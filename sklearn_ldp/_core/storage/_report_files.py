@@ -18,7 +18,7 @@ import numpy as np
 from ..mechanisms import OracleOrProtocol, Protocol, Reports, as_protocol
 from ..mechanisms.coins import SecureCoins
 from ..mechanisms.protocol import reports_of
-from ..support.files import replacing
+from ..support.files import errors_name, replacing
 from ..support.random import RandomState, as_generator
 from ..support.text import printable
 from ..support.typing import ReportSink, ReportSource
@@ -362,7 +362,8 @@ class Shuffle(AbstractContextManager["Shuffle"]):
 
     def __exit__(self, *error: object) -> None:
         if self._file is not None:
-            self._file.close()
+            with errors_name(Path(tempfile.gettempdir())):  # closing writes what is left
+                self._file.close()
 
     def add(self, columns: Columns, may_spill: bool) -> None:
         """Add rows; they stay in memory if they may not go to a temporary file."""
@@ -422,7 +423,9 @@ class Shuffle(AbstractContextManager["Shuffle"]):
             rows[name] = column
         buckets = self._buckets_of(len(rows))
         size, place = rows.itemsize, self._file.seek(0, os.SEEK_END)
-        self._file.write(rows.view(f"V{size}")[np.argsort(buckets, kind="stable")].data)
+        with errors_name(Path(tempfile.gettempdir())):
+            self._file.write(rows.view(f"V{size}")[np.argsort(buckets, kind="stable")].data)
+            self._file.flush()
         for places, m in zip(self._places, np.bincount(buckets, minlength=_N_BUCKETS), strict=True):
             if m:
                 places.append((place, int(m) * size))

@@ -360,8 +360,10 @@ def _attempt(path: Path, side: Path) -> int | None:
                 "find out who has made it."
             )
         if _lock(descriptor) and _has_name(descriptor, side):
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, f"process {os.getpid()} on host {socket.gethostname()}".encode())
+            owner = f"process {os.getpid()} on host {socket.gethostname()}"
+            with suppress(OSError):  # on a full disk; the lock holds without a name in it
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, owner.encode())
             return descriptor
     except BaseException:
         os.close(descriptor)

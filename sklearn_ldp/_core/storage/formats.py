@@ -391,7 +391,7 @@ def _row(row, is_row, widths):
         is_row and (not isinstance(row, list) or (widths and len(row) not in widths))
     ):
         lengths = " or ".join(map(str, reversed(widths))) or "some"
-        what = f"a list of {lengths} integers" if is_row else "an integer"
+        what = f"a list of {lengths} 64-bit integers" if is_row else "a 64-bit integer"
         is_wide = not is_row and isinstance(row, list)
         hint = "; reports of one field have shape (n,)" if is_wide else ""
         raise ValueError(f"expected {what} per line, got {row!r:.80}{hint}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -14,7 +13,7 @@ from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from ..support.files import open_regular
+from ..support.files import errors_name, open_regular
 from ..support.text import printable
 from ._batches import RefusedBatchError
 from .formats import SUFFIXES as SUFFIXES
@@ -100,8 +99,11 @@ class _Borrowed:
 def _spooled(file: Any) -> Any:
     copy = tempfile.SpooledTemporaryFile(max_size=_HELD_BYTES)  # noqa: SIM115
     try:
-        shutil.copyfileobj(file, copy, 1 << 20)
-        copy.seek(0)
+        while piece := file.read(1 << 20):
+            with errors_name(Path(tempfile.gettempdir())):
+                copy.write(piece)
+        with errors_name(Path(tempfile.gettempdir())):
+            copy.seek(0)
     except BaseException:
         copy.close()
         raise

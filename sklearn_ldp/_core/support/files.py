@@ -15,6 +15,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import lru_cache
 from itertools import islice
 from os import PathLike
@@ -327,9 +328,10 @@ class Source:
             except (ArrowException, OSError, ValueError) as error:
                 if str(error).startswith(f"{self.name} "):
                     raise
+                detail = type(error).__name__ if are_cells_hidden() else str(error)[:200]
                 raise ValueError(
                     f"{self.name} is a truncated or damaged Parquet file, or unpacks to more than "
-                    f"is read ({str(error)[:200]}). Copy or download it again."
+                    f"is read ({detail}). Copy or download it again."
                 ) from error
 
 
@@ -348,7 +350,38 @@ def _short_lines(file: Any, name: str, most: int) -> Iterator[bytes]:
         yield line
 
 
+_are_cells_hidden: ContextVar[bool] = ContextVar("are_cells_hidden", default=False)
+
+
+@contextmanager
+def hidden_cells() -> Iterator[None]:
+    """Keep the cells of files out of errors in this block, because others read a client's logs."""
+    token = _are_cells_hidden.set(True)
+    try:
+        yield
+    except (ValueError, OSError, ImportError, MemoryError):
+        raise
+    except Exception as error:  # a bug of the package, whose message may hold a cell
+        hidden = f"{type(error).__name__}: its message is hidden, because it may show a value"
+        raise RuntimeError(hidden).with_traceback(error.__traceback__) from None
+    finally:
+        _are_cells_hidden.reset(token)
+
+
+def are_cells_hidden() -> bool:
+    """Return whether errors must not show cells: `shorten` and `listed_columns` hide them."""
+    return _are_cells_hidden.get()
+
+
+def listed_columns(header: list[str]) -> str:
+    """Return the columns of a file for an error; a file without a header has cells there."""
+    n = len(header)
+    return f"{n} column{'s' * (n != 1)}" + ("" if are_cells_hidden() else f": {shorten(header)}")
+
+
 def shorten(cell: object) -> str:
-    """Return the repr of a cell for an error, of 80 characters at most."""
+    """Return the repr of a cell for an error, of 80 characters at most, or only its type."""
+    if are_cells_hidden():
+        return f"a value of type {type(cell).__name__}"
     text = repr(cell)
     return text if len(text) <= 80 else text[:77] + "..."

@@ -13,27 +13,39 @@ import numpy as np
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _INT64_MAX = 2**63 - 1
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # byte-order marks
+# Files that people give in place of text, by their first bytes.
+_BINARY = {
+    b"PK\3\4": "a zip archive, as .xlsx and .npz files are",
+    b"ARROW1": "an Arrow file",
+    b"\xff\xff\xff\xff": "an Arrow stream",
+    b"PAR1": "a Parquet file",
+}
 MOST_LINES = 20  # of a representation
 _JOINERS = "\u200c\u200d"  # in emojis, and in words of many languages
 
 
 def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
     """Decode the lines one by one, unlike a text wrapper, so that an error can name its line."""
-    encoding = "utf-8-sig"  # a byte-order mark may open the file
+    encoding, kind = "utf-8-sig", ""  # a byte-order mark may open the file
     for number, line in enumerate(file, start=1):
         if number == 1 and line.startswith(_UTF_16):
             raise ValueError(
                 f"{where} is text in UTF-16, as some spreadsheets save it: save the file as UTF-8, "
                 "for instance with iconv -f utf-16 -t utf-8."
             )
+        if number == 1:
+            kind = next((kind for magic, kind in _BINARY.items() if line.startswith(magic)), "")
         try:
             text = line.decode(encoding)
-        except UnicodeDecodeError as error:
+        except UnicodeDecodeError:  # its message would show the line
+            text = None
+        if kind and (text is None or "\0" in text):
+            raise ValueError(f"{where} is {kind}, and not text: save its content as CSV in UTF-8.")
+        if text is None:
             raise ValueError(
-                f"{where}, line {number}: expected text in UTF-8, got the byte "
-                f"0x{line[error.start]:02x}. Save the file as UTF-8, for instance with "
-                "iconv -f latin1 -t utf-8."
-            ) from error
+                f"{where}, line {number}: expected text in UTF-8, got other bytes. Save the file "
+                "as UTF-8, for instance with iconv -f latin1 -t utf-8."
+            )
         if "\0" in text:
             raise ValueError(
                 f"{where}, line {number}: expected text in UTF-8, got a NUL character. The file "
