@@ -24,6 +24,7 @@ from .._core.support.parallel import each_warning_once, run, silent
 from .._core.support.progress import Progress
 from .._core.support.text import format_table
 from ..postprocessing import BasePostProcessor
+from ._expected_error import expected_error
 
 PostProcessor: TypeAlias = BasePostProcessor | Pipeline
 #: "all", a list, or a grid of parameters (or a list of grids) for each class name.
@@ -284,8 +285,6 @@ class BaseSearch(BasePostProcessor):
         users, or include the noise of held-out reports, so they are not errors to expect. A set of
         estimates has a dict by the names of its parts.
         """
-        from ._expected_error import expected_error  # which imports the searches
-
         check_is_fitted(self, "estimate_")
         if isinstance(self.estimate_, EstimateSet):
             if not hasattr(self, "estimators_"):

@@ -13,8 +13,7 @@ from .._core.estimates import FrequencyEstimate
 from .._core.noise import Noise, variances_after_norm
 from .._core.numerics.simplex import norm, norm_sub
 from .._core.queries import QuerySet
-from ._noisy_cases import correlated, scaled_answers, variances_of_each
-from ._synthetic_search import apportion
+from ._drawn_noise import apportion, correlated, scaled_answers, variances_of_each
 
 _SHARE = 0.05  # variance of the noise that is added, relative to the noise of the estimate
 _MOST_COPIES = 12

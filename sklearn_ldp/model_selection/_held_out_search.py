@@ -18,13 +18,12 @@ from .._core.support.parallel import run_in_order
 from .._core.support.random import RandomState, as_generator
 from ..postprocessing import resolve_noise
 from ._base import BaseSearch, Candidates, Case, Judgement, results_of
+from ._drawn_noise import correlated, variances_of_each
 from ._noisy_cases import (
     SetCase,
-    correlated,
     errors_and_answers,
     errors_and_answers_of_set,
     queries_of,
-    variances_of_each,
 )
 
 _PARTS = 4  # of the candidates, whose answers' variances are computed in a task each

@@ -8,14 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.estimates import EstimateSet, FrequencyEstimate
-from .._core.noise import Noise
 from .._core.queries import QuerySet, query_matrix
 from ..metrics import query_errors
 from ._base import Case, Judgement
-
-_TINIEST = 1e-300  # keeps quotients finite
-_MOST_STEPS = 60  # a bound on work, if `_PRECISE` does not end it before
-_PRECISE = 1e-3  # of a draw's length
 
 
 class SetCase(NamedTuple):
@@ -119,112 +114,3 @@ def errors_and_answers_of_set(candidate: Any, cases: list[SetCase]) -> Judgement
         errors.append(error)
     means = {name: np.mean(rows, axis=0) for name, rows in answers.items()}
     return Judgement(np.array(errors), means)
-
-
-def scaled_answers(queries: QuerySet, errors: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-    """Return the errors of answers, scaled so that the sum of their squares is their mean square.
-
-    Parameters
-    ----------
-    queries : QuerySet
-        The queries, aligned with the categories.
-    errors : ndarray of shape (n, d)
-        Errors of the frequencies.
-    frequencies : ndarray of shape (d,)
-        Frequencies that choose the queries, if these depend on the truth.
-
-    Returns
-    -------
-    ndarray of shape (n, n_answers)
-        A linear function of the errors; two summands for queries with a closed form.
-    """
-    weights = queries.square_weights(errors.shape[1])
-    if weights is None:
-        matrix = queries.matrix(errors.shape[1], frequencies)
-        return (matrix @ errors.T).T / np.sqrt(matrix.shape[0])
-    single, pairs = weights
-    totals = errors.sum(axis=1, keepdims=True)
-    return np.hstack([np.sqrt(single - pairs) * errors, np.sqrt(pairs) * totals])
-
-
-def variances_of_each(noise: Noise, rows: Any, frequencies: np.ndarray) -> np.ndarray:
-    """Return the variances of answers if the errors of categories were independent.
-
-    Parameters
-    ----------
-    noise : Noise
-        The noise of a single estimate.
-    rows : sparse array of shape (n_queries, d)
-        The queries.
-    frequencies : ndarray of shape (d,)
-        True frequencies of all categories.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-        The variances.
-    """
-    return rows.power(2) @ np.ravel(noise.variance(frequencies))
-
-
-# -- noise that is added on purpose ---------------------------------------------------------------
-def correlated(noise: Noise, frequencies: np.ndarray, independent: np.ndarray) -> np.ndarray:
-    """Return normal errors with the covariances that an estimate has, made of independent ones.
-
-    Parameters
-    ----------
-    noise : Noise
-        The noise of a single estimate; without covariances, errors are taken as independent.
-    frequencies : ndarray of shape (d,)
-        True frequencies of all categories.
-    independent : ndarray of shape (d,)
-        Draws of the standard normal distribution.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        The errors.
-
-    Notes
-    -----
-    They are the square root of the covariance matrix times independent normal numbers, by Lanczos'
-    method, which needs nothing but products with the matrix. Scaled to a diagonal of ones, it is
-    the identity plus a matrix of low rank for most oracles, which takes as many steps as the rank.
-    """
-    errors = noise.at(frequencies)
-    deviations = np.sqrt(np.maximum(errors.variances(), 0))
-    safe = np.maximum(deviations, _TINIEST)
-
-    def correlations(vector):
-        return errors.product(vector / safe) / safe
-
-    try:
-        return deviations * _square_root_product(correlations, independent)
-    except ValueError:
-        return deviations * independent
-
-
-def _square_root_product(product: Any, vector: np.ndarray) -> np.ndarray:
-    """Return the square root of a symmetric matrix times a vector, from products with the matrix.
-
-    In the basis of the Krylov space, which is extended step by step, the matrix is tridiagonal.
-    """
-    length = np.linalg.norm(vector)
-    basis, weights = [vector / length], np.zeros(0)
-    diagonal: list[float] = []
-    beside: list[float] = []
-    while True:
-        image = product(basis[-1])
-        diagonal.append(float(basis[-1] @ image))
-        tridiagonal = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
-        values, vectors = np.linalg.eigh(tridiagonal)
-        before, weights = weights, vectors @ (np.sqrt(np.maximum(values, 0)) * vectors[0])
-        change = np.linalg.norm(weights - np.append(before, 0))
-        # Twice, as rounding leaves something along earlier vectors.
-        for _ in range(2):
-            for one in basis:
-                image = image - (one @ image) * one
-        beside.append(float(np.linalg.norm(image)))
-        if beside[-1] < _PRECISE or change < _PRECISE or len(basis) == _MOST_STEPS:
-            return length * (weights @ np.array(basis))
-        basis.append(image / beside[-1])

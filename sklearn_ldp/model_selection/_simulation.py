@@ -34,7 +34,7 @@ from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..surveys import BaseColumnSurvey
 from ._base import BaseSearch, Candidates, PostProcessor, as_candidates, candidate_name
-from ._synthetic_search import apportion
+from ._drawn_noise import apportion
 
 _SHOWN = 20
 _HEADER = json.dumps({"format": "sklearn_ldp study", "version": 2}).encode()

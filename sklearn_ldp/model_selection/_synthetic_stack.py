@@ -14,7 +14,7 @@ from .._core.queries import Queries
 from .._core.support.random import RandomState
 from ..oracles import BaseOracle
 from ._base import Candidates, Case, Judgement, PostProcessor, candidate_name
-from ._noisy_cases import scaled_answers
+from ._drawn_noise import scaled_answers
 from ._synthetic_search import SyntheticSearch
 
 # How much of the weight goes to the mean, and not to the pick: chosen among 33 rules on 26 November

@@ -28,7 +28,7 @@ from sklearn_ldp import (
 )
 from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.model_selection import default_candidates
-from sklearn_ldp.model_selection._noisy_cases import correlated
+from sklearn_ldp.model_selection._drawn_noise import correlated
 from sklearn_ldp.postprocessing import norm, norm_sub
 from sklearn_ldp.queries import groups
 from sklearn_ldp.surveys._consistent import linear_tables
