@@ -78,6 +78,7 @@ def read_categories(path: Path) -> Any:
         return _read_domain(found, f"--categories {path}")
     source = source_of(path)
     lines = [line.rstrip("\r\n") for line in source.lines()]
+    # Ends: each pass removes a line.
     while lines and not lines[-1]:
         lines.pop()
     categories = [_not_empty(line, source, i, None) for i, line in enumerate(lines, start=1)]

@@ -212,6 +212,7 @@ def checked_classes(classes: Any, name: str) -> np.ndarray:
 def steps_to_last(estimator: Any) -> tuple[list[str], Any]:
     """Return the names that lead to the last step of nested Pipelines, and that step."""
     names = []
+    # Ends: pipelines are nested finitely often.
     while isinstance(estimator, Pipeline):
         name, estimator = estimator.steps[-1]
         names.append(name)

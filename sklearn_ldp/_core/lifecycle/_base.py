@@ -757,6 +757,7 @@ class BaseCollector(  # type: ignore[call-arg]
         is_seeded = begun is not None and not begun.streams.is_secure
         draws_in_order = (is_seeded or self.random_state is not None) and self.input == "values"
         with lock_of(self) if draws_in_order else nullcontext():
+            # Ends: it starts again only if another thread has begun the collection meanwhile.
             while True:
                 before = self._state
                 state = begin(before)

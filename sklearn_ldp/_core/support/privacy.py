@@ -45,6 +45,7 @@ def refuse_memory(name: str) -> None:
     # It writes the arguments beside the result, after the call; so now it writes nothing. What
     # somebody else's function under it does with values is not told by its arguments.
     frame: FrameType | None = sys._getframe(2)
+    # Ends: a stack has finitely many frames.
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] in ("sklearn", "joblib"):
         if isinstance(frame.f_locals.get("self"), MemorizedFunc):
             raise ValueError(
