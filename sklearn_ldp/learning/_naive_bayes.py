@@ -15,7 +15,13 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.domains import Domain, RecordDomain
-from .._core.domains.values import declared_levels, declares_levels, read_once, refuse_reports
+from .._core.domains.values import (
+    declared_levels,
+    declares_levels,
+    exact_array,
+    read_once,
+    refuse_reports,
+)
 from .._core.lifecycle import Budget
 from .._core.numerics.simplex import norm_sub
 from .._core.support.privacy import warn_of_learned
@@ -423,7 +429,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
 
 def _learned(column: Any, name: str) -> Domain:
     """Return a domain that is learnt from raw values: levels, categories, or bins of a number."""
-    values = np.asarray(column)
+    values = exact_array(column)
     kind = values.dtype.kind
     is_number = kind == "f" or (kind in "iu" and len(np.unique(values)) > _N_BINS)
     if not is_number or declared_levels(column) is not None:

@@ -365,9 +365,11 @@ def test_named_columns(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        # Canonical int64 are numbers, in their order, every digit kept; all others are text.
+        # Canonical integers of 64 bits are numbers, in their order, every digit kept; all others
+        # are text.
         (["10", "9", str(2**53 + 1), str(2**53)], ["9", "10", str(2**53), str(2**53 + 1)]),
         (["007", "7", "10"], ["007", "10", "7"]),
+        ([str(2**64 - 1), "9", str(2**63)], ["9", str(2**63), str(2**64 - 1)]),
         ([str(2**64), "1"], ["1", str(2**64)]),
     ],
 )

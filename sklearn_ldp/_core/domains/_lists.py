@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import pairwise, repeat
 from numbers import Integral
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,8 +46,9 @@ class CategoryList(Uncached):
         self.size = len(categories)
         self._first: int | None = None
         if self.size and categories.dtype.kind in "iu":
-            first = int(categories[0])
-            if int(categories[-1]) == first + self.size - 1 and np.all(np.diff(categories) == 1):
+            first, last = int(categories[0]), int(categories[-1])
+            is_range = last == first + self.size - 1 and np.all(np.diff(categories) == 1)
+            if is_range and last < 1 << 63:  # codes are differences of int64
                 self._first = first
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -146,6 +147,8 @@ class CategoryList(Uncached):
     def _refuse(self, value, position, name, where):
         if is_missing(value):
             refuse_missing(name, where)
+        if isinstance(value, (list, np.ndarray)):
+            refuse_lists(name, where)
         remedy = (
             f"{where}; its {self.size} categories are {self.shown}. The domain is public: list "
             "every category in categories=, one of them for all others."
@@ -478,8 +481,13 @@ def occurring(values: np.ndarray | LevelColumn, name: str) -> np.ndarray:
     """The distinct values in order; a missing one is refused."""
     if isinstance(values, LevelColumn):
         values = values.levels[np.unique(values.places)]
-    is_object = values.dtype == object
-    array = as_vector(sorted_values(set(values.tolist()))) if is_object else np.unique(values)
+    if values.dtype != object:
+        array = np.unique(values)
+    else:
+        try:
+            array = as_vector(sorted_values(set(values.tolist())))
+        except TypeError:  # an element without a hash
+            refuse_lists(name)
     if any(is_missing(c) for c in array.tolist()):
         refuse_missing(name)
     return array
@@ -493,6 +501,13 @@ def refuse_missing(name: str, where: str = "", what: str = _NAN, is_listed: bool
     raise ValueError(
         f"Input X contains {what}{where}, and {name} has no category for "
         f'it: {declared}let clients report a stand-in (missing="report"); who is left out is seen.'
+    )
+
+
+def refuse_lists(name: str, where: str = "") -> NoReturn:
+    raise ValueError(
+        f"{name} got a list as the answer of a user{where}, and a category is a single value. Make "
+        "each answer a tuple, or take ItemOracle for users who have several items."
     )
 
 
