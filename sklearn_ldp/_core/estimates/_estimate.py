@@ -36,7 +36,7 @@ from ..statements import (
     table_intervals,
 )
 from ..support.pandas import import_pandas
-from ..support.privacy import PrivacyWarning, warn_once
+from ..support.privacy import PrivacyWarning, makes_pandas, warn_once
 from ..support.text import counted, labelled_lines
 from ..support.typing import DataFrame, Rows, Series
 
@@ -376,7 +376,12 @@ class FrequencyEstimate(Kept):
             text = "Raw estimates side by side spend the sum of their epsilons, and look like one "
             text += "to a post-processor: put one behind each oracle, or ask by a ColumnOracle."
             warn_once(text, PrivacyWarning, "estimates side by side")
-        return func._implementation(*args, **kwargs)
+        joined = func._implementation(*args, **kwargs)
+        if func is np.hstack and makes_pandas():
+            import pandas as pd
+
+            return pd.DataFrame(joined)
+        return joined
 
     def __iter__(self) -> Iterator[FrequencyEstimate]:
         return (self[i] for i in range(len(self)))
