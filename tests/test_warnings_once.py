@@ -245,7 +245,9 @@ def test_what_makes_no_data_frames_says_what_does(container):
     made = both.fit_transform(frame)
     assert type(made).__module__.partition(".")[0] == container
     assert list(made.columns) == ["a__0", "a__1", "b__0", "b__1"]
-    np.testing.assert_array_equal(made, clone(both).set_output(transform="default").fit_transform(frame))
+    np.testing.assert_array_equal(
+        made, clone(both).set_output(transform="default").fit_transform(frame)
+    )
 
 
 @pytest.mark.parametrize(

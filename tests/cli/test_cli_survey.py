@@ -278,7 +278,8 @@ def test_bins_and_missing_values_in_a_survey(tmp_path, capsys):
     domains.write_text('{"sex": ["F", "M", null], "age": {"bins": [18, 65], "missing": true}}')
     argv = ["estimate", str(people), "--domains", str(domains), "--epsilon", "20"]
     rows = rows_of(said(capsys, *argv, "--post", "norm-sub").out)
-    assert [row["category"] for row in rows] == ["F", "M", "", "< 18", "[18, 65)", ">= 65", ""]
+    names = ["F", "M", "(missing)", "< 18", "[18, 65)", ">= 65", "(missing)"]
+    assert [row["category"] for row in rows] == names
     for row, share in zip(rows, [0.5, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25], strict=True):
         assert float(row["frequency"]) == pytest.approx(share, abs=0.15)
     pd.read_csv(people).to_parquet(tmp_path / "people.parquet")

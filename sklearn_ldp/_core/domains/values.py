@@ -152,6 +152,17 @@ def is_missing(value: object) -> bool:
     return isinstance(value, (float, np.floating)) and value != value
 
 
+def named_missing(categories: np.ndarray, name: str = "(missing)") -> np.ndarray:
+    """Return categories in which the one for missing answers is its name, for people to read.
+
+    Shapes: categories (d,) -> (d,).
+    """
+    listed = categories.tolist() if categories.dtype.kind in "Of" else []
+    if not any(one is None or one != one for one in listed):
+        return categories
+    return objects([name if is_missing(one) else one for one in listed])
+
+
 def in_one_form(value: Any) -> Any:
     """Return the one form that equal values have: of nothing, of an instant, of an enumeration."""
     if isinstance(value, tuple):
@@ -422,6 +433,12 @@ def declared_levels(column: object) -> np.ndarray | None:
         chunks = column.unify_dictionaries().chunks
         return declared_levels(chunks[0]) if chunks and hasattr(chunks[0], "dictionary") else None
     return None
+
+
+def declares_order(column: Any) -> bool:
+    """Return whether the levels that a column or a dtype declares are an ordered scale."""
+    kinds = column, getattr(column, "dtype", None), getattr(column, "type", None)
+    return any(getattr(kind, "ordered", False) is True for kind in kinds)
 
 
 # -- labels: values that say which category each of them is of -------------------------------------
