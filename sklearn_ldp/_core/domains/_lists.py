@@ -49,7 +49,8 @@ class CategoryList(Uncached):
 
     def __init__(self, categories: np.ndarray, is_ordered: bool = False):
         self.categories = categories.copy()
-        self.is_ordered = is_ordered
+        if is_ordered:  # others have what their class says, as those of older files do
+            self.is_ordered = True
         self.categories.flags.writeable = False
         self.size = len(categories)
         self._first: int | None = None
@@ -248,6 +249,7 @@ class BinList(CategoryList):
     """The bins between edges; a number's code is that of the bin it is in."""
 
     # Its parameters, and what it refuses, are those of `Domain.bins`.
+    is_ordered = True
 
     def __init__(
         self,
@@ -276,7 +278,7 @@ class BinList(CategoryList):
         if labels is not None:
             _check_labels(labels, len(ends) - 1)
         whole = objects([*names, *[None] * bool(missing)])
-        super().__init__(distinct(whole, "Domain.bins"), is_ordered=True)
+        super().__init__(distinct(whole, "Domain.bins"))
         if not isinstance(missing, bool):
             self.missing_name = self.naming_missing(missing, "Domain.bins").missing_name
         self.of_missing = len(names) if missing else -1

@@ -122,7 +122,7 @@ class RecordDomain(UnlistedDomain):
         new = [key for key in names or () if key not in given]
         if given and not (autos or new):
             return cls.declared(domains, name), ""
-        columns = table_columns(X) if names is not None else array_columns(X, name)
+        columns: list = table_columns(X) or array_columns(X, name)
         names = names or list(given or range(len(columns)))
         found = dict(zip(names, columns, strict=False))
         lacking = [key for key in autos if key not in found]
@@ -131,12 +131,12 @@ class RecordDomain(UnlistedDomain):
         known = {key: one for key, one in given.items() if key not in autos}
         whole: dict[Any, Any] = dict.fromkeys([*given, *names])
         whole |= cls.declared(known, name).columns if known else {}
-        values = [key for key in whole if key not in known]
+        others = [key for key in whole if key not in known]
         with _saying_domains():
-            for key in values:
+            for key in others:
                 whole[key] = (learned or Domain.learned)(found[key], _where(name, key))
-        learned_names = [key for key in values if declared_levels(found[key]) is None]
-        return cls(whole), f"the domain of {_listed(learned_names)}" if learned_names else ""
+        by_value = [key for key in others if declared_levels(found[key]) is None]
+        return cls(whole), f"the domain of {_listed(by_value)}" if by_value else ""
 
     # -- what is in it ------------------------------------------------------------------------
     @property

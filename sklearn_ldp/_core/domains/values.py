@@ -86,7 +86,8 @@ def exact_array(values: Any, is_listed: bool = False) -> np.ndarray:
         return objects([plain_instant(value) for value in array])
     if isinstance(values, np.ndarray):
         return array
-    if array.dtype.kind == "f" and (is_listed or np.any(np.abs(array) >= _FIRST_ROUNDED)):
+    is_rounded = array.dtype == np.float64 and bool(np.any(np.abs(array) >= _FIRST_ROUNDED))
+    if is_rounded or (is_listed and array.dtype.kind == "f"):
         items = _as_objects(values)
         types = set(map(type, items.flat))
         if types == {int}:
@@ -158,9 +159,10 @@ def named_missing(categories: np.ndarray, name: str = "(missing)") -> np.ndarray
     Shapes: categories (d,) -> (d,).
     """
     listed = categories.tolist() if categories.dtype.kind in "Of" else []
-    if not any(one is None or one != one for one in listed):
+    is_there = [isinstance(one, tuple) or not is_missing(one) for one in listed]
+    if all(is_there):
         return categories
-    return objects([name if is_missing(one) else one for one in listed])
+    return objects([one if there else name for one, there in zip(listed, is_there, strict=True)])
 
 
 def in_one_form(value: Any) -> Any:

@@ -195,3 +195,12 @@ def test_tuples_of_any_length_are_answers(container):
     assert Domain.learned(tuples, "GRR").categories.tolist() == [(1, 2), (3,)]
     with pytest.raises(ValueError, match=r"rows of several lengths.* make it a tuple"):
         Domain([(3,), (1, 2)]).encode(LISTS)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_floats_stay_floats(dtype):
+    column = pd.Series([0.5, np.nan, 1.5], dtype=dtype)
+    assert Domain([0.5, 1.5, None]).encode(column).tolist() == [0, 2, 1]
+    assert Domain(column).categories.dtype == dtype
+    large = pd.Series([2.0**60, np.inf])
+    assert Domain([2**60, 2**60 + 1, float("inf"), None]).encode(large).tolist() == [0, 2]
