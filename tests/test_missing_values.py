@@ -186,7 +186,9 @@ def test_learned_columns_are_warned_of_by_name():
         (PrivatizedColumns(2.0, domains=PLANS), None),
         (LDPNaiveBayes(2.0, domains=PLANS, classes=[0, 1]), [0, 1] * 50),
     ):
-        with pytest.warns(PrivacyWarning, match=r"learns the domain of 'visits' from the raw val"):
+        with pytest.warns(
+            PrivacyWarning, match=r"learns the domain of columns 'visits' from the raw val"
+        ):
             model.fit(PEOPLE, y)
         declared = model.set_params(domains={**PLANS, "visits": 3})
         declared.fit(PEOPLE, y)  # levels that a column declares are no secret: warnings are errors

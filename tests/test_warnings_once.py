@@ -187,10 +187,16 @@ def labelled(kind, random_state, **options):
         (lambda state: OLH(random_state=state).fit(list("abab")), "the domain.*categories="),
         (lambda state: ColumnOracle(random_state=state).fit(PEOPLE), "the domain.*domains="),
         (lambda state: MarginalOracle(random_state=state).fit(PEOPLE), "the domain.*domains="),
-        (lambda state: PrivatizedColumns(random_state=state).fit(PEOPLE), "domains.*domains="),
+        (
+            lambda state: PrivatizedColumns(random_state=state).fit(PEOPLE),
+            "the domain of columns .*domains=",
+        ),
         (lambda state: labelled(LabelDPClassifier, state), "the classes.*classes="),
         (lambda state: labelled(LDPNaiveBayes, state, domains=COLUMNS), "the classes.*classes="),
-        (lambda state: labelled(LDPNaiveBayes, state, classes=[0, 1]), "domains.*domains="),
+        (
+            lambda state: labelled(LDPNaiveBayes, state, classes=[0, 1]),
+            "the domain of columns .*domains=",
+        ),
     ],
 )
 def test_what_is_learnt_from_real_people_is_warned_of(fit, what):

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import pairwise, repeat
 from numbers import Integral
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -174,12 +174,12 @@ class CategoryList(Uncached):
     def _refuse(self, value, position, name, where):
         if is_missing(value):
             refuse_missing(name, where)
-        if isinstance(value, (list, np.ndarray)):
-            refuse_lists(name, where)
         remedy = (
             f"{where}; its {self.size} categories are {self.shown}. The domain is public: list "
             "every category in categories=, one of them for all others."
         )
+        if isinstance(value, (list, np.ndarray)):
+            remedy += _NO_LISTS
         raise UnknownValueError(
             f"{name} got the unknown category {value!r}{remedy}",
             f"{name} got an unknown category at position {position}, which is not shown because "
@@ -519,7 +519,7 @@ def occurring(values: np.ndarray | LevelColumn, name: str) -> np.ndarray:
         try:
             array = as_vector(sorted_values(set(values.tolist())))
         except TypeError:  # an element without a hash
-            refuse_lists(name)
+            raise ValueError(f"{name} got a list as the answer of a user.{_NO_LISTS}") from None
     if any(is_missing(c) for c in array.tolist()):
         refuse_missing(name)
     return array
@@ -536,11 +536,10 @@ def refuse_missing(name: str, where: str = "", what: str = _NAN, is_listed: bool
     )
 
 
-def refuse_lists(name: str, where: str = "") -> NoReturn:
-    raise ValueError(
-        f"{name} got a list as the answer of a user{where}, and a category is a single value. Make "
-        "each answer a tuple, or take ItemOracle for users who have several items."
-    )
+_NO_LISTS = (
+    " A list is no category: make each answer a tuple, or take ItemOracle for users who have "
+    "several items."
+)
 
 
 def refuse_infinite(values: np.ndarray, name: str) -> None:

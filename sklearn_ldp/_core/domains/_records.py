@@ -136,7 +136,7 @@ class RecordDomain(UnlistedDomain):
             for key in others:
                 whole[key] = (learned or Domain.learned)(found[key], _where(name, key))
         by_value = [key for key in others if declared_levels(found[key]) is None]
-        return cls(whole), f"the domain of {_listed(by_value)}" if by_value else ""
+        return cls(whole), f"the domain of columns {_listed(by_value)}" if by_value else ""
 
     # -- what is in it ------------------------------------------------------------------------
     @property
