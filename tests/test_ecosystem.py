@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline, make_union
@@ -64,8 +65,11 @@ def test_column_transformer_in_pipelines_and_around_them():
     assert around.shape == (1, 5)
     one = ColumnTransformer([("x", clone(X), "x")]).fit_transform(FRAME)  # a column as 1D
     assert one.shape == (1, 3)
-    frame = columns().set_output(transform="polars").fit_transform(FRAME)
-    assert frame.columns == ["x__a", "x__b", "x__c", "y__0", "y__1"]
+    for container in ("polars", "pandas"):
+        frame = columns().set_output(transform=container).fit_transform(FRAME)
+        assert list(frame.columns) == ["x__a", "x__b", "x__c", "y__0", "y__1"]
+    with config_context(transform_output="pandas"):
+        assert columns().fit_transform(FRAME).equals(frame)
 
 
 def test_feature_union_gives_an_array_and_tells_once_what_it_costs(monkeypatch):

@@ -7,8 +7,22 @@ import pyarrow as pa
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_ldp import OUE, ColumnOracle, Consistent, Domain, LatentClasses, MarginalOracle
+from sklearn_ldp import (
+    GRR,
+    OUE,
+    ColumnOracle,
+    Consistent,
+    Domain,
+    EmpiricalBayes,
+    LatentClasses,
+    MarginalOracle,
+    NormSub,
+    load_estimate,
+)
+from sklearn_ldp.inference import EstimateDifference
+from sklearn_ldp.inspection import ContingencyDisplay
 from sklearn_ldp.learning import LabelDPClassifier, LDPNaiveBayes, PrivatizedColumns
+from sklearn_ldp.oracles import PrivacyWarning
 from sklearn_ldp.queries import groups
 
 ANSWERS = ["a", None, "b", "a"]
@@ -131,3 +145,138 @@ def test_an_unknown_label_names_the_parameter_classes(make):
         make(classes=["p", "q"]).fit(X, ["p", "q", "r"])
     assert "categories" not in str(error.value)
     assert "MarginalOracle" not in str(error.value)
+
+
+# -- one column with missing answers, in a frame of several ----------------------------------------
+PLANS = {"plan": ["free", "pro", None]}
+SIZES = pd.CategoricalDtype(["S", "M", "L"], ordered=True)
+PEOPLE = pd.DataFrame(
+    {
+        "size": pd.Categorical(["L", "S", "M", "M"] * 25, dtype=SIZES),
+        "plan": ["free", None, "pro", "free"] * 25,
+        "visits": [0, 1, 2, 0] * 25,
+    }
+)
+
+
+@pytest.mark.parametrize("survey", [ColumnOracle, MarginalOracle])
+@pytest.mark.parametrize("container", [lambda frame: frame, pa.Table.from_pandas])
+@pytest.mark.parametrize(
+    "others",
+    [{}, {"size": "auto"}, {"size": SIZES, "visits": "auto"}, {"visits": 3}],
+    ids=["no other", "auto", "a dtype", "a number"],
+)
+def test_domains_may_name_some_columns(survey, container, others):
+    """The others have the levels that they declare, or the values that occur."""
+    fitted = survey(4.0, domains={**PLANS, **others}, random_state=0).fit(container(PEOPLE))
+    columns = fitted.protocol().domain.columns
+    assert set(columns) == set(PEOPLE)
+    assert list(columns)[: 1 + len(others)] == ["plan", *others]
+    assert columns["plan"].categories.tolist() == ["free", "pro", None]
+    assert columns["size"].categories.tolist() == ["S", "M", "L"]
+    assert columns["size"].is_ordered
+    assert columns["visits"].categories.tolist() == [0, 1, 2]
+    assert fitted.feature_names_in_.tolist() == list(columns)
+    assert fitted.partial_fit(PEOPLE[["visits", "size", "plan"]]).n_samples_seen_ == 200
+
+
+def test_learned_columns_are_warned_of_by_name():
+    for model, y in (
+        (ColumnOracle(2.0, domains=PLANS), None),
+        (PrivatizedColumns(2.0, domains=PLANS), None),
+        (LDPNaiveBayes(2.0, domains=PLANS, classes=[0, 1]), [0, 1] * 50),
+    ):
+        with pytest.warns(
+            PrivacyWarning, match=r"learns the domain of columns 'visits' from the raw val"
+        ):
+            model.fit(PEOPLE, y)
+        declared = model.set_params(domains={**PLANS, "visits": 3})
+        declared.fit(PEOPLE, y)  # levels that a column declares are no secret: warnings are errors
+
+
+def test_clients_declare_every_column():
+    survey = ColumnOracle(2.0, domains={**PLANS, "visits": "auto"})
+    with pytest.raises(ValueError, match="'visits', does not know its domain yet: declare it in d"):
+        survey.privatize(PEOPLE[["plan", "visits"]])
+    with pytest.raises(ValueError, match="a column of no domain"):
+        ColumnOracle(2.0, domains=PLANS).privatize(PEOPLE)
+    with pytest.raises(ValueError, match="misses the column 'age' of its domains in X"):
+        ColumnOracle(2.0, domains={"age": "auto"}, random_state=0).fit(PEOPLE)
+    with pytest.raises(ValueError, match="needs domains= to be a mapping"):
+        ColumnOracle(2.0, domains={}).fit(PEOPLE)
+    rows = PEOPLE[["size", "visits"]].to_numpy(dtype=object)  # columns without names
+    named = ColumnOracle(2.0, domains={"a": SIZES, "b": "auto"}, random_state=0).fit(rows)
+    assert named.estimate_["b"].categories.tolist() == [0, 1, 2]
+
+
+# -- the name of a missing answer, and the order of a scale ----------------------------------------
+NAMED = [
+    (Domain(["free", "pro", None]), "(missing)"),
+    (Domain(["free", "pro"], missing="no answer"), "no answer"),
+    (Domain(["free", "pro", None], missing="no answer"), "no answer"),
+]
+
+
+@pytest.mark.parametrize(("domain", "name"), NAMED, ids=["default", "added", "given"])
+def test_a_missing_answer_has_one_name(domain, name, tmp_path):
+    assert domain.categories.tolist() == ["free", "pro", None]
+    raw = ColumnOracle(4.0, domains={"plan": domain}, random_state=0).fit_transform(PEOPLE)
+    raw.save(tmp_path / "set.npz")
+    for estimates in (raw, NormSub().fit_transform(raw), load_estimate(tmp_path / "set.npz")):
+        estimate = estimates["plan"]
+        assert estimate[None] == estimate.values[0, 2]
+        assert estimate.to_frame(0.95)["category"].tolist() == ["free", "pro", name]
+        assert name in estimate.summary()["category"].tolist()
+        assert name in estimates.to_frame(0.95)["category"].tolist()
+        assert name in repr(estimate)
+        assert f"<td>{name}</td>" in estimate._repr_html_()
+        assert [row["category"] for row in estimate.describe()["rows"]] == ["free", "pro", name]
+        shown = estimate.plot().categories
+        assert name in list(shown)
+    tables = MarginalOracle(4.0, domains={"plan": domain}, random_state=0).fit_transform(PEOPLE)
+    assert tables.crosstab("plan", "size").index.tolist() == ["free", "pro", name]
+    assert (name, "L") in tables["plan", "size"].summary()["category"].tolist()
+    display = ContingencyDisplay.from_estimate(tables, "plan", "size")
+    assert display.categories[0] == ["free", "pro", name]
+    later = ColumnOracle(4.0, domains={"plan": domain}, random_state=1).fit(PEOPLE[:90]).estimate_
+    change = EstimateDifference(raw["plan"], later["plan"])
+    assert change.to_frame().index.tolist() == ["free", "pro", name]
+
+
+def test_bins_name_their_missing_numbers():
+    ages = Domain.bins([18], missing="no age")
+    assert ages.labels.tolist() == ["< 18", ">= 18", "no age"]
+    assert ages.encode([20, None]).tolist() == [1, 2]
+    assert ages == Domain.bins([18], missing=True)
+    assert ages.digest == Domain.bins([18], missing=True).digest
+
+
+@pytest.mark.parametrize("missing", ["free", "", True, 3])
+def test_names_of_missing_answers_that_are_none(missing):
+    with pytest.raises(ValueError, match="needs missing= to be a name that is not one of its cat"):
+        Domain(["free", "pro"], missing=missing)
+    with pytest.raises(ValueError, match="missing= to the Domain of each column"):
+        Domain([np.arange(2), np.arange(3)], missing="none")
+
+
+def test_scales_and_bins_keep_their_order():
+    levels = list("abcdefghijkl")
+    scale = pd.CategoricalDtype(levels, ordered=True)
+    users = pd.Series(list("lllbbk") * 50)
+    kept = [GRR(4.0, categories=scale, random_state=0).fit(users)]
+    kept += [GRR(4.0, random_state=0).fit(users.astype(scale))]
+    for oracle in kept:
+        estimate = oracle.estimate_
+        assert estimate.summary()["category"].tolist() == levels
+        assert estimate.describe()["is_ordered"]
+        assert repr(estimate).splitlines()[1].split()[0] == "a"
+        assert hasattr(EmpiricalBayes().fit(estimate), "curve_weight_")
+        assert not hasattr(EmpiricalBayes(ordered=False).fit(estimate), "curve_weight_")
+    # Negative control: levels without an order are shown by their size.
+    plain = GRR(4.0, categories=pd.CategoricalDtype(levels), random_state=0).fit(users).estimate_
+    assert plain.summary()["category"].tolist()[:3] == ["l", "b", "k"]
+    assert not plain.describe()["is_ordered"]
+    assert not hasattr(EmpiricalBayes().fit(plain), "curve_weight_")
+    bins = Domain.bins([18, 40, 65])
+    ages = GRR(4.0, categories=bins, random_state=0).fit([50] * 99 + [20]).estimate_
+    assert ages.summary()["category"].tolist() == bins.categories.tolist()

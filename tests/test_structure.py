@@ -343,6 +343,32 @@ def test_no_statement_is_a_text_alone(tmp_path):
     assert texts_alone(tmp_path) == [f"{PACKAGE}.one"]
 
 
+def endless_loops(root):
+    """Where a loop that may run for ever has no comment that states why it ends.
+
+    A loop counts if its condition is not a comparison with a bound, and not a read of a file.
+    """
+    found = []
+    for path in modules(root).values():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for node in nodes_of(path):
+            if not isinstance(node, ast.While):
+                continue
+            if not isinstance(node.test, (ast.Compare, ast.NamedExpr)):
+                above = [line.strip() for line in lines[max(node.lineno - 4, 0) : node.lineno - 1]]
+                if not any(line.startswith("# Ends: ") for line in above):
+                    found.append(f"{path.name}:{node.lineno}")
+    return found
+
+
+def test_every_loop_states_why_it_ends(tmp_path):
+    assert endless_loops(ROOT / PACKAGE) == []
+    # Negative control: a loop that runs until nothing changes, without and with a reason.
+    loop = "while True:\n    pass\n"
+    (tmp_path / "loop.py").write_text(f"# Starts.\n{loop}\n\n\n\n# Ends: never.\n{loop}")
+    assert endless_loops(tmp_path) == ["loop.py:2"]
+
+
 def climbs_of(function):
     """The calls of package code from a lower room to a higher one, while a function runs.
 

@@ -193,6 +193,7 @@ def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -
     make_folder(arguments.checkpoint)
     with Progress(len(paths)) as progress:
         batches = _batches(paths, arguments, progress)
+        # Ends: each refusal uses up one more batch of `batches`, which goes on.
         while True:  # after a copy, it goes on with the batches that are left
             try:
                 return aggregate(batches, oracle, **options), len(paths)
@@ -238,6 +239,7 @@ def _batches(paths: list[Any], arguments: Any, progress: Progress) -> Iterator[A
         is_pipe = str(path) == "-"
         yield Piped(sys.stdin.buffer, arguments.format, "standard input") if is_pipe else path
         # It has been added when the next one is asked for. A sender must not find the pipe closed.
+        # Ends: at the end of the pipe.
         while is_pipe and sys.stdin.buffer.read(1 << 20):
             pass
         progress.finish(printable(os.path.basename(path)))

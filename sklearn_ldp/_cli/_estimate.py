@@ -242,7 +242,7 @@ def _change(change: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]
     """Return the table of a difference of two estimates."""
     found = change.describe(arguments.level)
     names = ("difference", "low", "high")
-    columns = {"category": change.categories}
+    columns = {"category": _names(change.one, arguments)}
     columns |= {name: np.array([row[name] for row in found["rows"]]) for name in names}
     columns["interval"] = np.full(change.shape[1], found["interval"])
     return _ordered(columns, "difference", arguments)
@@ -437,7 +437,7 @@ def _tables(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str,
             continue
         say(f"warning: no user was asked for the column {name!r}, so it has no estimate")
         nothing = np.full(part.shape[1], np.nan)
-        tables[name] = {"category": part.categories, **dict.fromkeys(_NUMBERS, nothing)}
+        tables[name] = {"category": _names(part, arguments), **dict.fromkeys(_NUMBERS, nothing)}
         tables[name]["interval"] = np.full(part.shape[1], "")
     return tables
 
@@ -449,12 +449,19 @@ def _written(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str
     numbers = table_columns(estimate, arguments.level)
     numbers.setdefault("frequency", numbers["estimate"])  # without a post-processor
     columns = {
-        "category": raw.categories,
+        "category": _names(raw, arguments),
         **{name: numbers[name][0] for name in _NUMBERS},
         "interval": np.full(raw.shape[1], at_level(arguments.level)),
         **(raw.flags or {}),
     }
     return _ordered(columns, "frequency", arguments)
+
+
+def _names(estimate: Any, arguments: argparse.Namespace) -> np.ndarray:
+    """Return the categories for people to read; a Parquet file has a null for a missing answer."""
+    is_read = arguments.output is None or is_csv(arguments.output)
+    is_flagged = bool(estimate.flags)  # which are columns of their own
+    return estimate.labels if is_read and not is_flagged else estimate.categories
 
 
 def _ordered(columns: dict[str, np.ndarray], by: str, arguments: Any) -> dict[str, np.ndarray]:

@@ -11,6 +11,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,7 @@ def read_categories(path: Path) -> Any:
         return _read_domain(found, f"--categories {path}")
     source = source_of(path)
     lines = [line.rstrip("\r\n") for line in source.lines()]
+    # Ends: each pass removes a line.
     while lines and not lines[-1]:
         lines.pop()
     categories = [_not_empty(line, source, i, None) for i, line in enumerate(lines, start=1)]
@@ -351,7 +353,8 @@ def _read_domain(domain: Any, where: str) -> Any:
             f"{where} must be a list of categories or a number of them >= 1, got {shorten(domain)}."
         )
     named = [one for one in domain if one is not None]
-    odd = [x for x in named if not is_category(x) or (type(x) is int and abs(x) > _LARGEST)]
+    large = [x for x in named if type(x) is int and not -_LARGEST <= x < 1 << 64]
+    odd = [x for x in named if not is_category(x)] + large
     if odd:
         raise ValueError(
             f"{where} must list text without NUL, which is not empty, integers, or null for a "
@@ -562,12 +565,21 @@ def write_table(columns: Mapping[str, Any], path: Path | None) -> None:
             import pyarrow as pa
             from pyarrow import parquet
 
-            lists = {name: column.tolist() for name, column in columns.items()}
-            parquet.write_table(pa.table(lists), file)
+            arrays = {name: _arrow_array(column.tolist()) for name, column in columns.items()}
+            parquet.write_table(pa.table(arrays), file)
             return
         content = _as_csv(columns).encode("utf-8")
         is_packed = path.name.lower().endswith(".gz")
         file.write(gzip.compress(content, mtime=0) if is_packed else content)
+
+
+def _arrow_array(values: list) -> Any:
+    import pyarrow as pa
+
+    for kind in (None, pa.uint64()):  # which Arrow does not infer
+        with suppress(OverflowError):
+            return pa.array(values, kind)
+    return pa.array([None if value is None else str(value) for value in values])
 
 
 def write_tables(

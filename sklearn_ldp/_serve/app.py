@@ -166,6 +166,7 @@ class App:
             raise too_large
         try:
             async with asyncio.timeout(SECONDS):
+                # Ends: at the last message, or after `SECONDS`.
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":

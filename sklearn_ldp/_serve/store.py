@@ -217,6 +217,7 @@ class Store:
 
     # -- the committer ----------------------------------------------------------------------------
     def _run(self) -> None:
+        # Ends: when None is posted, or after a failure.
         while self.failure is None:
             posts = self._waiting()
             if kept := [one for one in posts if one is not None]:
@@ -242,6 +243,7 @@ class Store:
         posts = []
         try:
             posts.append(self._queue.get(timeout=1))
+            # Ends: the number of posts is bounded.
             while posts[-1] is not None and len(posts) < _MOST_AT_ONCE:
                 posts.append(self._queue.get_nowait())
         except Empty:
@@ -313,6 +315,7 @@ class Store:
         return any(i < len(tags) and tags[i] == tag for i, tags in places)
 
     def _see(self, tags: np.ndarray) -> None:
+        # Ends: each pass removes an array of tags.
         while self._seen and len(self._seen[-1]) < 2 * len(tags):
             tags = np.sort(np.concatenate([self._seen.pop(), tags]), kind="stable")
         self._seen.append(tags)
@@ -344,6 +347,7 @@ class Store:
         """Have the other thread do what needs the disk, again and again while that is full."""
 
         def persist() -> Any:
+            # Ends: when the disk has room, or the service closes.
             while True:
                 try:
                     return work(*args)

@@ -38,18 +38,19 @@ def read_histogram(
         Column of the number of users: non-negative whole numbers, written without a decimal point.
 
     dtype : {None, str}, default=None
-        With None, a CSV column becomes int64 if each of its entries is a canonical int64, that
-        is, if turning it into an int and back into text changes nothing; otherwise the whole
-        column stays text. So "7" is a number, "007", "1.0" and "+7" are text, and identifiers
-        above 2**53 keep all their digits. A Parquet column has a type already: integers become
-        int64, text stays text. With ``str``, categories and groups are always text.
+        With None, a CSV column becomes int64 (or uint64, from 2**63 on) if each of its entries is
+        a canonical integer of that type, that is, if turning it into an int and back into text
+        changes nothing; otherwise the whole column stays text. So "7" is a number, "007", "1.0"
+        and "+7" are text, and identifiers above 2**53 keep all their digits. A Parquet column has
+        a type already: integers stay integers, text stays text. With ``str``, categories and
+        groups are always text.
 
     Returns
     -------
     histogram : Bunch
         A dictionary-like object with
 
-        categories : ndarray of shape (n_categories,), of int64 or str
+        categories : ndarray of shape (n_categories,), of int64, uint64 or str
             In the order of the file. Categories with count 0 are kept.
         counts : ndarray of shape (n_categories,), dtype int64
             Number of users in each category.
@@ -58,8 +59,8 @@ def read_histogram(
         n_samples : int
             Number of users in all categories together.
         groups : Bunch
-            For each further column, an ndarray of shape (n_categories,) with its labels, int64
-            or str by the same rule. A missing label is the empty text.
+            For each further column, an ndarray of shape (n_categories,) with its labels,
+            integers or str by the same rule. A missing label is the empty text.
 
     Raises
     ------

@@ -159,7 +159,7 @@ class ContingencyDisplay(BaseDisplay):
             raise ValueError(f"Argument color must be one of {list(_COLORS)}, got {color!r}.")
         check_level(level)
         table, is_turned = _table_of(tables, first, second)
-        order, categories = as_table(table.categories)
+        order, categories = as_table(table.labels)
 
         def laid_out(values: Any) -> np.ndarray:
             """Values of the categories as the table that is drawn."""

@@ -478,6 +478,7 @@ class SearchDisplay(BaseDisplay):
             If the estimator is not a search.
         """
         search: Any = estimator
+        # Ends: pipelines are nested finitely often.
         while hasattr(search, "steps"):
             search = search.steps[-1][1]
         searches = getattr(search, "estimators_", None)

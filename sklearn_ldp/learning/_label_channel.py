@@ -12,8 +12,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from .._core.domains import Domain, codes_on_client
-from .._core.domains.values import is_missing
+from .._core.domains.values import exact_array, is_missing
 from .._core.support.random import RandomState
+from .._core.support.text import integer_array
 from ..oracles import GRR, SubsetSelection
 
 
@@ -100,8 +101,9 @@ class LabelChannel:
         """Return the code of each label, of the shape of the labels."""
         labels = np.asarray(y)
         codes = np.full(labels.shape, -1)
-        for code, label in enumerate(self.classes):  # a few comparisons beat a lookup of each row
-            codes[labels == label] = code
+        if (labels.dtype.kind == "f") == (self.classes.dtype.kind == "f"):  # == is exact then
+            for code, label in enumerate(self.classes):  # which beats a lookup of each row
+                codes[labels == label] = code
         # What equals none of them may still be one, such as the text of a number.
         if np.any(codes < 0):
             codes = encoded_labels(self._domain, labels.ravel(), name).reshape(labels.shape)
@@ -164,13 +166,20 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
     """Return users' labels as a vector."""
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    given = y if hasattr(y, "dtype") else np.asarray(y)
-    if getattr(given.dtype, "kind", "") == "c":  # scikit-learn's error would show them
+    given = exact_array(y, is_listed=True)
+    if given.dtype.kind == "c":  # scikit-learn's error would show them
         raise ValueError(f"Complex data not supported: {name} needs numbers or texts.")
     labels = column_or_1d(given, warn=True)
     if labels.dtype.kind == "f":
         assert_all_finite(labels, input_name="y", estimator_name=name)
     _refuse_missing(y, labels, name, "in y")
+    if labels.dtype == object and set(map(type, labels.tolist())) == {int}:
+        labels = integer_array(labels.tolist())
+    if labels.dtype == object and type(labels[0]) is int:
+        raise ValueError(
+            f"{name} got integers of more than 64 bits in y, which scikit-learn refuses as labels: "
+            "make all labels texts."
+        )
     try:
         check_classification_targets(labels)
     except TypeError:  # labels that cannot be sorted
@@ -191,7 +200,8 @@ def checked_reports(reports: Any, name: str) -> np.ndarray:
 def checked_classes(classes: Any, name: str) -> np.ndarray:
     """Return the classes, sorted."""
     try:
-        listed = np.asarray(classes if hasattr(classes, "dtype") else list(classes))
+        is_array = hasattr(classes, "__array__")
+        listed = exact_array(classes if is_array else list(classes), is_listed=True)
         _refuse_missing(classes, listed, name, "in classes=")
         found = np.unique(listed)
     except TypeError:
@@ -212,6 +222,7 @@ def checked_classes(classes: Any, name: str) -> np.ndarray:
 def steps_to_last(estimator: Any) -> tuple[list[str], Any]:
     """Return the names that lead to the last step of nested Pipelines, and that step."""
     names = []
+    # Ends: pipelines are nested finitely often.
     while isinstance(estimator, Pipeline):
         name, estimator = estimator.steps[-1]
         names.append(name)

@@ -482,7 +482,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         """
         if self.input == "values":
             refuse_reports(y, self._name, 'use input="reports"')
-            return float(super().score(X, y, sample_weight))
+            labels = checked_labels(y, self._name)
+            return float(super().score(X, labels, sample_weight))
         score: float = make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
         n, q = len(self._encoded(y, is_reported=True)[1]), self._channel_.q
         p, agreeing = q + self._channel_.signal, n * (q + self._channel_.signal * score)

@@ -15,7 +15,12 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.domains import Domain, RecordDomain
-from .._core.domains.values import declared_levels, declares_levels, read_once, refuse_reports
+from .._core.domains.values import (
+    declared_levels,
+    exact_array,
+    read_once,
+    refuse_reports,
+)
 from .._core.lifecycle import Budget
 from .._core.numerics.simplex import norm_sub
 from .._core.support.privacy import warn_of_learned
@@ -57,9 +62,9 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
     domains : "auto" or mapping of str to categories, default="auto"
         The public domain of each feature: anything that :class:`~sklearn_ldp.Domain` takes, such as
         ``Domain.bins([20, 40, 60])`` for a number. Few, coarse categories that were chosen with
-        care help more than anything else. "auto" takes the levels that the columns of a data frame
-        declare, and otherwise learns categories, or ten bins of a number, from the raw values in
-        `fit`, which is for simulations only.
+        care help more than anything else. "auto", which columns that a mapping leaves out have,
+        means the levels that a column of a data frame declares; otherwise `fit` learns categories,
+        or ten bins of a number, from the raw values, which is for simulations only.
     classes : array-like of shape (n_classes,), default=None
         All labels that there are. None learns them from the labels in `fit`, which is for
         simulations.
@@ -231,12 +236,9 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         self._validate_params()
         refuse_reports(y, self._name, "use oracle().aggregate and fit_tables")
         X, labels = read_once(X), checked_labels(y, self._name)
-        if isinstance(self.domains, str) and self.domains == "auto":
-            features = RecordDomain.learned_columns(X, self._name, _learned)
-            if not declares_levels(X):
-                warn_of_learned(self._name, "domains", "domains", self.random_state)
-        else:
-            features = RecordDomain.declared(self.domains, self._name)
+        features, learned = RecordDomain.of_values(self.domains, X, self._name, _learned)
+        if learned:
+            warn_of_learned(self._name, learned, "domains", self.random_state)
         if self.classes is None:
             warn_of_learned(self._name, "the classes", "classes", self.random_state)
         survey = self._survey(features, np.unique(labels) if self.classes is None else self.classes)
@@ -423,7 +425,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
 
 def _learned(column: Any, name: str) -> Domain:
     """Return a domain that is learnt from raw values: levels, categories, or bins of a number."""
-    values = np.asarray(column)
+    values = exact_array(column)
     kind = values.dtype.kind
     is_number = kind == "f" or (kind in "iu" and len(np.unique(values)) > _N_BINS)
     if not is_number or declared_levels(column) is not None:

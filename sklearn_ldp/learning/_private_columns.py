@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._core.domains import RecordDomain
-from .._core.domains.values import column_names, declares_levels, read_once
+from .._core.domains.values import column_names, read_once
 from .._core.lifecycle import Budget
 from .._core.mechanisms import CoinStreams, Protocol, privatize
 from .._core.mechanisms.protocol import reports_of
@@ -96,10 +96,11 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
     epsilon : float, default=1.0
         Privacy budget of a user's whole report, on all columns together, > 0.
     domains : "auto" or mapping of str to categories, default="auto"
-        The public domain of each column: anything that :class:`~sklearn_ldp.Domain` takes. "auto"
-        takes the levels that the columns of a data frame declare (categorical dtypes). Without
-        declared levels it learns a domain from the raw values in `fit`, which leaks the values
-        that occur and is for simulations only.
+        The public domain of each column: anything that :class:`~sklearn_ldp.Domain` takes. "auto",
+        for all columns or for one in the mapping, means the levels that a column of a data frame
+        declares (categorical dtypes). A column of the data frame that the mapping leaves out is
+        "auto". Without declared levels `fit` learns a domain from the raw values, which leaks the
+        values that occur and is for simulations only.
     oracle : "best", oracle or mapping of str to those, default="best"
         How a column is reported, as for :class:`~sklearn_ldp.ColumnOracle`. "best" is the oracle
         with the least total variance of the indicators.
@@ -400,10 +401,10 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         """Fit, and return the codes of the values, or the checked reports."""
         self._validate_params()
         X, of_values = read_once(X), self.input == "values"
-        if of_values and isinstance(self.domains, str) and self.domains == "auto":
-            domain = RecordDomain.learned_columns(X, self._name)
-            if not declares_levels(X):
-                warn_of_learned(self._name, "domains", "domains", self.random_state)
+        if of_values:
+            domain, learned = RecordDomain.of_values(self.domains, X, self._name)
+            if learned:
+                warn_of_learned(self._name, learned, "domains", self.random_state)
         else:
             domain = RecordDomain.declared(self.domains, self._name)
         collector = self._collector(domain)

@@ -141,8 +141,10 @@ def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: f
         return all(_delta(*one, n, float(shuffled_epsilon), delta) <= delta for one in laws)
 
     low = high = min(float(shuffled_epsilon), _MOST)  # a shuffle never makes it more
+    # Ends: `high` doubles up to `_MOST`.
     while high < _MOST and is_allowed(high := min(2 * high, _MOST)):
         low = high
+    # Ends: each pass halves the interval, and `low` is above 0.
     while high - low > 1e-3 * low:
         middle = (low + high) / 2
         low, high = (middle, high) if is_allowed(middle) else (low, middle)
@@ -204,6 +206,7 @@ def _least(law: _Law, share: float, n: float, delta: float) -> float:
     if excess(0.0) <= 0:
         return 0.0
     outside = law.epsilon / 4
+    # Ends: `excess` is positive at 0, which `outside` reaches by underflow at the latest.
     while excess(outside) <= 0:
         outside /= 4
     root = brentq(excess, outside, 4 * outside, xtol=1e-300, rtol=_PRECISION / 4)

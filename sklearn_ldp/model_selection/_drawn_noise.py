@@ -132,6 +132,7 @@ def _square_root_product(product: Any, vector: np.ndarray) -> np.ndarray:
     basis, weights = [vector / length], np.zeros(0)
     diagonal: list[float] = []
     beside: list[float] = []
+    # Ends: at the latest after `_MOST_STEPS` vectors.
     while True:
         image = product(basis[-1])
         diagonal.append(float(basis[-1] @ image))

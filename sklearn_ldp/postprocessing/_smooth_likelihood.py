@@ -248,6 +248,7 @@ class _Reports:
                 break
             step = solve_triangular(root, upwards, lower=True, trans=1)
             if rise > _FAR:
+                # Ends: the length is halved down to 1e-6.
                 while ascent(z + length * step)[0] < top + length * rise / 10 and length > 1e-6:
                     length /= 2
             else:

@@ -121,9 +121,10 @@ def _fitted(F: np.ndarray, noise: Noise, steps: np.ndarray) -> tuple[_Fit, np.nd
     for _ in range(_PASSES):
         variance = np.broadcast_to(noise.variance(f), F.shape)
         unit, jumps = steps[:, None] * f.mean(axis=0), np.zeros(F.shape)
+        # Ends: each pass adds at least one jump, and a place has one at most.
         while True:
             fit = _at_likely_drifts(F, variance, unit, jumps)
-            sizes = np.abs(fit.shifts)
+            sizes = np.abs(fit.shifts) * (jumps == 0)
             found = np.flatnonzero(sizes.max(axis=0) > critical)
             if not found.size:
                 break

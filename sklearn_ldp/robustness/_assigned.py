@@ -206,6 +206,7 @@ def _uniform(texts: list[bytes], key: bytes, high: int) -> np.ndarray:
     limit = (1 << 64) // high * high - 1  # the last word that counts
     draws, left = np.empty(len(texts), dtype=np.int64), np.arange(len(texts))
     counter = 0
+    # Ends: with probability 1: a word counts with a chance above 1/2.
     while left.size:
         prefix = bytes([counter])
         digests = b"".join(hmac.digest(key, prefix + texts[i], "sha512") for i in left.tolist())

@@ -258,6 +258,7 @@ def _fullest_box(n_balls: int, n_boxes: int) -> float:
 def _power(series: np.ndarray, exponent: int) -> np.ndarray:
     """Return the power of a truncated series, by repeated squaring."""
     n, result = len(series), np.eye(1, len(series))[0]
+    # Ends: each pass halves the exponent.
     while exponent:
         if exponent & 1:
             result = np.convolve(result, series)[:n]

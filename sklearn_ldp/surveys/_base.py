@@ -132,7 +132,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         return RecordDomain.declared(declared, self._name)
 
     def _learned_domain(self, X: Values) -> RecordDomain:
-        return RecordDomain.learned_columns(X, self._name)
+        return self._domain_with(X)[0]
+
+    def _domain_with(self, X: Values) -> tuple[RecordDomain, str]:
+        return RecordDomain.of_values(self.domains, X, self._name)
 
     def _informative_mechanism(self, domain: Any) -> Mechanism:
         """The mechanism, whose plan may take seconds, from memory if it was asked for before."""
@@ -251,8 +254,8 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         self.__dict__.pop("feature_names_in_", None)
         names = column_names(X)
         if names is not None and all(isinstance(name, str) for name in names):
-            declared = getattr(self.domains, "columns", self.domains)
-            ordered = names if self._is_auto() else list(declared.keys())
+            declared = getattr(self.domains, "columns", {} if self._is_auto() else self.domains)
+            ordered = list(dict.fromkeys([*declared.keys(), *names]))
             self.feature_names_in_: np.ndarray = np.array(ordered, dtype=object)
 
     # -- without users ------------------------------------------------------------------------

@@ -310,10 +310,9 @@ def split_budget(
 
     Shapes: weights (n_columns,).
     """
-    # The sum of `weight * V(budget)` is least among the budgets that are multiples of epsilon /
-    # n, with n at least 1024. V is convex, so that a division which no exchange of one unit
-    # makes better is the best: machines agree on it, as nothing depends on where an optimiser
-    # has stopped.
+    # The budgets are multiples of epsilon / n, with n at least 1024. No exchange of one unit
+    # between two columns makes the sum of `weight * V(budget)` smaller. V is convex except where
+    # the best oracle changes. Machines agree on the budgets because no optimizer is involved.
     n_columns = len(weights)
     n_units = max(_FIRST_UNITS, 4 * n_columns)
 
@@ -334,10 +333,15 @@ def split_budget(
         given[int(np.argmin(changes(1)))] += 1
     for _ in range(_HALVINGS):
         n_units, given = 2 * n_units, [2 * units for units in given]
+        # Ends: each exchange makes the sum smaller, and there are finitely many divisions.
         while True:
             more, less = changes(1), changes(-1)
-            to, since = int(np.argmin(more)), int(np.argmin(less))
-            if more[to] + less[since] >= -1e-12 * abs(more[to]):
+            if -math.inf in more:  # a budget that is too small even for a large share
+                break
+            gains = np.add.outer(more, less)
+            np.fill_diagonal(gains, math.inf)  # a column exchanges nothing with itself
+            to, since = np.unravel_index(np.argmin(gains), gains.shape)
+            if gains[to, since] >= -1e-12 * abs(more[to]):
                 break
             given[to] += 1
             given[since] -= 1

@@ -123,6 +123,7 @@ def non_negative_tables(
     tables, n_iter = components.own_tables(), 0
     near, inside = tables, _on_simplex(tables)
     prices = [np.zeros_like(table) for table in tables]
+    # Ends: at the latest after `max_iter` passes.
     while min(table.min() for table in tables) < -_ENOUGH and n_iter < max_iter:
         n_iter += 1
         triples = zip(near, inside, prices, strict=True)

@@ -180,7 +180,7 @@ class TableSet(EstimateSet):
             raise ValueError(f"Argument normalize must be {known}, got {normalize!r}.")
         pd = import_pandas("TableSet.crosstab")
         pair = self._pair_name(rows, columns)
-        index, others = (pd.Index(self.domain.columns[key].categories, name=key) for key in pair)
+        index, others = (pd.Index(self.domain.columns[key].labels, name=key) for key in pair)
         cells = self.row(pair).reshape(len(index), len(others))
         table = pd.DataFrame(cells, index=index, columns=others)
         table = table if pair[0] == rows else table.T

@@ -344,11 +344,13 @@ def _distribution(randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any)
     """Add up the chances of every way in which the coins can fall for one user."""
     distribution: _Law = {}
     script: list[int] = []
+    # Ends: the scripts rise in lexicographic order, and the coins have finitely many outcomes.
     while True:
         coins = _ScriptedCoins(script)
         report = tuple(np.ravel(randomise(np.array([code]), coins)).tolist())
         distribution[report] = distribution.get(report, Fraction(0)) + coins.chance
         script = coins.outcomes
+        # Ends: each pass removes an outcome.
         while script and script[-1] + 1 == coins.n_outcomes[len(script) - 1]:
             script.pop()  # that coin has fallen in all ways
         if not script:

@@ -365,9 +365,11 @@ def test_named_columns(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        # Canonical int64 are numbers, in their order, every digit kept; all others are text.
+        # Canonical integers of 64 bits are numbers, in their order, every digit kept; all others
+        # are text.
         (["10", "9", str(2**53 + 1), str(2**53)], ["9", "10", str(2**53), str(2**53 + 1)]),
         (["007", "7", "10"], ["007", "10", "7"]),
+        ([str(2**64 - 1), "9", str(2**63)], ["9", str(2**63), str(2**64 - 1)]),
         ([str(2**64), "1"], ["1", str(2**64)]),
     ],
 )
@@ -898,7 +900,7 @@ def test_missing_values_of_one_column(tmp_path, capsys, form):
     domain.write_text('["yes", "no", null]')
     rows = rows_of(said(capsys, *argv, "--oracle", "grr", "--post", "base").out)
     found = [(row["category"], row["count"]) for row in rows]
-    assert found == [("yes", "1"), ("no", "1"), ("", "2")]
+    assert found == [("yes", "1"), ("no", "1"), ("(missing)", "2")]
     assert main([*argv, "--output", str(tmp_path / "estimate.parquet")]) == 0
     values = pd.read_parquet(tmp_path / "estimate.parquet")["category"]
     assert values[:2].tolist() == ["yes", "no"]
@@ -933,8 +935,10 @@ def test_bins_of_one_column(few_simulated, tmp_path, capsys):
     argv = ["estimate", str(people), "--value-column", "age", "--categories", str(domain)]
     assert main([*argv, "--epsilon", "20", "--oracle", "grr", "--post", "base"]) == 0
     found = {row["category"]: row["count"] for row in rows_of(capsys.readouterr().out)}
-    assert found == {"young": "1", "middle": "2", "old": "1", "": "1"}
+    assert found == {"young": "1", "middle": "2", "old": "1", "(missing)": "1"}
     said(capsys, "plan", "--categories", domain, "--n-samples", "1000")
+    domain.write_text('{"bins": [18, 65], "missing": "no age"}')
+    assert "no age," in said(capsys, *argv, "--epsilon", "20", "--oracle", "grr").out
     domain.write_text('{"bins": [18, 65], "label": ["young"]}')
     assert_fails(argv, capsys, 'must have the key "bins", and may have "bounds", "clip"')
     domain.write_text('{"bins": [65, 18]}')
@@ -944,7 +948,7 @@ def test_bins_of_one_column(few_simulated, tmp_path, capsys):
     domain.write_text('{"bins": 2, "bounds": [0, 80], "clip": true, "missing": true}')
     assert main([*argv, "--epsilon", "20", "--oracle", "grr", "--post", "base"]) == 0
     found = {row["category"]: row["count"] for row in rows_of(capsys.readouterr().out)}
-    assert found == {"[0, 40)": "2", "[40, 80]": "2", "": "1"}
+    assert found == {"[0, 40)": "2", "[40, 80]": "2", "(missing)": "1"}
     domain.write_text('{"bins": 2, "bounds": [0, 80], "missing": true}')
     assert_fails(argv, capsys, "the value '90'")
     domain.write_text('{"bins": 2, "bounds": "auto"}')

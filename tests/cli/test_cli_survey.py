@@ -15,7 +15,9 @@ from sklearn_ldp.__main__ import main
 from sklearn_ldp.collection import aggregate, read_reports
 from sklearn_ldp.planning import Plan
 
-pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow")
+from pyarrow.csv import write_csv  # noqa: E402
+from pyarrow.parquet import read_table, write_table  # noqa: E402
 
 DOMAINS = {"sex": ["F", "M"], "age": 4, "state": ["north", "south", "east, far"]}
 PEOPLE = pd.DataFrame(
@@ -52,6 +54,31 @@ def assert_covers(rows):
     truth = [share for part in TRUTH.values() for share in part]
     for row, share in zip(rows, truth, strict=True):
         assert float(row["low"]) <= share <= float(row["high"])
+
+
+@pytest.mark.parametrize("first", [2**53, 1212092628029698048, 2**63 - 1, 2**64 - 3])
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_ids_of_64_bits_stay_exact(first, suffix, tmp_path, monkeypatch):
+    """Neighbors are two categories, beside a null; an undeclared neighbor is refused."""
+    monkeypatch.chdir(tmp_path)
+    domain = [first, first + 1, None]
+    (tmp_path / "domains.json").write_text(json.dumps({"id": domain}))
+    (tmp_path / "one.json").write_text(json.dumps(domain))
+
+    def write(ids):
+        table = pa.table({"id": pa.array(ids, pa.uint64())})
+        (write_table if suffix == ".parquet" else write_csv)(table, f"people{suffix}")
+
+    write([first, first + 1, first + 1, None] * 25)
+    options = ["--epsilon", 20, "--seed", 0, "--output"]
+    assert run("privatize", f"people{suffix}", *options, "reports.parquet") == 0
+    raw = aggregate(["reports.parquet"], ColumnOracle(20.0, domains={"id": domain})).estimate_["id"]
+    np.testing.assert_allclose(raw.values, [[0.25, 0.5, 0.25]], atol=1e-3)
+    argv = [f"people{suffix}", "--value-column", "id", "--categories", "one.json", *options]
+    assert main(["estimate", *map(str, argv), "estimate.parquet"]) == 0
+    assert set(read_table("estimate.parquet")["category"].to_pylist()[:2]) == set(domain[:2])
+    write([first, first + 2])
+    assert run("privatize", f"people{suffix}", *options, "others.parquet") == 1
 
 
 @pytest.mark.slow
@@ -254,7 +281,8 @@ def test_bins_and_missing_values_in_a_survey(tmp_path, capsys):
     domains.write_text('{"sex": ["F", "M", null], "age": {"bins": [18, 65], "missing": true}}')
     argv = ["estimate", str(people), "--domains", str(domains), "--epsilon", "20"]
     rows = rows_of(said(capsys, *argv, "--post", "norm-sub").out)
-    assert [row["category"] for row in rows] == ["F", "M", "", "< 18", "[18, 65)", ">= 65", ""]
+    names = ["F", "M", "(missing)", "< 18", "[18, 65)", ">= 65", "(missing)"]
+    assert [row["category"] for row in rows] == names
     for row, share in zip(rows, [0.5, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25], strict=True):
         assert float(row["frequency"]) == pytest.approx(share, abs=0.15)
     pd.read_csv(people).to_parquet(tmp_path / "people.parquet")

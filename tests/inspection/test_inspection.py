@@ -318,6 +318,7 @@ def test_any_categories(categories):
     display = FrequencyDisplay.from_estimate(FrequencyEstimate([[0.75, 0.25]], categories))
     # Of a cell of a table the names of its columns.
     shown = [", ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in categories]
+    shown = ["(missing)" if name == "None" else name for name in shown]
     assert ticks(display) == shown
     display.figure_.canvas.draw()
 

@@ -539,7 +539,7 @@ def test_two_columns_for_a_domain_of_one(X):
     joint = OLH(1.0, categories=[("a", "b"), ("a", "a")])
     assert joint.fit([["a", "b"], ["a", "a"]]).n_samples_seen_ == 2
     with pytest.raises(ValueError, match=r"'x'.* leave the others to a ColumnTransformer"):
-        PrivatizedColumns(1.0, domains={"x": ["a", "b"]}).fit(X)
+        PrivatizedColumns(1.0, domains={"x": ["a", "b"]}).privatize(X)
 
 
 def test_reports_that_do_not_fit_in_memory(monkeypatch):

@@ -23,7 +23,7 @@ from sklearn_ldp import (
 from sklearn_ldp.inference import poststratify
 from sklearn_ldp.inspection import FrequencyDisplay, TrendDisplay
 from sklearn_ldp.oracles import estimate_by_group
-from sklearn_ldp.postprocessing import local_level
+from sklearn_ldp.postprocessing import _trend, local_level
 from sklearn_ldp.postprocessing._trend import _fitted
 from sklearn_ldp.queries import groups, top_k
 
@@ -105,6 +105,21 @@ def test_many_categories_go_in_blocks(weekly, monkeypatch):
     blocks = Trend().fit(weekly)
     np.testing.assert_allclose(whole.frequencies_, blocks.frequencies_)
     assert whole.drift_ == pytest.approx(blocks.drift_)
+
+
+def test_jumps_beyond_all_frequencies_end(monkeypatch):
+    """A step that remains unlikely after a jump of the level is no second jump."""
+    fits, fit = [], _trend._at_likely_drifts
+
+    def counted(*args):
+        fits.append(1)
+        assert len(fits) < 100, "jumps are added for ever"
+        return fit(*args)
+
+    monkeypatch.setattr(_trend, "_at_likely_drifts", counted)
+    values = np.repeat([[0.4, 0.6], [2e5, -2e5]], 4, axis=0)
+    trend = Trend().fit(FrequencyEstimate(values, ["a", "b"], NoiseModel.of_level(0.01)))
+    assert np.argwhere(trend.jumps_).tolist() == [[4, 0], [4, 1]]
 
 
 @pytest.mark.slow

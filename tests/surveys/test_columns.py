@@ -179,7 +179,10 @@ def test_split_budgets():
     ("X", "message"),
     [
         (TABLE[["sex", "age"]], "misses the column 'state' of its domains in X"),
-        (TABLE.assign(wage=1), "got (the column 'wage', which has|a column of) no domain"),
+        (
+            TABLE.assign(wage=1),
+            "(the column 'wage', which has|a column of) no domain|'wage', needs at least 2 categ",
+        ),
         (
             TABLE.to_numpy(dtype=object)[:, :2],
             "X has 2 features, but ColumnOracle is expecting 3 features",

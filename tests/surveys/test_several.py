@@ -3,7 +3,7 @@
 from collections import Counter
 from fractions import Fraction
 from functools import partial
-from itertools import combinations, product
+from itertools import combinations, combinations_with_replacement, permutations, product
 
 import numpy as np
 import pytest
@@ -465,6 +465,34 @@ def test_the_split_of_the_budget_is_the_best(sizes, weights, epsilon):
     # A rounding error in the variances does not change it.
     moved = [lambda x, at=at: at(x) * (1 + 1e-15) for at in total_at]
     assert split_budget(epsilon, weights, moved) == budgets
+
+
+ENDLESS = [((4, 3), 1.0), ((2, 2, 10), 2.0), ((4, 10, 10), 3.0), ((5, 5, 8), 4.0), ((4, 5), 1.7)]
+GRID = [*product(combinations_with_replacement((2, 3, 5, 8), 2), (0.5, 1.0, 2.0, 4.0)), *ENDLESS]
+
+
+def test_the_split_of_the_budget_always_ends(monkeypatch):
+    """Also where the best oracle changes, so that V is not convex; and no exchange improves it."""
+    calls, argmin = [], np.argmin
+
+    def counted(array):
+        calls.append(1)
+        assert len(calls) < 500, "the budget is exchanged for ever"
+        return argmin(array)
+
+    monkeypatch.setattr(np, "argmin", counted)
+    for sizes, epsilon in GRID:
+        calls.clear()
+        total_at = [partial(least_variance, n_categories=d) for d in sizes]
+        budgets = split_budget(epsilon, np.ones(len(sizes)), total_at)
+        assert sum(map(Fraction, budgets)) <= Fraction(epsilon)
+        error = sum(at(x) for at, x in zip(total_at, budgets, strict=True))
+        for to, since in permutations(range(len(sizes)), 2):
+            moved = np.array(budgets)
+            moved[[to, since]] += epsilon / 1024, -epsilon / 1024
+            if moved.min() > 0:
+                other = sum(at(x) for at, x in zip(total_at, moved, strict=True))
+                assert other > error * (1 - 1e-9)
 
 
 def test_the_best_number_of_columns_is_found_before_all_are_tried():

@@ -34,7 +34,15 @@ from ._lists import (
 )
 from ._strings import NumberCoder, StringCoder, WordCoder, huffman_words, letter_codes
 from .canonical import list_digest, word_digest
-from .values import as_columns, comparable, declared_levels, is_missing, objects, table_columns
+from .values import (
+    as_columns,
+    comparable,
+    declared_levels,
+    declares_order,
+    is_missing,
+    objects,
+    table_columns,
+)
 
 
 def codes_on_client(domain: Domain, X: Values, name: str) -> np.ndarray:
@@ -71,11 +79,19 @@ class Domain(Uncached):
         polars `Enum` and an Arrow dictionary array stand for the levels that they declare. A list
         of arrays, one per column as in scikit-learn's encoders, stands for their product. A set
         is refused, because its order is not the same in every process.
+    missing : str, default=None
+        The name of the category None in tables, pictures and reports, which is added if the list
+        has none. Without it, the name is "(missing)".
 
     Attributes
     ----------
     categories : ndarray of shape (d,)
         The categories in their order, read-only; tuples where there are several columns.
+    is_ordered : bool
+        Whether the categories are bins, or levels that an ordered dtype declares: tables and
+        reports keep their order.
+    labels : ndarray of shape (d,)
+        The categories as tables show them: with a name for missing answers.
     size : int
         Number d of categories.
     names : ndarray of shape (d,)
@@ -95,6 +111,8 @@ class Domain(Uncached):
     >>> browsers = Domain(["chrome", "firefox", None])
     >>> browsers.encode(["firefox", None, "chrome"])
     array([1, 2, 0], dtype=uint8)
+    >>> Domain(["yes", "no"], missing="no answer").labels.tolist()
+    ['yes', 'no', 'no answer']
     >>> both = Domain.product([["F", "M"], range(3)])
     >>> both.size, both.decode([1, 5]).tolist()
     (6, [('F', 1), ('M', 2)])
@@ -112,8 +130,16 @@ class Domain(Uncached):
         super().__init_subclass__(**kwargs)
         inherit_docstrings(cls)
 
-    def __init__(self, categories: Categories) -> None:
-        self._set(lists_of(categories, "Domain"), "Domain")
+    def __init__(self, categories: Categories, *, missing: str | None = None) -> None:
+        lists = lists_of(categories, "Domain")
+        if missing is not None:
+            if len(lists) > 1 or isinstance(lists[0], BinList):
+                raise ValueError(
+                    "Domain names the missing answers of one list, got several columns or bins: "
+                    "give missing= to the Domain of each column, or to Domain.bins."
+                )
+            lists = [lists[0].naming_missing(missing, "Domain")]
+        self._set(lists, "Domain")
 
     def _set(self, factors: list[CategoryList], name: str) -> None:
         self._factors = factors
@@ -185,7 +211,7 @@ class Domain(Uncached):
         bounds: tuple[float, float] | None = None,
         clip: bool = False,
         labels: Sequence[str] | None = None,
-        missing: bool = False,
+        missing: bool | str = False,
         scale: str = "linear",
     ) -> Domain:
         """Return the domain of the bins of a number, whose edges are public.
@@ -208,8 +234,8 @@ class Domain(Uncached):
         labels : sequence of n_bins strings, default=None
             Names of the bins; None makes names of the edges, such as "[18, 40)". Edges under names
             of their own are a part of what clients and servers must agree on.
-        missing : bool, default=False
-            Whether None is the last category, for users without a number.
+        missing : bool or str, default=False
+            Whether None is the last category, for users without a number; a text is its name.
         scale : {"linear", "log"}, default="linear"
             With a number of bins between bounds above 0: equal bins, or bins whose ends grow by the
             same factor (with ends rounded to three digits or more), as for amounts of money.
@@ -353,8 +379,9 @@ class Domain(Uncached):
         if any(level is not None for level in levels):
             pairs = zip(levels, columns, strict=True)
             lists = [occurring(c, name) if x is None else distinct(x, name) for x, c in pairs]
+            orders = [declares_order(column) for column in ([X] if given is None else given)]
         else:
-            lists = [occurring(_joined(columns), name)]
+            lists, orders = [occurring(_joined(columns), name)], [False]
         n, d = len(columns[0]), max(len(array) for array in lists)
         if n >= _MANY and d > _NEARLY_EVERY * n:
             warnings.warn(
@@ -365,7 +392,7 @@ class Domain(Uncached):
             )
         if math.prod(len(array) for array in lists) < 2:
             refuse_size(1, name, f" in {len(columns[0])} sample(s)")
-        return cls._of_factors([CategoryList(array) for array in lists], name)
+        return cls._of_factors(list(map(CategoryList, lists, orders)), name)
 
     # -- what is in it ------------------------------------------------------------------------
     @cached_property
@@ -411,6 +438,20 @@ class Domain(Uncached):
         lists = [factor.listed for factor in self._factors]
         found = tuple(None if None in listed else listed[-1] for listed in lists)
         return found if len(found) > 1 else found[0]
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the categories are bins, or levels that an ordered dtype declares."""
+        return len(self._factors) == 1 and self._factors[0].is_ordered
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The categories with a name for missing answers, of shape (d,)."""
+        if len(self._factors) == 1:
+            return self._factors[0].labels
+        if all(factor.labels is factor.categories for factor in self._factors):
+            return self.categories
+        return objects(list(product(*(factor.labels.tolist() for factor in self._factors))))
 
     @property
     def names(self) -> np.ndarray:

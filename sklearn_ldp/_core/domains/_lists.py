@@ -27,8 +27,10 @@ from .values import (
     as_vector,
     comparable,
     declared_levels,
+    declares_order,
     in_one_form,
     is_missing,
+    named_missing,
     objects,
     sorted_values,
 )
@@ -40,14 +42,22 @@ _MAX_BINS = 1 << 20  # each has a name, and takes some hundred bytes
 class CategoryList(Uncached):
     """A read-only list of distinct categories, and the map from values to their positions."""
 
-    def __init__(self, categories: np.ndarray):
+    #: Whether the categories are in an order that tables keep, as those of a scale.
+    is_ordered = False
+    #: What tables and pictures call the category for missing answers.
+    missing_name = "(missing)"
+
+    def __init__(self, categories: np.ndarray, is_ordered: bool = False):
         self.categories = categories.copy()
+        if is_ordered:  # others have what their class says, as those of older files do
+            self.is_ordered = True
         self.categories.flags.writeable = False
         self.size = len(categories)
         self._first: int | None = None
         if self.size and categories.dtype.kind in "iu":
-            first = int(categories[0])
-            if int(categories[-1]) == first + self.size - 1 and np.all(np.diff(categories) == 1):
+            first, last = int(categories[0]), int(categories[-1])
+            is_range = last == first + self.size - 1 and np.all(np.diff(categories) == 1)
+            if is_range and last < 1 << 63:  # codes are differences of int64
                 self._first = first
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -61,6 +71,24 @@ class CategoryList(Uncached):
     def listed(self) -> list:
         """The categories as a list in which missing ones are None, and so equal."""
         return comparable(self.categories.tolist())
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """The categories, with a name for missing answers."""
+        return named_missing(self.categories, self.missing_name)
+
+    def naming_missing(self, name: Any, of: str) -> CategoryList:
+        """Return the list with a category for missing answers, of this name."""
+        if not isinstance(name, str) or not name or name in self.listed:
+            raise ValueError(
+                f"{of} needs missing= to be a name that is not one of its categories, such as "
+                f"'no answer', got {name!r}."
+            )
+        has_one = None in self.listed
+        array = self.categories if has_one else objects([*self.categories.tolist(), None])
+        named = CategoryList(array, self.is_ordered)
+        named.missing_name = name
+        return named
 
     @cached_property
     def _codes(self) -> dict[Any, int]:
@@ -150,6 +178,8 @@ class CategoryList(Uncached):
             f"{where}; its {self.size} categories are {self.shown}. The domain is public: list "
             "every category in categories=, one of them for all others."
         )
+        if isinstance(value, (list, np.ndarray)):
+            remedy += _NO_LISTS
         raise UnknownValueError(
             f"{name} got the unknown category {value!r}{remedy}",
             f"{name} got an unknown category at position {position}, which is not shown because "
@@ -219,6 +249,7 @@ class BinList(CategoryList):
     """The bins between edges; a number's code is that of the bin it is in."""
 
     # Its parameters, and what it refuses, are those of `Domain.bins`.
+    is_ordered = True
 
     def __init__(
         self,
@@ -226,7 +257,7 @@ class BinList(CategoryList):
         bounds: Any = None,
         clip: bool = False,
         labels: Sequence[str] | None = None,
-        missing: bool = False,
+        missing: bool | str = False,
         scale: str = "linear",
     ) -> None:
         if not isinstance(clip, bool) or (clip and bounds is None):
@@ -246,7 +277,10 @@ class BinList(CategoryList):
         names = list(_bin_names(shown, bounds is not None) if labels is None else labels)
         if labels is not None:
             _check_labels(labels, len(ends) - 1)
-        super().__init__(distinct(objects([*names, *[None] * missing]), "Domain.bins"))
+        whole = objects([*names, *[None] * bool(missing)])
+        super().__init__(distinct(whole, "Domain.bins"))
+        if not isinstance(missing, bool):
+            self.missing_name = self.naming_missing(missing, "Domain.bins").missing_name
         self.of_missing = len(names) if missing else -1
         # Names that round the edges do not tell them, as labels do not.
         told = [float(text.replace(",", "")) for text in shown]
@@ -419,8 +453,9 @@ def one_list(categories: Any, name: str) -> CategoryList:
             f"{name} needs categories in an order that is the same in every process, which a "
             f"{type(categories).__name__} does not have: give a list, such as sorted(categories)."
         )
-    levels = declared_levels(categories)
+    levels, is_ordered = declared_levels(categories), False
     if levels is not None:
+        is_ordered = declares_order(categories)
         array = as_vector(levels)
     elif getattr(categories, "name", None) == "category" and hasattr(categories, "ordered"):
         raise ValueError(f"{name} needs a dtype with categories: CategoricalDtype(['a', 'b']).")
@@ -434,7 +469,7 @@ def one_list(categories: Any, name: str) -> CategoryList:
         array = np.arange(max(n, 0))
     else:
         array = as_vector(categories)
-    return CategoryList(distinct(array, name))
+    return CategoryList(distinct(array, name), is_ordered)
 
 
 def distinct(array: np.ndarray, name: str) -> np.ndarray:
@@ -478,8 +513,13 @@ def occurring(values: np.ndarray | LevelColumn, name: str) -> np.ndarray:
     """The distinct values in order; a missing one is refused."""
     if isinstance(values, LevelColumn):
         values = values.levels[np.unique(values.places)]
-    is_object = values.dtype == object
-    array = as_vector(sorted_values(set(values.tolist()))) if is_object else np.unique(values)
+    if values.dtype != object:
+        array = np.unique(values)
+    else:
+        try:
+            array = as_vector(sorted_values(set(values.tolist())))
+        except TypeError:  # an element without a hash
+            raise ValueError(f"{name} got a list as the answer of a user.{_NO_LISTS}") from None
     if any(is_missing(c) for c in array.tolist()):
         refuse_missing(name)
     return array
@@ -494,6 +534,12 @@ def refuse_missing(name: str, where: str = "", what: str = _NAN, is_listed: bool
         f"Input X contains {what}{where}, and {name} has no category for "
         f'it: {declared}let clients report a stand-in (missing="report"); who is left out is seen.'
     )
+
+
+_NO_LISTS = (
+    " A list is no category: make each answer a tuple, or take ItemOracle for users who have "
+    "several items."
+)
 
 
 def refuse_infinite(values: np.ndarray, name: str) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..support.typing import Values
 from ._domain import Domain, UnlistedDomain
 from ._lists import UnknownValueError
-from .values import as_columns, column_names, read_once, table_columns
+from .values import as_columns, column_names, declared_levels, read_once, table_columns
 
 
 class RecordDomain(UnlistedDomain):
@@ -84,37 +84,59 @@ class RecordDomain(UnlistedDomain):
         return cls(of_columns)
 
     @classmethod
-    def learned_columns(
-        cls, X: Values, name: str, learned: Callable[[Any, str], Domain] = Domain.learned
-    ) -> RecordDomain:
-        """Return the domains of a table's columns: the levels they declare, or the values in them.
+    def of_values(
+        cls, domains: Any, X: Values, name: str, learned: Callable[[Any, str], Domain] | None = None
+    ) -> tuple[RecordDomain, str]:
+        """Return the domains of a table's columns, of which some or all are learned.
 
         Parameters
         ----------
+        domains : "auto", or as for `declared`
+            The declared domains. A column with "auto" is learned, as is a column of a data frame
+            that a mapping leaves out: its domain has the levels that it declares, or its values.
         X : data frame, or array-like of shape (n_samples, n_columns)
             The table; without names, its columns are numbered.
         name : str
             The class to name in errors.
-        learned : callable, default=Domain.learned
-            Makes the domain of a column, from its values and what errors call it.
+        learned : callable, default=None
+            Makes the domain of a column, from its values and what errors call it; None is
+            `Domain.learned`.
 
         Returns
         -------
-        RecordDomain
-            The domains.
+        (RecordDomain, str)
+            The domains, declared ones first, and what a warning calls the domains that are learned
+            from values, because their columns declare no levels; "" if there are none.
 
         Raises
         ------
         ValueError
             If a column has fewer than two different values and declares no levels.
         """
+        given = dict(domains.items()) if hasattr(domains, "items") else {}
+        autos = [key for key, one in given.items() if _is_auto(one)]
+        if not (given or _is_auto(domains)):
+            return cls.declared(domains, name), ""
         X = read_once(X)
-        given = table_columns(X)
-        columns = array_columns(X, name) if given is None else given
-        names = column_names(X) or list(range(len(columns)))
-        pairs = zip(names, columns, strict=True)
+        names = column_names(X)
+        new = [key for key in names or () if key not in given]
+        if given and not (autos or new):
+            return cls.declared(domains, name), ""
+        columns: list = table_columns(X) or array_columns(X, name)
+        names = names or list(given or range(len(columns)))
+        found = dict(zip(names, columns, strict=False))
+        lacking = [key for key in autos if key not in found]
+        if lacking:
+            _refuse_lacking(lacking, names, name)
+        known = {key: one for key, one in given.items() if key not in autos}
+        whole: dict[Any, Any] = dict.fromkeys([*given, *names])
+        whole |= cls.declared(known, name).columns if known else {}
+        others = [key for key in whole if key not in known]
         with _saying_domains():
-            return cls({key: learned(column, _where(name, key)) for key, column in pairs})
+            for key in others:
+                whole[key] = (learned or Domain.learned)(found[key], _where(name, key))
+        by_value = [key for key in others if declared_levels(found[key]) is None]
+        return cls(whole), f"the domain of columns {_listed(by_value)}" if by_value else ""
 
     # -- what is in it ------------------------------------------------------------------------
     @property
@@ -181,9 +203,7 @@ class RecordDomain(UnlistedDomain):
         extra = [key for key in names if key not in self.columns]
         twice = [key for key in self.columns if names.count(key) > 1]
         if missing:
-            what = f"{name} misses the column {missing[0]!r} of its domains in X"
-            # A table that was read without a header has the first user's values in its place.
-            raise UnknownValueError(f"{what}, which has the columns {_listed(names)}.", f"{what}.")
+            _refuse_lacking(missing, names, name)
         if extra or twice:
             remedy = (
                 f"pass the columns of the domains alone, as in X[{list(self.columns)!r}], or leave "
@@ -221,6 +241,16 @@ def array_columns(X: Any, name: str) -> list[np.ndarray]:
             f"single column of {len(columns[0])} values. Reshape your data to one row per user."
         )
     return columns
+
+
+def _is_auto(domain: Any) -> bool:
+    return isinstance(domain, str) and domain == "auto"
+
+
+def _refuse_lacking(missing: list, names: list, name: str) -> NoReturn:
+    what = f"{name} misses the column {missing[0]!r} of its domains in X"
+    # A table that was read without a header has the first user's values in its place.
+    raise UnknownValueError(f"{what}, which has the columns {_listed(names)}.", f"{what}.")
 
 
 @contextmanager

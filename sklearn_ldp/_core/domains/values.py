@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..support.text import integer_array
 from ..support.typing import Column, Values
 
 
@@ -28,7 +29,7 @@ def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
         values = list(values)
         if any(isinstance(v, (tuple, list)) for v in values) or not is_uniform(values):
             return objects([tuple(v) if isinstance(v, list) else v for v in values])
-    array = exact_array(values)
+    array = exact_array(values, is_listed=not isinstance(values, list))
     if array.ndim == 2:
         return objects([tuple(row) for row in array.tolist()])
     if array.ndim != 1:
@@ -60,11 +61,22 @@ def is_uniform(values: Sequence[Any]) -> bool:
     return nul not in nul[:0].join(values) or not any(value.endswith(nul) for value in values)
 
 
-def exact_array(values: Any) -> np.ndarray:
-    """Return any container as an array, of objects if NumPy's text would cut off a final NUL."""
+def exact_array(values: Any, is_listed: bool = False) -> np.ndarray:
+    """Return any container as an array, of objects if NumPy's type would change a value.
+
+    is_listed: whether the values are categories or labels, which keep their type. Otherwise
+    integers beside missing values may be floats, if these are equal.
+    """
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        return np.where(np.ma.getmaskarray(values), np.array(None), values.data)
+    if _is_128_bits(values):  # which NumPy has not
+        values = _as_objects(values).tolist()
+        return objects(values) if None in values else integer_array(values)
     if has_time_zone(values):  # which NumPy would drop
-        return objects(values.to_list() if hasattr(values, "to_list") else values.to_pylist())
+        return _as_objects(values)
     array = np.asarray(values)
+    if array.dtype.kind == "T":  # text of any length, whose missing values NumPy does not sort
+        return array.astype(object)
     if array.dtype.kind in "mM" and _are_integers(array):
         # Finer than microseconds, or beyond the year 9999: not numbers, which have no unit.
         rough = array.astype(f"{array.dtype.kind}8[us]")
@@ -72,11 +84,37 @@ def exact_array(values: Any) -> np.ndarray:
         if is_exact and not _are_integers(rough):
             return rough
         return objects([plain_instant(value) for value in array])
-    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
-        listed = values.to_list() if hasattr(values, "to_list") else list(values)
+    if isinstance(values, np.ndarray):
+        return array
+    is_rounded = array.dtype == np.float64 and bool(np.any(np.abs(array) >= _FIRST_ROUNDED))
+    if is_rounded or (is_listed and array.dtype.kind == "f"):
+        items = _as_objects(values)
+        types = set(map(type, items.flat))
+        if types == {int}:
+            return integer_array(items.tolist())
+        return items if int in types else array
+    if array.dtype.kind in "US":
+        listed = _as_objects(values).tolist()
         if not is_uniform(listed):
             return objects(listed)
     return array
+
+
+_FIRST_ROUNDED = 2.0**53  # the next integer is no float
+
+
+def _as_objects(values: Any) -> np.ndarray:
+    """Return the elements of a container as its library lists them; None for missing ones."""
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(values, method):
+            listed = getattr(values, method)()
+            return objects([None if is_missing(value) else value for value in listed])
+    return np.asarray(values, dtype=object)
+
+
+def _is_128_bits(column: Any) -> bool:
+    """Return whether a column of polars holds integers of 128 bits."""
+    return str(getattr(column, "dtype", "")) in ("Int128", "UInt128")
 
 
 def _are_integers(instants: np.ndarray) -> bool:
@@ -113,6 +151,18 @@ def is_missing(value: object) -> bool:
     if isinstance(value, tuple):
         return any(is_missing(part) for part in value)
     return isinstance(value, (float, np.floating)) and value != value
+
+
+def named_missing(categories: np.ndarray, name: str = "(missing)") -> np.ndarray:
+    """Return categories in which the one for missing answers is its name, for people to read.
+
+    Shapes: categories (d,) -> (d,).
+    """
+    listed = categories.tolist() if categories.dtype.kind in "Of" else []
+    is_there = [isinstance(one, tuple) or not is_missing(one) for one in listed]
+    if all(is_there):
+        return categories
+    return objects([one if there else name for one, there in zip(listed, is_there, strict=True)])
 
 
 def in_one_form(value: Any) -> Any:
@@ -346,16 +396,19 @@ def refuse_unread(X: Any, name: str) -> None:
 
 def _as_array(X):
     """An array in which elements of a list that differ in type stay different."""
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        return np.where(np.ma.getmaskarray(X), np.array(None), X.data)
     if not isinstance(X, (list, tuple)):
         return exact_array(X)
     if X and isinstance(X[0], str):
         return objects(X)
     try:
-        return np.asarray(X) if is_uniform(X) else np.asarray(X, dtype=object)
+        return exact_array(X) if is_uniform(X) else np.asarray(X, dtype=object)
     except ValueError:
-        raise ValueError("X has rows of several lengths; each row is one user.") from None
+        if all(isinstance(value, tuple) for value in X):  # each is one answer, as in a Series
+            return objects(X)
+        raise ValueError(
+            "X has rows of several lengths; each row is one user. If a row is one answer, make it "
+            "a tuple."
+        ) from None
 
 
 # -- levels that a container declares --------------------------------------------------------------
@@ -382,6 +435,12 @@ def declared_levels(column: object) -> np.ndarray | None:
         chunks = column.unify_dictionaries().chunks
         return declared_levels(chunks[0]) if chunks and hasattr(chunks[0], "dictionary") else None
     return None
+
+
+def declares_order(column: Any) -> bool:
+    """Return whether the levels that a column or a dtype declares are an ordered scale."""
+    kinds = column, getattr(column, "dtype", None), getattr(column, "type", None)
+    return any(getattr(kind, "ordered", False) is True for kind in kinds)
 
 
 # -- labels: values that say which category each of them is of -------------------------------------

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from ...inspection import DistributionDisplay, FrequencyDisplay, TrendDisplay
 from ..domains import Domain
-from ..domains.values import as_vector, is_row_index, own_categories, places_of
+from ..domains.values import as_vector, is_row_index, named_missing, own_categories, places_of
 from ..noise import Noise, NoiseModel
 from ..queries import Answers, Queries, as_query_set, between, mean
 from ..report_page import Kept
@@ -36,7 +36,7 @@ from ..statements import (
     table_intervals,
 )
 from ..support.pandas import import_pandas
-from ..support.privacy import PrivacyWarning, warn_once
+from ..support.privacy import PrivacyWarning, makes_pandas, warn_once
 from ..support.text import counted, labelled_lines
 from ..support.typing import DataFrame, Rows, Series
 
@@ -349,10 +349,15 @@ class FrequencyEstimate(Kept):
     def labels(self) -> Any:
         """The labels of the categories in print and pictures: themselves, with their flags."""
         if not self.flags:
-            return self.categories
+            return self._labels
         names, rows = np.array(list(self.flags)), np.column_stack(list(self.flags.values()))
         pairs = zip(self.categories.tolist(), (", ".join(names[row]) for row in rows), strict=True)
         return np.array([f"{one} ({mark})" if mark else str(one) for one, mark in pairs], object)
+
+    @property
+    def _labels(self) -> np.ndarray:
+        """The categories, with a name for missing answers."""
+        return named_missing(self.categories) if self.domain is None else self.domain.labels
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copies go through __init__, so that they are as read-only as the original.
@@ -376,7 +381,12 @@ class FrequencyEstimate(Kept):
             text = "Raw estimates side by side spend the sum of their epsilons, and look like one "
             text += "to a post-processor: put one behind each oracle, or ask by a ColumnOracle."
             warn_once(text, PrivacyWarning, "estimates side by side")
-        return func._implementation(*args, **kwargs)
+        joined = func._implementation(*args, **kwargs)
+        if func is np.hstack and makes_pandas():
+            import pandas as pd
+
+            return pd.DataFrame(joined)
+        return joined
 
     def __iter__(self) -> Iterator[FrequencyEstimate]:
         return (self[i] for i in range(len(self)))
@@ -692,7 +702,7 @@ class FrequencyEstimate(Kept):
             columns = _index(self.categories, pd)
             return pd.DataFrame(self.values.copy(), index=self.row_names, columns=columns)
         (n, d), columns = self.shape, table_columns(stated(self, of)[0], interval)
-        tidy = {"category": np.tile(self.categories, n)}
+        tidy = {"category": np.tile(self._labels, n)}
         if n != 1 or self.row_names is not None:
             names = np.arange(n) if self.row_names is None else self.row_names
             tidy = {"row": np.repeat(names, d), **tidy}
@@ -704,8 +714,9 @@ class FrequencyEstimate(Kept):
     def summary(self, level: float = 0.95, *, of: str | None = None) -> DataFrame:
         """Return category, estimate, low and high in a pandas DataFrame, the largest first.
 
-        It is ``to_frame(interval=level)`` in another order. The largest estimates are large by
-        their noise, too, so the intervals hold for all categories at once.
+        It is ``to_frame(interval=level)`` in another order, which bins and ordered scales keep. The
+        largest estimates are large by their noise, too, so the intervals hold for all categories
+        at once.
 
         Parameters
         ----------
@@ -735,6 +746,8 @@ class FrequencyEstimate(Kept):
         2        c      0.01  0.00  0.06   14.5  95 % at once
         """
         frame = self.to_frame(interval=level, of=of)
+        if self.domain is not None and self.domain.is_ordered:
+            return frame
         order = np.argsort(-self.answer(), axis=1, kind="stable")
         starts = np.arange(len(self))[:, None] * self.shape[1]
         return frame.iloc[(starts + order).ravel()].reset_index(drop=True)
@@ -973,7 +986,7 @@ class FrequencyEstimate(Kept):
         queries: Any = None
         d, names = self.shape[1], self.labels
         places = np.argsort(-self.values[0], kind="stable")
-        if self.domain is not None and self.domain.edges is not None:
+        if self.domain is not None and self.domain.is_ordered:
             places = np.arange(d)
         if quartiles(self) and d > k:
             places = np.arange(4 * k // 5)  # a power of two, as numbers of bins often are

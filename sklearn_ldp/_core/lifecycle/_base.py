@@ -673,6 +673,12 @@ class BaseCollector(  # type: ignore[call-arg]
             return state.protocol.domain
         return self._domain_of(declared)
 
+    def _domain_with(self, X: Any) -> tuple[Domain | None, str]:
+        """Return the domain that needs users' values, or None, and what is learned from values."""
+        if not self._is_auto():
+            return None, ""
+        return self._learned_domain(X), "" if declares_levels(X) else "the domain"
+
     def _protocol_over(self, domain: Domain) -> Protocol:
         self._check_parameters()
         if domain.is_open and not self._takes_open_domain():
@@ -696,19 +702,20 @@ class BaseCollector(  # type: ignore[call-arg]
     def _started(self, X: Any = None) -> Collected:
         """Return an empty collection with the current parameters."""
         self._check_parameters()
-        learns = self._is_auto() and self.input == "values" and X is not None
-        domain = self._learned_domain(X) if learns else self._domain()
-        is_learned = learns and not declares_levels(X)
-        if is_learned:
-            warn_of_learned(
-                self._name,
-                "the domain",
-                self._domain_parameter,
-                self.random_state,
-                is_repeated=self._is_clone,
-            )
+        domain, learned = None, ""
         if self.input == "values" and X is not None:
+            domain, learned = self._domain_with(X)
+            if learned:
+                warn_of_learned(
+                    self._name,
+                    learned,
+                    self._domain_parameter,
+                    self.random_state,
+                    is_repeated=self._is_clone,
+                )
             warn_of_epsilon(self._name, self.epsilon, self.random_state)
+        domain = self._domain() if domain is None else domain
+        is_learned = bool(learned)
         protocol = self._protocol_over(domain.closed())
         streams, parameters = CoinStreams(self.random_state), self.get_params(deep=False)
         return Collected(protocol, protocol.empty, streams, parameters, is_learned=is_learned)
@@ -773,6 +780,7 @@ class BaseCollector(  # type: ignore[call-arg]
         is_seeded = begun is not None and not begun.streams.is_secure
         draws_in_order = (is_seeded or self.random_state is not None) and self.input == "values"
         with lock_of(self) if draws_in_order else nullcontext():
+            # Ends: it starts again only if another thread has begun the collection meanwhile.
             while True:
                 before = self._state
                 state = begin(before)

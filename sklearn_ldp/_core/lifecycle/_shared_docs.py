@@ -55,10 +55,11 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 _EPSILON_AND_DOMAINS = """epsilon : float, default=1.0
     Privacy budget of one report, > 0.
 domains : "auto" or mapping of str to categories, default="auto"
-    The public domain of each column: anything that :class:`~sklearn_ldp.Domain` takes. "auto"
-    takes the levels that the columns of a data frame declare (categorical dtypes). Without
-    declared levels it learns a domain from the raw values in `fit`, which leaks the values
-    that occur and is for simulations only."""
+    The public domain of each column: anything that :class:`~sklearn_ldp.Domain` takes. "auto",
+    for all columns or for one in the mapping, means the levels that a column of a data frame
+    declares (categorical dtypes). A column of the data frame that the mapping leaves out is
+    "auto". Without declared levels `fit` learns a domain from the raw values, which leaks the
+    values that occur and is for simulations only."""
 
 _FEATURES = """n_features_in_ : int
     Number of columns.

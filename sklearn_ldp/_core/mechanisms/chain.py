@@ -88,6 +88,7 @@ class Chain:
 
     def _kept(self, code, n, coins, *way):
         found, missing, n_tries = [], n, 2 * n + 2
+        # Ends: with probability 1: a report is kept with a chance above 0.
         while missing:
             reports, is_kept = self.tries(code, n_tries, coins, *way)
             found.append(reports[is_kept][:missing])

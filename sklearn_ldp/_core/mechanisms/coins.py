@@ -252,6 +252,7 @@ class Coins:
         accepted = (1 << 8 * width) // high * high
         draws = self.bytes(width * size).view(word).copy()
         is_even = accepted == 1 << 8 * width  # which no word reaches
+        # Ends: with probability 1: more than half of all words are accepted.
         while not is_even and (rejected := np.flatnonzero(draws >= accepted)).size:
             draws[rejected] = self.bytes(width * rejected.size).view(word)
         if high & (high - 1) == 0:
@@ -377,6 +378,7 @@ class Coins:
         # again where the rest is below 2**32 modulo that number (Lemire 2019,
         # doi:10.1145/3230636).
         words = self.bytes(4 * len(sizes)).view("<u4") * n_sets
+        # Ends: with probability 1: each pass keeps more than half of the words on average.
         while (again := np.flatnonzero(words.astype(np.uint32) < limit)).size:
             words[again] = self.bytes(4 * again.size).view("<u4") * n_sets[again]
         numbers = (words >> np.uint64(32)).view(np.int64) + table.starts.take(sizes)
@@ -392,6 +394,7 @@ class Coins:
         """
         first, n_missing = start.n_first // 8, n
         found, left = [], []
+        # Ends: with probability 1: a subset is kept with the chance `start.is_kept` above 0.
         while n_missing:
             n_tried = int(n_missing / start.is_kept * 1.02) + 16
             bits = self._sixteenths(start.sixteenths, n_tried, -(-first // 8) * 8)
@@ -416,6 +419,7 @@ class Coins:
         small = np.int32 if bits.size < 1 << 31 else np.int64  # half as much to sort
         starts = (np.arange(n) * n_columns).astype(small)
         active = np.flatnonzero(missing)
+        # Ends: with probability 1: no size exceeds `n_items`, so that a place is free.
         while active.size:
             n_tried = missing[active]
             place = np.repeat(starts[active], n_tried)
@@ -457,6 +461,7 @@ class Coins:
     def _repair(self, flat, missing, n_items, n_bytes):
         """Flip one bit after the other in each row that lacks members, or has too many."""
         rows = np.flatnonzero(missing)
+        # Ends: with probability 1: sizes lie in 0 .. `n_items`, so that a bit can flip.
         while rows.size:
             left = np.abs(missing[rows]).astype(np.int32)
             others = np.where(missing[rows] > 0, 255, 0).astype(np.uint8)

@@ -127,6 +127,7 @@ def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
     # whose share would exceed 2**64 has that, and the others share the rest in proportion.
     exact = [Fraction(float(p)) for p in np.asarray(probabilities, dtype=float)]
     certain: set[int] = set()
+    # Ends: each pass makes at least one more question certain.
     while True:
         free = [i for i in range(len(exact)) if i not in certain]
         rest, total = n_drawn - len(certain), sum(exact[i] for i in free)

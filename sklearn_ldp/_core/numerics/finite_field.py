@@ -67,6 +67,7 @@ class FiniteField:
     def power(self, x, n):
         """Return x**n, by repeated squaring."""
         result = np.ones_like(x)
+        # Ends: each pass halves n.
         while n:
             if n & 1:
                 result = self.multiply(result, x)

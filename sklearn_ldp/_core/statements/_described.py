@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..domains import has_bins, is_log
+from ..domains import is_log
 from ..noise import Noise
 from ..queries import between
 from ..support.text import number_texts
@@ -193,11 +193,11 @@ def _domain(estimate: Any, labels: np.ndarray) -> str:
 
 
 def _is_ordered(estimate: Any) -> bool:
-    """Whether the categories are bins, or numbers or dates in rising order."""
+    """Whether the categories are bins, an ordered scale, or rising numbers or dates."""
     categories = estimate.categories
-    is_bins = has_bins(estimate.domain)
+    is_scale = estimate.domain is not None and estimate.domain.is_ordered
     is_number = categories.dtype.kind in "iufM"
-    return is_bins or (is_number and bool(np.all(categories[:-1] < categories[1:])))
+    return is_scale or (is_number and bool(np.all(categories[:-1] < categories[1:])))
 
 
 def _ranges(estimate: Any, level: float, value: str) -> list[dict[str, Any]] | None:

@@ -299,10 +299,10 @@ class EstimateDifference(Kept):
         columns = {"difference": self.values, "low": low, "high": high, "interval": interval}
         columns["p_value"] = p_values
         several: Any = self.one if len(self.one) > 1 else self.other
-        index: Any = pd.Index(self.categories, name="category", tupleize_cols=False)
+        index: Any = pd.Index(self.one.labels, name="category", tupleize_cols=False)
         if len(self) > 1:
             names = range(len(self)) if several.row_names is None else several.row_names
-            levels = [list(names), list(self.categories)]
+            levels = [list(names), list(self.one.labels)]
             index = pd.MultiIndex.from_product(levels, names=["estimate", "category"])
         return pd.DataFrame({k: v.ravel() for k, v in columns.items()}, index=index)
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.utils import check_consistent_length
 
+from ..domains.values import named_missing
 from ..report_page import Reported
 from ..support.pandas import import_pandas
 from ..support.text import labelled_lines
@@ -191,7 +192,7 @@ class MeansByAnswer(Means):
             f"{value:.4g} +- {error:.2g}" if value == value else "nan: hardly anybody has it"
             for value, error in zip(self.values, self.standard_errors, strict=True)
         ]
-        lines = labelled_lines(self.categories.tolist(), numbers)
+        lines = labelled_lines(named_missing(self.categories).tolist(), numbers)
         return "\n  ".join(["Mean of the outcome by the true answer, with standard errors", *lines])
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
@@ -240,12 +241,12 @@ class MeansByAnswer(Means):
 
     def _means(self) -> tuple[list[Any], np.ndarray, dict[str, np.ndarray]]:
         more = {"standard_error": self.standard_errors, "share": self.shares}
-        return self.categories.tolist(), self.values, more
+        return named_missing(self.categories).tolist(), self.values, more
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
         check_level(level)
         low, high = self.confidence_interval(level ** (1 / len(self.values)))
-        names = self.categories.tolist()
+        names = named_missing(self.categories).tolist()
         table = {"category": names, "mean": self.values.tolist()}
         table |= {"low": low.tolist(), "high": high.tolist()}
         return {

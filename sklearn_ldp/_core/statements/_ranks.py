@@ -178,6 +178,7 @@ def _n_surely_below(values: np.ndarray, variances: np.ndarray, critical: float) 
     if np.any(np.diff(x + critical * np.sqrt(s2.min() + s2)) < 0):
         s2 = np.maximum.accumulate(s2)
     low, high = np.zeros(len(x), dtype=np.int64), np.arange(len(x))
+    # Ends: each pass halves what lies between `low` and `high`.
     while np.any(is_open := low < high):
         middle = (low + high) // 2
         is_below = x[middle] + critical * np.sqrt(variances[order] + s2[middle]) < x

@@ -391,6 +391,7 @@ def _in_order(
     """
     from distributed import KilledWorker
 
+    # Ends: a pass yields a result, or looks again at one that the cluster lost.
     while futures:
         first, path = futures[0], paths[-len(futures)]
         try:

@@ -75,6 +75,7 @@ def check_writable(path: Path) -> None:
     # not.
     target = _target(path)
     folder = target.parent
+    # Ends: the root is its own parent.
     while not os.path.lexists(folder) and folder != folder.parent:  # a drive may be missing, too
         folder = folder.parent
     temporary = _temporary(folder / target.name)

@@ -55,6 +55,7 @@ def _thrift(file: BytesIO, kind: int, depth: int = 16) -> Any:
     # file says one thing to us and another to Arrow.
     if kind == _STRUCT and depth:
         found, number = dict[tuple[int, int], Any](), 0
+        # Ends: numbers of fields rise, and those above 99 are refused.
         while head := file.read(1)[0]:
             delta, field = divmod(head, 16)
             number += delta
@@ -94,6 +95,7 @@ def walk_pages(
 
 def _walk_chunk(source: Any, position: int, stop: int, most: int) -> int:
     total = 0
+    # Ends: a page header has at least one byte.
     while position < stop:
         source.seek(position)
         try:
@@ -122,6 +124,7 @@ def page_header(data: bytes) -> tuple[int, int, int]:
 
 def _varint(file: BytesIO) -> int:
     value = shift = 0
+    # Ends: shifts above 56 are refused.
     while (byte := file.read(1)[0]) & 128:
         value |= (byte & 127) << shift
         shift += 7

@@ -34,10 +34,17 @@ def warn_of_output(transformer: Any, container: str | None = None) -> None:
         name = type(transformer).__name__
         text = (
             f"{name} returns estimates, not data frames: call their to_frame(). A "
-            "ColumnTransformer makes an array of one row of them, or a data frame with "
-            'set_output(transform="polars"); for pandas it needs a row of each user.'
+            "ColumnTransformer makes one row of them, which its set_output makes a data frame."
         )
         warn_once(text, UserWarning, "set_output")
+
+
+def makes_pandas() -> bool:
+    """Return whether the method that joins estimates is of a transformer that is set to pandas."""
+    # Such as ColumnTransformer, two frames above: it gives an array of one row the index of users.
+    caller = sys._getframe(2).f_locals.get("self")
+    is_transformer = hasattr(caller, "set_output")
+    return is_transformer and _get_output_config("transform", caller)["dense"] == "pandas"
 
 
 def refuse_memory(name: str) -> None:
@@ -45,6 +52,7 @@ def refuse_memory(name: str) -> None:
     # It writes the arguments beside the result, after the call; so now it writes nothing. What
     # somebody else's function under it does with values is not told by its arguments.
     frame: FrameType | None = sys._getframe(2)
+    # Ends: a stack has finitely many frames.
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] in ("sklearn", "joblib"):
         if isinstance(frame.f_locals.get("self"), MemorizedFunc):
             raise ValueError(

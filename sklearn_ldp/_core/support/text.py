@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import zip_longest
 
 import numpy as np
 
 # What str(int) writes: each integer has one text, so "007" or "1.0" never turn into another name.
-_CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
-_INT64_MAX = 2**63 - 1
+_CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")  # up to 2**64
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # byte-order marks
 # Files that people give in place of text, by their first bytes.
 _BINARY = {
@@ -62,7 +62,7 @@ def is_category(cell: object) -> bool:
 
 
 def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) -> np.ndarray:
-    """Convert a column to int64 if that loses nothing, otherwise to text.
+    """Convert a column to integers of 64 bits if that loses nothing, otherwise to text.
 
     Shapes: -> (n,).
     cells: the column; None becomes the empty text.
@@ -70,12 +70,20 @@ def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) ->
     if dtype is None and all(
         type(cell) is int or (parse and _CANONICAL_INTEGER.fullmatch(cell)) for cell in cells
     ):
-        integers = [int(cell) for cell in cells]
-        if min(integers) >= -_INT64_MAX - 1 and max(integers) <= _INT64_MAX:
-            return np.array(integers, dtype=np.int64)
+        integers = integer_array([int(cell) for cell in cells])
+        if integers.dtype != object:
+            return integers
     texts = ["" if cell is None else str(cell) for cell in cells]
     # NumPy's text drops what follows the last character that is not NUL.
     return np.array(texts, dtype=object if any(t.endswith("\0") for t in texts) else None)
+
+
+def integer_array(integers: Sequence) -> np.ndarray:
+    """Return integers as int64 or uint64, or as objects if neither type has all of them."""
+    for dtype in (np.int64, np.uint64):
+        with suppress(OverflowError):
+            return np.array(integers, dtype=dtype)
+    return np.array(integers, dtype=object)
 
 
 def printable(text: object) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from ..._core.domains import has_bins
 from ..._core.estimates import FrequencyEstimate
 from ..._core.noise import Noise
 from ..._core.numerics.deconvolution import fit_average, fit_g_model
@@ -50,8 +49,9 @@ class EmpiricalBayes(LearntPrior):
     ordered : bool, mapping of bool or None, default=None
         Whether the categories have an order along which frequencies may change slowly or from
         range to range, such as ages or hours. The order is that of ``estimate.categories``. None
-        takes it of bins of numbers (``Domain.bins``), unless the most frequent are asked. For a set
-        of estimates also by the names of parts: ``{"age": True}``.
+        means that bins of numbers (``Domain.bins``) and the levels of an ordered dtype have one,
+        unless the most frequent are asked. For a set of estimates also by the names of parts:
+        ``{"age": True}``.
     queries : query set, list of those, matrix of shape (n_queries, d) or None, default=None
         What will be asked, see :mod:`sklearn_ldp.queries`. Sets such as ``groups(labels)`` act like
         `groups`, ``ranges(10)`` like `ordered`, and other queries like None, but for ``top_k(k)``:
@@ -231,7 +231,8 @@ class EmpiricalBayes(LearntPrior):
             partitions = as_partitions(self.groups, estimate.categories, name) + partitions
         # Without an order, ranges of bins may be worse than those of raw values.
         by_default = of_bins and self.ordered is None and top is None
-        is_ordered = self.ordered or ordered or (by_default and has_bins(estimate.domain))
+        is_scale = estimate.domain is not None and estimate.domain.is_ordered
+        is_ordered = self.ordered or ordered or (by_default and is_scale)
         ordered = bool(is_ordered) and len(estimate.categories) >= FEWEST
         if ordered:
             known = [p.codes.tobytes() for p in partitions]

@@ -214,6 +214,7 @@ def with_totals(values: np.ndarray, partition: Partition, totals: np.ndarray) ->
     stay are.
     """
     stays = np.ones(len(values), dtype=bool)
+    # Ends: each pass removes at least one member.
     while True:
         codes = partition.codes[stays]
         n_left = np.bincount(codes, minlength=len(totals))

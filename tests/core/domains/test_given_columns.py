@@ -166,3 +166,41 @@ def test_tables_of_any_size(d):
     texts = np.array([f"{x:.6f}" for x in numbers])
     for categories in (numbers, texts):
         assert Domain(categories).encode(categories[column]).tolist() == column.tolist()
+
+
+# -- containers that NumPy reads in ways of its own ------------------------------------------------
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_text_of_numpy_with_missing_values(missing):
+    text = np.array(["b", missing, "a"], dtype=np.dtypes.StringDType(na_object=missing))
+    assert Domain(["a", "b", None]).encode(text).tolist() == [1, 2, 0]
+    assert Domain.learned(text[[0, 2]], "GRR").categories.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="another missing value"):
+        Domain.learned(text, "GRR")
+
+
+LISTS = [[1, 2], [3], [1, 2]]
+
+
+@pytest.mark.parametrize("container", [pd.Series, pl.Series, pa.array])
+def test_a_list_is_no_answer(container):
+    for oracle in (GRR(1.0, categories=[(1, 2), (3,)]), GRR(1.0, random_state=0)):
+        with pytest.raises(ValueError, match=r"A list is no category.* tuple, or take Item"):
+            oracle.fit(container(LISTS))
+
+
+@pytest.mark.parametrize("container", [list, tuple, pd.Series])
+def test_tuples_of_any_length_are_answers(container):
+    tuples = container([tuple(one) for one in LISTS])
+    assert Domain([(3,), (1, 2)]).encode(tuples).tolist() == [1, 0, 1]
+    assert Domain.learned(tuples, "GRR").categories.tolist() == [(1, 2), (3,)]
+    with pytest.raises(ValueError, match=r"rows of several lengths.* make it a tuple"):
+        Domain([(3,), (1, 2)]).encode(LISTS)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_floats_stay_floats(dtype):
+    column = pd.Series([0.5, np.nan, 1.5], dtype=dtype)
+    assert Domain([0.5, 1.5, None]).encode(column).tolist() == [0, 2, 1]
+    assert Domain(column).categories.dtype == dtype
+    large = pd.Series([2.0**60, np.inf])
+    assert Domain([2**60, 2**60 + 1, float("inf"), None]).encode(large).tolist() == [0, 2]
