@@ -735,6 +735,7 @@ class BaseCollector(  # type: ignore[call-arg]
         def note(done: Collected, is_first: bool) -> None:
             if is_first or not hasattr(self, "n_features_in_"):
                 self._check_features(X, len(columns), reset=True)
+            done.protocol.domain.warn_of_whole_numbers(columns, self._name)
             if (clipped := done.protocol.domain.n_clipped(columns)) is not None:
                 self.n_clipped_ = clipped + (0 if is_first else getattr(self, "n_clipped_", 0))
 
