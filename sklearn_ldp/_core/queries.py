@@ -503,9 +503,7 @@ class _OfBins(QuerySet):
 _Weights: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def _of_ranges(
-    pairs: np.ndarray, names: list[str], ends: np.ndarray, is_whole: bool
-) -> _Weights:
+def _of_ranges(pairs: np.ndarray, names: list[str], ends: np.ndarray, is_whole: bool) -> _Weights:
     """Return the share of each bin that is in each range, and its limits."""
     if is_whole:  # a number a reaches from a - 1/2 to a + 1/2
         pairs = np.ceil(pairs) - 0.5

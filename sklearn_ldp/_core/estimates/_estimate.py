@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from itertools import pairwise
+from numbers import Real
 from typing import Any, overload
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ...inspection import DistributionDisplay, FrequencyDisplay, TrendDisplay
 from ..domains import Domain, ends_of
-from ..domains.values import as_vector, is_row_index, own_categories, places_of
+from ..domains.values import as_numbers, as_vector, is_row_index, own_categories, places_of
 from ..noise import Noise, NoiseModel
 from ..queries import Answers, Queries, as_query_set, between, is_mean
 from ..report_page import Kept
@@ -226,7 +227,20 @@ class FrequencyEstimate(Kept):
         """
         labels = own_categories(counts)
         plain: Any = list(counts.values()) if isinstance(counts, Mapping) else counts
-        array, n = np.atleast_2d(np.asarray(plain)), np.asarray(n_samples, dtype=float)
+        if {"count", "proportion"} & set(getattr(plain, "columns", ())):
+            raise ValueError(
+                "FrequencyEstimate.from_counts got a data frame with a column of counts: pass this "
+                "column as counts=, and the column of categories as categories=."
+            )
+        n = as_numbers(n_samples, kinds="iuf")
+        array = np.atleast_2d(np.asarray(plain if as_numbers(plain, kinds="iuf").size else []))
+        if not (array.size and n.size and np.all(n > 0)):
+            raise ValueError(
+                "FrequencyEstimate.from_counts needs a number for each category in counts=, and "
+                f"numbers of users above 0 in n_samples=, got {counts!r:.100} and {n_samples!r}."
+            )
+        if std is not None and not (isinstance(std, Real) and 0 <= std < np.inf):
+            raise ValueError(f"FrequencyEstimate.from_counts needs a finite std >= 0, got {std!r}.")
         if not (p is None) == (q is None) != (std is None):
             raise ValueError("FrequencyEstimate.from_counts needs p= and q= of reports, or std=.")
         most = array.max(initial=0)
@@ -664,7 +678,7 @@ class FrequencyEstimate(Kept):
             refuse_without_law(self, method)
         if values is None and not self.is_raw:
             text = f"FrequencyEstimate.{method} is of the raw values, not of those after "
-            text += f"{', '.join(self.postprocessors)}: say which, values=\"raw\" or \"processed\"."
+            text += f'{", ".join(self.postprocessors)}: say which, values="raw" or "processed".'
             warn_once(text, UserWarning, f"{method} of raw values")
         centers = (ends[:-1] + ends[1:]) / 2
         means = source.values @ centers
@@ -980,6 +994,11 @@ class FrequencyEstimate(Kept):
             a single one or there is an argument of the other display, such as `k` or `queries`. All
             else is drawn by :class:`~sklearn_ldp.inspection.FrequencyDisplay`.
         """
+        if "kind" in kwargs:
+            raise TypeError(
+                "FrequencyEstimate.plot has no kind=: choose a display of sklearn_ldp.inspection, "
+                "such as FrequencyDisplay.from_estimate(estimate)."
+            )
         if len(self) > 1 and self.row_names is not None:
             return TrendDisplay.from_estimate(self, **kwargs)
         of_categories = {"queries", "k", "order", "by", "orientation"} & kwargs.keys()

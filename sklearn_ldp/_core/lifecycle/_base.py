@@ -730,12 +730,12 @@ class BaseCollector(  # type: ignore[call-arg]
             if not is_new and hasattr(self, "n_features_in_"):
                 self._check_features(X, len(columns), reset=False)
             codes = state.protocol.domain.encode_columns(columns, self._name)
+            state.protocol.domain.warn_of_whole_numbers(columns, self._name)
             return state.with_values(codes, sample_weight, self.n_jobs)
 
         def note(done: Collected, is_first: bool) -> None:
             if is_first or not hasattr(self, "n_features_in_"):
                 self._check_features(X, len(columns), reset=True)
-            done.protocol.domain.warn_of_whole_numbers(columns, self._name)
             if (clipped := done.protocol.domain.n_clipped(columns)) is not None:
                 self.n_clipped_ = clipped + (0 if is_first else getattr(self, "n_clipped_", 0))
 

@@ -135,6 +135,7 @@ def describe_difference(difference: Any, level: float, question: str) -> dict[st
                 "domain": _domain(difference.one, difference.one.labels),
                 "n_categories": len(names),
                 "n_samples": sum(sizes),
+                "n_each": sizes,
                 "of": _USERS if of == "users" else _POPULATIONS,
                 "interval": at_level(level),
                 "is_ordered": _is_ordered(difference.one),
@@ -187,7 +188,9 @@ def _domain(estimate: Any, labels: np.ndarray) -> str:
     d, ends = len(labels), getattr(estimate.domain, "ends", None)
     if ends is not None:
         kind = " of whole numbers" * estimate.domain.integers
-        low, high = number_texts([*np.ceil(ends[:1]), *np.floor(ends[-1:])] if kind else ends[[0, -1]])
+        low, high = number_texts(
+            [*np.ceil(ends[:1]), *np.floor(ends[-1:])] if kind else ends[[0, -1]]
+        )
         return f"{d:,} bins{kind} from {low} to {high}"
     listed = labels[:_MOST_NAMES].tolist()
     names = ", ".join(_quoted(one) if isinstance(one, tuple) else str(one) for one in listed)
