@@ -491,6 +491,8 @@ class _OfBins(QuerySet):
             queries.limits = None if queries.assumes_even else (least, most)
         return queries
 
+    names: list[Any]
+
     def names_in(self, domain):
         """Return the names of the queries where they are asked of a domain."""
         clipped = "" if domain is None or self.ordered else domain.clipped_to

@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 from ..support.docs import inherit_docstrings
 from ..support.privacy import warn_once
 from ..support.state import Uncached
-from ..support.text import number_texts
 from ..support.typing import Column, SupportsCategories, Values
 from ._lists import (
     BinList,
@@ -407,7 +406,8 @@ class Domain(Uncached):
     def ends(self) -> np.ndarray | None:
         """Where bins between bounds begin and end, of shape (n_bins + 1,).
 
-        A bin of the whole numbers 20 to 39 begins at 19.5 and ends at 39.5. None for any other domain, and if one category is a missing number.
+        A bin of the whole numbers 20 to 39 begins at 19.5 and ends at 39.5. None for any other
+        domain, and if one category is a missing number.
         """
         bins = self._bins
         return None if bins is None or bins.bounds is None or bins.of_missing >= 0 else bins.ends
@@ -426,15 +426,14 @@ class Domain(Uncached):
     def clipped_to(self) -> str:
         """The bounds that the numbers of `bins` are clipped to, as text; "" for other domains."""
         bins = self._bins
-        is_clipped = bins is not None and bins.clip
-        return " to ".join(number_texts(bins.bounds)) if is_clipped else ""
+        return "" if bins is None or not bins.clip else bins.shown_bounds
 
     @property
     def caveats(self) -> tuple[str, ...]:
         """Sentences on clipped numbers, for a report of an estimate."""
         bins = [factor for factor in self._factors if isinstance(factor, BinList) and factor.clip]
         return tuple(
-            f"What numbers outside of {' to '.join(number_texts(each.bounds))} are: they were "
+            f"What numbers outside of {each.shown_bounds} are: they were "
             "clipped, so the first and the last bin have them, and means, standard deviations and "
             "outer quantiles are those of clipped values."
             for each in bins
@@ -443,10 +442,11 @@ class Domain(Uncached):
     @property
     def flags(self) -> dict[str, np.ndarray]:
         """What is true of some categories: that clipped numbers are in the first and last bin."""
-        if not self.clipped_to:
+        bins = self._bins
+        if bins is None or not bins.clip:
             return {}
         places = np.arange(self.size)
-        last = self.size - 1 - (self._bins.of_missing >= 0)
+        last = self.size - 1 - (bins.of_missing >= 0)
         return {"or less": places == 0, "or more": places == last}
 
     @property

@@ -277,6 +277,11 @@ class BinList(CategoryList):
         half = self.integers / 2
         return float(self.ends[0] + half), float(self.ends[-1] - half)
 
+    @property
+    def shown_bounds(self) -> str:
+        """The bounds as text."""
+        return " to ".join(number_texts(self.bounds or ()))
+
     def places(self, values: np.ndarray) -> np.ndarray:
         try:
             values = self._numbers(values)
@@ -369,7 +374,8 @@ def checked_bounds(bounds: Any, name: str) -> tuple[float, float]:
 def refuse_outside(value: Any, position: int, name: str, low: float, high: float) -> None:
     """Raise UnknownValueError for a number outside of the bounds."""
     bounds = f"its bounds {' and '.join(number_texts([low, high]))}"
-    remedy = "clip it before (numpy.clip, or clip=True of Domain.bins and LocalMean), or give wider bounds"
+    remedy = "clip it before (numpy.clip, or clip=True of Domain.bins and LocalMean), or give "
+    remedy += "wider bounds"
     raise UnknownValueError(
         f"{name} got the number {value!r} at position {position}, outside of {bounds}: {remedy}.",
         f"{name} got a number outside of {bounds} at position {position}, which is not shown "

@@ -1051,8 +1051,9 @@ class FrequencyEstimate(Kept):
             places = np.arange(d)
         if quartiles(self) and d > k:
             places = np.arange(4 * k // 5)  # a power of two, as numbers of bins often are
-            cuts = self.domain.ends[np.append(places * d // len(places), d)]  # type: ignore[index, union-attr]
-            queries = between(list(pairwise(np.ceil(cuts) + 0.0 if self.domain.integers else cuts)))
+            domain: Any = self.domain
+            cuts = domain.ends[np.append(places * d // len(places), d)]
+            queries = between(list(pairwise(np.ceil(cuts) + 0.0 if domain.integers else cuts)))
             names = queries.names
         answers, places = self.answer(queries)[0], places[:k]
         return queries, places, [[str(names[i]), f"{answers[i]: .{digits}g}"] for i in places]

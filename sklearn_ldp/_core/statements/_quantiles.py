@@ -112,7 +112,7 @@ def quantile_values(estimate: Estimate, probabilities: ArrayLike) -> np.ndarray:
     """
     ends, wanted = _checked(estimate, probabilities)
     sums = np.cumsum(estimate.values, axis=1)
-    sums = np.maximum(sums, 0) if estimate.clip_answers else sums
+    sums = np.maximum(sums, 0) if getattr(estimate, "clip_answers", False) else sums
     rows = [isotonic_regression(row[:-1]).x for row in sums]
     values = np.array([_reached(rising, ends, wanted) for rising in rows])
     values = values.reshape(len(rows), len(wanted))
