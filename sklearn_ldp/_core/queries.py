@@ -14,6 +14,7 @@ from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import ArrayLike
 from scipy import sparse
 
@@ -35,15 +36,16 @@ from .support.random import RandomState, as_generator
 from .support.text import labelled_lines, number_texts
 from .support.typing import Column, Matrix, Series
 
+_CLIPPED = " of values clipped to "  # in the name of a mean
 _ROUNDED = 1e-9  # of a bin: where edges are rounded, it is not cut
 _MOST_PREFIXES = 1 << 13  # categories: their queries have half the square of it as weights
 
 
-class Answers:
+class Answers(NDArrayOperatorsMixin):
     """Answers to queries that have names, which stand beside the numbers.
 
-    ``np.asarray(answers)`` is the array of the numbers, and what calculations are made with: their
-    results have no names, so that no number ever has a wrong one.
+    Answers calculate, compare and have methods as arrays: ``answers - truth``, ``answers.sum()``.
+    The results are plain arrays without names, so that no number ever has a wrong one.
 
     Parameters
     ----------
@@ -79,6 +81,19 @@ class Answers:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype)
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        plain = [each.values if isinstance(each, Answers) else each for each in inputs]
+        if any(isinstance(each, Answers) for each in kwargs.get("out", ())):
+            del kwargs["out"]  # of answers -= 1, which makes an array of the answers
+        return getattr(ufunc, method)(*plain, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "values":  # copies ask before there are values
+            raise AttributeError(name)
+        if not hasattr(self.values, name):
+            raise AttributeError(f"Answers has no {name!r}, which arrays have not either.")
+        return getattr(self.values, name)
+
     def __getitem__(self, key: Any) -> Any:
         """Return the answer of a query by its name, or what the array has at an index.
 
@@ -101,6 +116,8 @@ class Answers:
         if is_row_index(key) or is_tuple:
             return self.values[key]
         (name,), known = comparable([key]), comparable(self.names)
+        if name == "mean" and name not in known:  # of clipped values
+            name = next(filter(is_mean, known), name)
         if name not in known:
             raise KeyError(f"There is no query {key!r}: they are {', '.join(map(repr, known))}.")
         place = known.index(name)
@@ -499,13 +516,21 @@ class _OfBins(QuerySet):
 
     def aligned(self, categories, domain=None):
         ends = ends_of(domain, repr(self))
-        even, least, most = map(sparse.csr_array, self._weights(ends))
-        queries = _MatrixQueries(even, repr(self), self.names)
+        is_whole = domain is not None and domain.integers
+        even, least, most = map(sparse.csr_array, self._weights(ends, is_whole))
+        queries = _MatrixQueries(even, repr(self), self.names_in(domain))
         queries.ordered = self.ordered
         if (least != most).nnz:  # some bins are cut
             queries.assumes_even = self._spread == "even"
             queries.limits = None if queries.assumes_even else (least, most)
         return queries
+
+    names: list[Any]
+
+    def names_in(self, domain):
+        """Return the names of the queries where they are asked of a domain."""
+        clipped = "" if domain is None or self.ordered else domain.clipped_to
+        return [f"{name}{_CLIPPED}{clipped}" for name in self.names] if clipped else self.names
 
     def matrix(self, n_categories, frequencies=None):
         return ends_of(None, repr(self))  # which raises: nobody knows them here
@@ -514,8 +539,10 @@ class _OfBins(QuerySet):
 _Weights: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def _of_ranges(pairs: np.ndarray, names: list[str], ends: np.ndarray) -> _Weights:
+def _of_ranges(pairs: np.ndarray, names: list[str], ends: np.ndarray, is_whole: bool) -> _Weights:
     """Return the share of each bin that is in each range, and its limits."""
+    if is_whole:  # a number a reaches from a - 1/2 to a + 1/2
+        pairs = np.ceil(pairs) - 0.5
     low, high = np.maximum(pairs[:, :1], ends[:-1]), np.minimum(pairs[:, 1:], ends[1:])
     shares = np.clip((high - low) / np.diff(ends), 0, 1)
     outside = np.flatnonzero(~shares.any(axis=1))
@@ -529,9 +556,16 @@ def _of_ranges(pairs: np.ndarray, names: list[str], ends: np.ndarray) -> _Weight
     return shares, np.floor(shares), np.ceil(shares)
 
 
-def _of_mean(ends: np.ndarray) -> _Weights:
-    """Return the middle of each bin, and its ends."""
-    return (ends[None, :-1] + ends[None, 1:]) / 2, ends[None, :-1], ends[None, 1:]
+def _of_mean(ends: np.ndarray, is_whole: bool) -> _Weights:
+    """Return the middle of each bin, and the smallest and the largest number in it."""
+    low, high = ends[None, :-1], ends[None, 1:]
+    half = is_whole / 2
+    return (low + high) / 2, low + half, high - half
+
+
+def is_mean(name: Any) -> bool:
+    """Return whether a query is the mean of a number, by its name."""
+    return isinstance(name, str) and name.partition(_CLIPPED)[0] == "mean"
 
 
 class _TopK(QuerySet):
@@ -643,7 +677,8 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
     Parameters
     ----------
     pairs : array-like of shape (n_queries, 2)
-        Where each range starts and stops. An end may be infinite.
+        Where each range starts and stops, which is excluded: (20, 40) of whole numbers asks for
+        20 to 39. An end may be infinite.
     spread : {"any", "even"}, default="any"
         How users may be spread within a bin that is cut. Intervals of "any" hold in any case: they
         reach from the uncut bins inside to all bins touched. Those of "even" are shorter, and wrong
@@ -710,7 +745,8 @@ def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "an
     Returns
     -------
     QuerySet
-        One query, named "mean".
+        One query, named "mean", or "mean of values clipped to 0 to 100" where bins have clipped
+        numbers; ``answers["mean"]`` is either.
 
     Raises
     ------

@@ -285,6 +285,8 @@ def _users(part: dict[str, Any]) -> str | None:
     n_users, n_asked = part["n_samples"], part.get("n_asked")
     if n_users is None:
         return None
+    if each := part.get("n_each"):
+        return " against ".join(f"{n:,}" for n in each)
     is_part = n_asked is not None and n_asked < n_users
     return f"{n_users:,}" + (f", of whom {n_asked:,} were asked" if is_part else "")
 

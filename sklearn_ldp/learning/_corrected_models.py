@@ -421,7 +421,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         if self.n_raised_:
             warnings.warn(
                 f"CorrectedRidge has too few rows for its noise in {self.n_raised_} directions: "
-                "intervals are biased and may miss. Join rare categories, or collect more rows.",
+                "coefficients are biased, and intervals may miss. Join rare categories, or "
+                "collect more rows.",
                 stacklevel=2,
             )
         half = stats.norm.isf((1 - level) / 2) * np.sqrt(np.diag(self.coef_covariance_))

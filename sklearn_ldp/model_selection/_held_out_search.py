@@ -350,7 +350,10 @@ class HeldOutSearch(BaseSearch):
     # -- whole sets ---------------------------------------------------------------------------
     def _best_of_set(self, candidates, estimates):
         if self.method == "bootstrap" or self.noise is not None:
-            super()._best_of_set(candidates, estimates)
+            raise ValueError(
+                "HeldOutSearch judges whole sets by their shards, so not by a bootstrap: leave out "
+                'method="bootstrap" and noise=, and have an oracle with n_shards > 1.'
+            )
         cases = self._set_cases(estimates)
         judgements = self._of_each(errors_and_answers_of_set, candidates, cases)
         errors = np.array([one.errors for one in judgements])

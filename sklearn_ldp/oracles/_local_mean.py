@@ -17,7 +17,7 @@ from .._core.mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .._core.report_page import Kept, Reported
 from .._core.statements import Means, at_level, check_level, check_of, describe_nothing, rows_of
 from .._core.support.random import RandomState
-from .._core.support.text import counted, labelled_lines
+from .._core.support.text import counted, labelled_lines, number_texts
 from ._base import OneColumn
 
 
@@ -111,12 +111,17 @@ class MeanEstimate(Means, Kept):
         names = ["mean"] if self.row_names is None else self.row_names
         columns = (names, self.mean.tolist(), ends[0].tolist(), ends[1].tolist())
         table = dict(zip(("category", "mean", "low", "high"), columns, strict=True))
+        which = "mean"
+        may_not = ["What the median is, or how the numbers are spread."]
+        if getattr(self.oracle, "clip", False):
+            which += f" of values clipped to {' to '.join(number_texts(self.bounds))}"
+            may_not.append(f"What the mean of all numbers is: it is the {which}.")
         return {
             **describe_nothing(question, repr(self).partition("\n")[0], level, self.oracle),
             "value": "mean",
             "unit": "",
             "bounds": list(self.bounds),
-            "shown": "Mean",
+            "shown": which.capitalize(),
             "domain": f"numbers from {self.bounds[0]:g} to {self.bounds[1]:g}",
             "n_samples": int(self.n_samples.sum()),
             "noise_level": float(np.mean(self.standard_error)),
@@ -124,11 +129,11 @@ class MeanEstimate(Means, Kept):
             "is_ordered": True,
             "rows": rows_of(table),
             "may_be_said": [
-                f"The mean{'' if self.row_names is None else f' of {name}'} is between "
+                f"The {which}{'' if self.row_names is None else f' of {name}'} is between "
                 f"{low:.4g} and {high:.4g} ({100 * level:g} % confidence, all at once)."
                 for name, _, low, high in zip(*columns, strict=True)
             ],
-            "may_not_be_said": ["What the median is, or how the numbers are spread."],
+            "may_not_be_said": may_not,
             "made_by": "# reports: what users sent; oracle: the LocalMean that they shared\n"
             f"oracle.aggregate(reports).report(level={level:g})",
         }
@@ -163,7 +168,11 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate]):
         is used.
     bounds : (float, float)
         The least and the largest number, which are public. The standard error grows with their
-        distance, so clip a few extreme numbers (``numpy.clip``) before they widen it.
+        distance, so clip a few extreme numbers before they widen it.
+    clip : bool, default=False
+        Whether a number outside of the bounds counts as the nearest bound; otherwise it is refused.
+        The mean then is that of clipped values, and reports say so. `fit` and `partial_fit` count
+        such numbers in ``n_clipped_``, exactly: do not publish it.
     worst_case : float, default=1.1
         How many times the least possible worst variance a report may have, at least 1. With 1 the
         variance is nearly the same for all numbers, and the least in the worst case. With 1.1 it is
@@ -215,6 +224,7 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate]):
     _parameter_constraints: dict = {
         **BaseCollector._parameter_constraints,
         "bounds": "no_validation",  # NumberDomain checks them, and says what is wrong
+        "clip": ["boolean"],
         "worst_case": [Interval(Real, 1, None, closed="left")],
         "missing": [StrOptions({"error", "report"})],
     }
@@ -225,6 +235,7 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate]):
         epsilon: float = 1.0,
         *,
         bounds: Any = None,
+        clip: bool = False,
         worst_case: float = 1.1,
         missing: str = "error",
         input: str = "values",
@@ -234,6 +245,7 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate]):
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
+        self.clip = clip
         self.worst_case = worst_case
         self.missing = missing
         self.input = input
@@ -282,7 +294,7 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate]):
 
     # -- the hooks ----------------------------------------------------------------------------
     def _domain_of(self, declared: Any) -> NumberDomain:
-        return NumberDomain(declared, N_LEVELS, self._name, self.missing == "report")
+        return NumberDomain(declared, N_LEVELS, self._name, self.missing == "report", self.clip)
 
     def _make_mechanism(self, domain: Any) -> MeanMechanism:
         return MeanMechanism(mean_table(float(self.epsilon), float(self.worst_case)))

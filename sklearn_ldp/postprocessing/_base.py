@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import _check_n_features, check_array, check_is_fitted, validate_data
 
+from .._core.domains.values import as_numbers
 from .._core.estimates import (
     EstimateSet,
     FrequencyEstimate,
@@ -410,6 +411,12 @@ class BasePostProcessor(
             _check_n_features(self, X, reset=False)
             return X
         values = X.values if isinstance(X, FrequencyEstimate) else X
+        if _is_text(values):
+            raise ValueError(
+                f"{type(self).__name__} expects an estimate, or rows of frequencies, got values "
+                "that are no numbers: users' values are for an oracle, as in "
+                "make_pipeline(oracle, post-processor)."
+            )
         if reset or hasattr(self, "n_features_in_"):
             values = validate_data(self, values, dtype=np.float64, reset=reset)
         else:  # stateless: an unfitted transform has no width to compare with
@@ -543,3 +550,9 @@ def per_row(value: ArrayLike, n_rows: int) -> np.ndarray:
     Shapes: value (1,) or (n_rows,) -> (n_rows,).
     """
     return np.broadcast_to(np.ravel(np.asarray(value, dtype=np.float64)), n_rows)
+
+
+def _is_text(values: Any) -> bool:
+    """Return whether values begin with a text that is no number, as users' values do."""
+    first = next(iter(np.ravel(np.asarray(values, dtype=object))), None)
+    return isinstance(first, str) and not as_numbers([first]).size

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from sklearn_ldp import GRR, OLH, LocalMean
-from sklearn_ldp.inference import mean_by_answer
+from sklearn_ldp.inference import MeansByAnswer, mean_by_answer
 from sklearn_ldp.learning import CorrectedRidge, PrivatizedColumns
 from sklearn_ldp.surveys import ResponseDesign
 
@@ -140,3 +140,12 @@ def test_intervals_cover(n, epsilon, prevalence, seed):
     share = np.mean(covered, axis=0)
     assert (np.abs(share - 0.95) < 0.03).all(), share
     assert np.mean(naive) > 0.1  # negative control
+
+
+def test_a_quantile_of_equal_outcomes_is_the_first_that_reaches_it():
+    """Exactly half of the people are at 1, so the median is 1 and not the next outcome, 2."""
+    decoded = np.eye(2)[np.arange(400) % 2]
+    outcomes = np.repeat([1.0, 2.0], 200)
+    found = MeansByAnswer([(decoded, outcomes, np.ones(400))], np.arange(2))
+    assert found.quantile(0.5).tolist() == [1.0, 1.0]
+    assert found.quantile(0.51).tolist() == [2.0, 2.0]

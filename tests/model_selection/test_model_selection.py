@@ -418,7 +418,7 @@ def test_groups_that_are_asked_for_are_a_candidate(search):
 
 @pytest.mark.parametrize("search", SEARCHES, ids=repr)
 def test_bins_are_judged_as_bins_and_their_order_is_no_candidate_of_its_own(search):
-    oracle = OUE(categories=Domain.bins(12, bounds=(0, 12)), random_state=0)
+    oracle = OUE(categories=Domain.bins(12, bounds=(0, 11), integers=True), random_state=0)
     estimate, n_default = oracle.fit_transform(np.arange(600) % 12), len(default_candidates())
     found = clone(search).fit(estimate)
     assert len(found.results_["candidate"]) == n_default

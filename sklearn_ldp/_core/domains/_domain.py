@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from ..support.docs import inherit_docstrings
 from ..support.locks import cached_property
+from ..support.privacy import warn_once
 from ..support.state import Uncached
 from ..support.typing import Column, SupportsCategories, Values
 from ._lists import (
@@ -213,6 +214,7 @@ class Domain(Uncached):
         labels: Sequence[str] | None = None,
         missing: bool | str = False,
         scale: str = "linear",
+        integers: bool = False,
     ) -> Domain:
         """Return the domain of the bins of a number, whose edges are public.
 
@@ -229,8 +231,10 @@ class Domain(Uncached):
             With them the bins have centres, so that the estimate has a mean and quantiles.
         clip : bool, default=False
             Whether a number outside of the bounds counts in the first or the last bin; otherwise it
-            is refused. A client says this for itself: servers need not know it. The oracle's `fit`
-            and `partial_fit` count such rows in ``n_clipped_``, exactly: do not publish it.
+            is refused. Estimates of such a domain mark both bins, and reports say that means are
+            of clipped values; so declare it on the server, too, although reports do not need it.
+            The oracle's `fit` and `partial_fit` count such rows in ``n_clipped_``, exactly: do not
+            publish it.
         labels : sequence of n_bins strings, default=None
             Names of the bins; None makes names of the edges, such as "[18, 40)". Edges under names
             of their own are a part of what clients and servers must agree on.
@@ -239,6 +243,11 @@ class Domain(Uncached):
         scale : {"linear", "log"}, default="linear"
             With a number of bins between bounds above 0: equal bins, or bins whose ends grow by the
             same factor (with ends rounded to three digits or more), as for amounts of money.
+        integers : bool, default=False
+            Whether the numbers are whole, such as ages. Edges and bounds then are whole as well,
+            other numbers are refused, and names, means, quantiles and ranges are those of whole
+            numbers. Both bounds belong to the bins. Equal bins differ by one number where the
+            numbers cannot be shared out evenly.
 
         Returns
         -------
@@ -271,12 +280,18 @@ class Domain(Uncached):
         >>> fifths.encode([19.5, 100, 130]).tolist(), fifths.ends.tolist()
         ([0, 4, 4], [0.0, 20.0, 40.0, 60.0, 80.0, 100.0])
 
+        Whole numbers:
+
+        >>> years = Domain.bins(24, bounds=(0, 120), integers=True)
+        >>> years.categories[[0, 1, -1]].tolist()
+        ['0 to 4', '5 to 9', '115 to 120']
+
         Bins of money:
 
         >>> Domain.bins(4, bounds=(100, 1_000_000), clip=True, scale="log").categories.tolist()
         ['[100, 1,000)', '[1,000, 10,000)', '[10,000, 100,000)', '[100,000, 1,000,000]']
         """
-        bins = BinList(edges, bounds, clip, labels, missing, scale)
+        bins = BinList(edges, bounds, clip, labels, missing, scale, integers)
         return cls._of_factors([bins], "Domain.bins")
 
     @classmethod
@@ -419,7 +434,8 @@ class Domain(Uncached):
     def ends(self) -> np.ndarray | None:
         """Where bins between bounds begin and end, of shape (n_bins + 1,).
 
-        None for any other domain, and if one category is a missing number.
+        A bin of the whole numbers 20 to 39 begins at 19.5 and ends at 39.5. None for any other
+        domain, and if one category is a missing number.
         """
         bins = self._bins
         return None if bins is None or bins.bounds is None or bins.of_missing >= 0 else bins.ends
@@ -428,6 +444,38 @@ class Domain(Uncached):
     def _bins(self) -> BinList | None:
         only = self._factors[0] if len(self._factors) == 1 else None
         return only if isinstance(only, BinList) else None
+
+    @property
+    def integers(self) -> bool:
+        """Whether the domain has `bins` of whole numbers."""
+        return self._bins is not None and self._bins.integers
+
+    @property
+    def clipped_to(self) -> str:
+        """The bounds that the numbers of `bins` are clipped to, as text; "" for other domains."""
+        bins = self._bins
+        return "" if bins is None or not bins.clip else bins.shown_bounds
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Sentences on clipped numbers, for a report of an estimate."""
+        bins = [factor for factor in self._factors if isinstance(factor, BinList) and factor.clip]
+        return tuple(
+            f"What numbers outside of {each.shown_bounds} are: they were "
+            "clipped, so the first and the last bin have them, and means, standard deviations and "
+            "outer quantiles are those of clipped values."
+            for each in bins
+        )
+
+    @property
+    def flags(self) -> dict[str, np.ndarray]:
+        """What is true of some categories: that clipped numbers are in the first and last bin."""
+        bins = self._bins
+        if bins is None or not bins.clip:
+            return {}
+        places = np.arange(self.size)
+        last = self.size - 1 - (bins.of_missing >= 0)
+        return {"or less": places == 0, "or more": places == last}
 
     @property
     def stand_in(self) -> Any:
@@ -493,9 +541,28 @@ class Domain(Uncached):
         int or None
             The number; None if the domain has no ``clip=True``.
         """
-        pairs = zip(self._factors, columns, strict=False)
-        counts = [p.n_clipped(np.asarray(x)) for p, x in pairs if isinstance(p, BinList) and p.clip]
+        counts = [bins.n_clipped(x) for bins, x in self._binned(columns) if bins.clip]
         return sum(counts) if counts else None
+
+    def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
+        """Warn once if users' values are whole, and their bins were not declared so.
+
+        Parameters
+        ----------
+        columns : list of ndarray of shape (n_samples,)
+            One array per column.
+        name : str
+            The class to name.
+        """
+        if any(bins.are_whole(x) for bins, x in self._binned(columns)):
+            text = f"{name} got whole numbers only, for which means and quantiles of bins are up "
+            text += "to half a number too large: declare Domain.bins(.., integers=True)."
+            warn_once(text, UserWarning, "bins of whole numbers")
+
+    def _binned(self, columns: list[np.ndarray]) -> list[tuple[BinList, np.ndarray]]:
+        """The columns of numbers that are in bins, each with its bins."""
+        pairs = zip(self._factors, columns, strict=False)
+        return [(bins, np.asarray(x)) for bins, x in pairs if isinstance(bins, BinList)]
 
     def _own_edges(self) -> list[list[float]]:
         """Edges that the names of the bins do not tell."""

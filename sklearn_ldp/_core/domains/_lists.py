@@ -36,6 +36,7 @@ from .values import (
 )
 
 _MOST_NUMBERED = 10**8  # categories 0, 1, ..: they are listed in memory
+_NARROW, _TELLING_USERS = 1000, 50  # for the hint at whole numbers
 _MAX_BINS = 1 << 20  # each has a name, and takes some hundred bytes
 
 
@@ -251,6 +252,8 @@ class BinList(CategoryList):
     # Its parameters, and what it refuses, are those of `Domain.bins`.
     is_ordered = True
 
+    integers = False  # in files that were written before there were bins of whole numbers
+
     def __init__(
         self,
         edges: ArrayLike,
@@ -259,6 +262,7 @@ class BinList(CategoryList):
         labels: Sequence[str] | None = None,
         missing: bool | str = False,
         scale: str = "linear",
+        integers: bool = False,
     ) -> None:
         if not isinstance(clip, bool) or (clip and bounds is None):
             raise ValueError(
@@ -266,15 +270,25 @@ class BinList(CategoryList):
                 f"{clip!r} with bounds={bounds!r}."
             )
         low, high = (-np.inf, np.inf) if bounds is None else checked_bounds(bounds, "Domain.bins")
-        array = _inner_edges(edges, low, high, scale)
-        ends = np.array([low, *array, high])
+        array = _inner_edges(edges, low, high, scale, integers)
+        # The last bin of whole numbers ends before the number after the upper bound.
+        ends = np.array([low, *array, high + integers])
+        if integers and np.any(ends != np.floor(ends)):
+            raise ValueError(
+                f"Domain.bins(integers=True) needs whole edges and bounds, got {edges!r} and "
+                f"bounds={bounds!r}: round them."
+            )
         if np.any(np.diff(ends) <= 0):
             between = "" if bounds is None else f" between the bounds {low:g} and {high:g}"
-            raise ValueError(f"Domain.bins needs edges that rise{between}, got {edges!r}.")
+            few = ", and a whole number for each bin" * integers
+            raise ValueError(f"Domain.bins needs edges that rise{between}{few}, got {edges!r}.")
         shown = number_texts(ends.tolist())
         if len(set(shown)) < len(shown):
             shown = [repr(end) for end in ends.tolist()]
         names = list(_bin_names(shown, bounds is not None) if labels is None else labels)
+        if labels is None and integers:
+            inside = slice(bounds is None, len(names) - (bounds is None))
+            names[inside] = range_names(ends[:-1], ends[1:])[inside]
         if labels is not None:
             _check_labels(labels, len(ends) - 1)
         whole = objects([*names, *[None] * bool(missing)])
@@ -285,13 +299,22 @@ class BinList(CategoryList):
         # Names that round the edges do not tell them, as labels do not.
         told = [float(text.replace(",", "")) for text in shown]
         self.own_names, self.clip = labels is not None or told != ends.tolist(), clip
-        self.edges, self.ends = array, ends
+        # Whole numbers a to b reach from a - 1/2 to b + 1/2: the middle is their mean.
+        self.edges, self.ends, self.integers = array, ends - integers / 2, integers
         self.edges.flags.writeable = self.ends.flags.writeable = False
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """The ends of the first and of the last bin; None if they reach to infinity."""
-        return (float(self.ends[0]), float(self.ends[-1])) if np.isfinite(self.ends[0]) else None
+        """The smallest and the largest number; None if the first and last bin are open."""
+        if not np.isfinite(self.ends[0]):
+            return None
+        half = self.integers / 2
+        return float(self.ends[0] + half), float(self.ends[-1] - half)
+
+    @property
+    def shown_bounds(self) -> str:
+        """The bounds as text."""
+        return " to ".join(number_texts(self.bounds or ()))
 
     def places(self, values: np.ndarray) -> np.ndarray:
         try:
@@ -303,6 +326,8 @@ class BinList(CategoryList):
             places = np.where(self._are_outside(values), -1, places)
         if values.dtype.kind != "f":
             return places
+        if self.integers:
+            places = np.where(values == np.floor(values), places, -1)
         return np.where(np.isnan(values), self.of_missing, places)
 
     def n_clipped(self, values: np.ndarray) -> int:
@@ -311,6 +336,22 @@ class BinList(CategoryList):
             return int(np.count_nonzero(self._are_outside(self._numbers(values))))
         except (TypeError, ValueError):  # names of bins
             return 0
+
+    def are_whole(self, values: np.ndarray) -> bool:
+        """Return whether values are whole numbers that bins of others put off the centers."""
+        # Of a range of more than a thousand numbers, half a number is little (chosen by hand). A
+        # few users may have whole numbers by chance, or as an example.
+        is_narrow = self.bounds is not None and self.ends[-1] - self.ends[0] <= _NARROW
+        if self.integers or not is_narrow or len(values) < _TELLING_USERS:
+            return False
+        if np.any(self.ends % 1 == 0.5):  # bounds between whole numbers
+            return False
+        try:
+            numbers = self._numbers(values)
+        except (TypeError, ValueError):  # names of bins
+            return False
+        numbers = numbers[~np.isnan(numbers)] if numbers.dtype.kind == "f" else numbers
+        return bool(np.all(numbers == np.floor(numbers)))
 
     def _numbers(self, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind in "biuf":
@@ -323,11 +364,19 @@ class BinList(CategoryList):
         return (numbers < self.ends[0]) | (numbers > self.ends[-1])
 
     def _refuse(self, value, position, name, where):
-        low, high = self.ends[0], self.ends[-1]
+        low, high = self.bounds or (-np.inf, np.inf)
         try:
-            is_outside = not is_missing(value) and not low <= _as_float(value) <= high
+            number = _as_float("nan" if is_missing(value) else value)
         except (TypeError, ValueError):  # no number
-            is_outside = False
+            number = np.nan
+        if self.integers and number % 1 > 0:
+            remedy = "whose bins are of whole numbers: round it, or leave integers=True out."
+            raise UnknownValueError(
+                f"{name} got {value!r} at position {position}{where}, {remedy}",
+                f"{name} got a number that is not whole at position {position}{where}, which is "
+                f"not shown because errors of clients are logged, {remedy}",
+            )
+        is_outside = number < low or number > high
         if is_outside:
             refuse_outside(value, position, f"{name}{where}", low, high)
         super()._refuse(value, position, name, where)
@@ -359,7 +408,8 @@ def checked_bounds(bounds: Any, name: str) -> tuple[float, float]:
 def refuse_outside(value: Any, position: int, name: str, low: float, high: float) -> None:
     """Raise UnknownValueError for a number outside of the bounds."""
     bounds = f"its bounds {' and '.join(number_texts([low, high]))}"
-    remedy = "clip it before (numpy.clip, or clip=True of Domain.bins), or give wider bounds"
+    remedy = "clip it before (numpy.clip, or clip=True of Domain.bins and LocalMean), or give "
+    remedy += "wider bounds"
     raise UnknownValueError(
         f"{name} got the number {value!r} at position {position}, outside of {bounds}: {remedy}.",
         f"{name} got a number outside of {bounds} at position {position}, which is not shown "
@@ -367,7 +417,9 @@ def refuse_outside(value: Any, position: int, name: str, low: float, high: float
     )
 
 
-def _inner_edges(edges: Any, low: float, high: float, scale: str) -> np.ndarray:
+def _inner_edges(
+    edges: Any, low: float, high: float, scale: str, integers: bool = False
+) -> np.ndarray:
     """Return the edges between bins, of shape (n_bins - 1,)."""
     if scale not in ("linear", "log"):
         raise ValueError(f'Domain.bins needs scale= to be "linear" or "log", got {scale!r}.')
@@ -385,12 +437,15 @@ def _inner_edges(edges: Any, low: float, high: float, scale: str) -> np.ndarray:
             )
         if not 2 <= n <= _MAX_BINS:
             raise ValueError(f"Domain.bins makes 2 to {_MAX_BINS:,} equal bins, got {n:,}.")
+        if scale == "linear" and integers:
+            return low + (high - low + 1) * np.arange(1, n) // n
         if scale == "linear":
             return low + (high - low) * (np.arange(1, n) / n)
         # Three digits, or as many as leave the logarithms of the bins equal within a tenth.
         step = np.log(high / low) / n
         digits = max(3, int(np.ceil(1 - np.log10(step / 10))))
-        return np.array([float(f"{low * np.exp(step * i):.{digits}g}") for i in range(1, n)])
+        rising = np.array([float(f"{low * np.exp(step * i):.{digits}g}") for i in range(1, n)])
+        return np.rint(rising) if integers else rising
     array = as_numbers(edges)
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
         raise ValueError(f"Domain.bins needs a list of finite edges, got {edges!r}.")
@@ -403,6 +458,14 @@ def _bin_names(shown: list[str], is_bounded: bool) -> list[str]:
     if is_bounded:
         return [*names[:-1], f"[{shown[-2]}, {shown[-1]}]"]
     return [f"< {shown[1]}", *names[1:-1], f">= {shown[-2]}"]
+
+
+def range_names(starts: np.ndarray, stops: np.ndarray) -> list[str]:
+    """Return names such as "18 to 39" of whole numbers; a stop is the number after the last."""
+    numbers = np.ravel([starts, stops - 1])
+    first, last = np.reshape(number_texts(numbers.tolist()), (2, -1)).tolist()
+    pairs = zip(first, last, strict=True)
+    return [low if low == high else f"{low} to {high}" for low, high in pairs]
 
 
 def _check_labels(labels: Any, n_bins: int) -> None:

@@ -20,15 +20,23 @@ class NumberDomain(UnlistedDomain):
     # name: the class to name in errors.
     # is_stood_in: whether `stand_in` takes the place of what is missing, no number, or outside
     # the bounds.
+    # clip: whether a number outside of the bounds becomes the nearest bound.
 
+    clip = False  # in files that were written before there was the option
     _why = "A number between bounds has no list of categories: use Domain.bins."
 
     def __init__(
-        self, bounds: Any, n_levels: int, name: str = "NumberDomain", is_stood_in: bool = False
+        self,
+        bounds: Any,
+        n_levels: int,
+        name: str = "NumberDomain",
+        is_stood_in: bool = False,
+        clip: bool = False,
     ) -> None:
         self.bounds: tuple[float, float] = checked_bounds(bounds, name)
         self.size: int = n_levels
         self.is_stood_in = is_stood_in
+        self.clip = clip
 
     @property
     def stand_in(self) -> float:
@@ -47,6 +55,12 @@ class NumberDomain(UnlistedDomain):
     def __repr__(self) -> str:
         return f"NumberDomain({self.bounds!r}, {self.size})"
 
+    def n_clipped(self, columns: list[np.ndarray]) -> int | None:
+        if not self.clip:
+            return None
+        numbers = _as_floats(columns[0], type(self).__name__, True)
+        return int(np.count_nonzero((numbers < self.bounds[0]) | (numbers > self.bounds[1])))
+
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         if len(columns) != 1:
             raise ValueError(
@@ -54,6 +68,7 @@ class NumberDomain(UnlistedDomain):
             )
         low, high = self.bounds
         numbers = _as_floats(columns[0], name, self.is_stood_in)
+        numbers = np.clip(numbers, low, high) if self.clip else numbers
         if self.is_stood_in:
             numbers = np.where((low <= numbers) & (numbers <= high), numbers, self.stand_in)
         if np.isnan(numbers).any():

@@ -227,6 +227,10 @@ class RecordDomain(UnlistedDomain):
         clipped = [domain.n_clipped([column]) for domain, column in pairs]
         return None if set(clipped) == {None} else sum(n or 0 for n in clipped)
 
+    def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
+        for domain, column in zip(self.columns.values(), columns, strict=True):
+            domain.warn_of_whole_numbers([column], name)
+
 
 def array_columns(X: Any, name: str) -> list[np.ndarray]:
     """Return the columns of an array, which must have two dimensions.

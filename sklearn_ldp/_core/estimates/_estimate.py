@@ -8,16 +8,24 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from itertools import pairwise
+from numbers import Real
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...inspection import DistributionDisplay, FrequencyDisplay, TrendDisplay
-from ..domains import Domain
-from ..domains.values import as_vector, is_row_index, named_missing, own_categories, places_of
+from ..domains import Domain, ends_of
+from ..domains.values import (
+    as_numbers,
+    as_vector,
+    is_row_index,
+    named_missing,
+    own_categories,
+    places_of,
+)
 from ..noise import Noise, NoiseModel
-from ..queries import Answers, Queries, as_query_set, between, mean
+from ..queries import Answers, Queries, as_query_set, between, is_mean
 from ..report_page import Kept
 from ..statements import (
     ConfidenceInterval,
@@ -28,6 +36,7 @@ from ..statements import (
     confidence_interval,
     describe_estimate,
     detected,
+    quantile_values,
     quartiles,
     refuse_sums,
     refuse_without_law,
@@ -159,7 +168,10 @@ class FrequencyEstimate(Kept):
                 f"{np.size(self.noise.n_samples)} sample sizes; give one, or one per row."
             )
         values.flags.writeable = False
-        made = {"values": values, "categories": categories, "domain": domain}
+        made: dict[str, Any] = {"values": values, "categories": categories, "domain": domain}
+        if domain is self.categories and domain is not None:  # not in copies with other values
+            made["flags"] = {**domain.flags, **(self.flags or {})} or None
+            made["caveats"] = tuple(dict.fromkeys((*self.caveats, *domain.caveats)))
         if self.standard_errors is not None:
             errors = _read_only(np.asarray(self.standard_errors, dtype=np.float64))
             if errors.shape != values.shape:
@@ -222,7 +234,20 @@ class FrequencyEstimate(Kept):
         """
         labels = own_categories(counts)
         plain: Any = list(counts.values()) if isinstance(counts, Mapping) else counts
-        array, n = np.atleast_2d(np.asarray(plain)), np.asarray(n_samples, dtype=float)
+        if {"count", "proportion"} & set(getattr(plain, "columns", ())):
+            raise ValueError(
+                "FrequencyEstimate.from_counts got a data frame with a column of counts: pass this "
+                "column as counts=, and the column of categories as categories=."
+            )
+        n = as_numbers(n_samples, kinds="iuf")
+        array = np.atleast_2d(np.asarray(plain if as_numbers(plain, kinds="iuf").size else []))
+        if not (array.size and n.size and np.all(n > 0)):
+            raise ValueError(
+                "FrequencyEstimate.from_counts needs a number for each category in counts=, and "
+                f"numbers of users above 0 in n_samples=, got {counts!r:.100} and {n_samples!r}."
+            )
+        if std is not None and not (isinstance(std, Real) and 0 <= std < np.inf):
+            raise ValueError(f"FrequencyEstimate.from_counts needs a finite std >= 0, got {std!r}.")
         if not (p is None) == (q is None) != (std is None):
             raise ValueError("FrequencyEstimate.from_counts needs p= and q= of reports, or std=.")
         most = array.max(initial=0)
@@ -576,9 +601,10 @@ class FrequencyEstimate(Kept):
         """
         query_set = as_query_set(queries).aligned(self.categories, self.domain)
         is_bins = self.domain is not None and self.domain.ends is not None
-        if is_bins and not self.is_raw and "mean" in (query_set.names or ()):
+        if is_bins and not self.is_raw and any(is_mean(name) for name in query_set.names or ()):
             text = f"The mean after {', '.join(self.postprocessors)} may be biased far more than "
-            text += "any frequency, as users were moved between bins: estimate.mean() is unbiased."
+            text += "any frequency, because users were moved between bins: "
+            text += 'estimate.mean(values="raw") is unbiased.'
             warn_once(text, UserWarning, "mean after post-processing")
         matrix = query_set.matrix(self.shape[1])
         refuse_sums(self, matrix, repr(query_set))
@@ -605,12 +631,17 @@ class FrequencyEstimate(Kept):
         order = np.argsort(-row, kind="stable")[:k]
         return [(_plain(self.categories[i]), float(row[i])) for i in order]
 
-    def mean(self) -> np.ndarray:
+    def mean(self, values: str | None = None) -> np.ndarray:
         """Return the mean of a number from the centres of its bins.
 
-        It is the answer of the raw estimate to ``queries.mean()``, also after post-processing,
-        which moves users from bin to bin: so `confidence_interval` of the raw estimate is around
-        it.
+        Parameters
+        ----------
+        values : {"raw", "processed"}, default=None
+            Whose mean it is. "raw" is the answer of the raw estimate to ``queries.mean()``, which
+            is unbiased, and which intervals are around. "processed" is the mean after
+            post-processing: after :class:`~sklearn_ldp.SmoothMLE` it has the smaller error, after
+            projections such as :class:`~sklearn_ldp.NormSub` a large bias. None takes "raw", and
+            warns once after post-processing.
 
         Returns
         -------
@@ -620,8 +651,8 @@ class FrequencyEstimate(Kept):
         Raises
         ------
         ValueError
-            If the categories are no bins between bounds, or the estimate is post-processed and the
-            raw values are not known.
+            If the categories are no bins between bounds, if the estimate is post-processed and the
+            raw values are not known, or if `values` is something else.
 
         Examples
         --------
@@ -630,15 +661,15 @@ class FrequencyEstimate(Kept):
         >>> ages.mean().tolist(), ages.std().round(2).tolist()
         ([37.5], [24.87])
         """
-        raw = self.as_raw()
-        if not raw.is_raw:  # its values are lost
-            refuse_without_law(self, "mean")
-        return np.asarray(raw.answer(mean()))[:, 0]
+        return self._moments(values, "mean")[0]
 
-    def std(self) -> np.ndarray:
+    def std(self, values: str | None = None) -> np.ndarray:
         """Return the standard deviation of a number from the centres of its bins.
 
-        As `mean`, it is that of the raw estimate.
+        Parameters
+        ----------
+        values : {"raw", "processed"}, default=None
+            Whose standard deviation it is, as for `mean`.
 
         Returns
         -------
@@ -651,10 +682,56 @@ class FrequencyEstimate(Kept):
         ValueError
             As for `mean`.
         """
-        means = self.mean()
-        ends: Any = None if self.domain is None else self.domain.ends
-        squares = ((ends[:-1] + ends[1:]) / 2 - means[:, None]) ** 2
-        return np.sqrt(np.maximum(np.sum(self.as_raw().values * squares, axis=1), 0))
+        return self._moments(values, "std")[1]
+
+    def _moments(self, values: str | None, method: str) -> tuple[np.ndarray, np.ndarray]:
+        """The means and standard deviations of the raw or of the processed values."""
+        ends = ends_of(self.domain, f"FrequencyEstimate.{method}")
+        if values not in (None, "raw", "processed"):
+            raise ValueError(
+                f'FrequencyEstimate.{method} needs values="raw" or "processed", got {values!r}.'
+            )
+        source = self if values == "processed" else self.as_raw()
+        if values != "processed" and not source.is_raw:  # its values are lost
+            refuse_without_law(self, method)
+        if values is None and not self.is_raw:
+            text = f"FrequencyEstimate.{method} is of the raw values, not of those after "
+            text += f'{", ".join(self.postprocessors)}: say which, values="raw" or "processed".'
+            warn_once(text, UserWarning, f"{method} of raw values")
+        centers = (ends[:-1] + ends[1:]) / 2
+        means = source.values @ centers
+        squares = (centers - means[:, None]) ** 2
+        return means, np.sqrt(np.maximum(np.sum(source.values * squares, axis=1), 0))
+
+    def quantile(self, probabilities: ArrayLike) -> np.ndarray:
+        """Return quantiles of a number in bins, of the values as they are.
+
+        Parameters
+        ----------
+        probabilities : float or array-like of shape (n_quantiles,)
+            Which quantiles, each in (0, 1); 0.5 is the median.
+
+        Returns
+        -------
+        ndarray of shape (n_estimates, n_quantiles)
+            The quantiles; :func:`sklearn_ldp.inference.quantiles` has their intervals.
+
+        Raises
+        ------
+        ValueError
+            If the categories are no bins between bounds, or a probability is not in (0, 1).
+        """
+        return quantile_values(self, probabilities)
+
+    def median(self) -> np.ndarray:
+        """Return the median of a number in bins, of the values as they are.
+
+        Returns
+        -------
+        ndarray of shape (n_estimates,)
+            The medians; :func:`sklearn_ldp.inference.quantiles` has their intervals.
+        """
+        return self.quantile(0.5)[:, 0]
 
     def to_series(self) -> Series:
         """Return the frequencies as a pandas Series indexed by category.
@@ -938,6 +1015,11 @@ class FrequencyEstimate(Kept):
             a single one or there is an argument of the other display, such as `k` or `queries`. All
             else is drawn by :class:`~sklearn_ldp.inspection.FrequencyDisplay`.
         """
+        if "kind" in kwargs:
+            raise TypeError(
+                "FrequencyEstimate.plot has no kind=: choose a display of sklearn_ldp.inspection, "
+                "such as FrequencyDisplay.from_estimate(estimate)."
+            )
         if len(self) > 1 and self.row_names is not None:
             return TrendDisplay.from_estimate(self, **kwargs)
         of_categories = {"queries", "k", "order", "by", "orientation"} & kwargs.keys()
@@ -990,8 +1072,9 @@ class FrequencyEstimate(Kept):
             places = np.arange(d)
         if quartiles(self) and d > k:
             places = np.arange(4 * k // 5)  # a power of two, as numbers of bins often are
-            cuts = self.domain.ends[np.append(places * d // len(places), d)]  # type: ignore[index, union-attr]
-            queries = between(list(pairwise(cuts)))
+            domain: Any = self.domain
+            cuts = domain.ends[np.append(places * d // len(places), d)]
+            queries = between(list(pairwise(np.ceil(cuts) + 0.0 if domain.integers else cuts)))
             names = queries.names
         answers, places = self.answer(queries)[0], places[:k]
         return queries, places, [[str(names[i]), f"{answers[i]: .{digits}g}"] for i in places]

@@ -240,6 +240,11 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
         """
         import matplotlib.pyplot as plt
 
+        if "ax" in kwargs:
+            raise TypeError(
+                "EstimateSet.plot draws each part in axes of its own, so it has no ax=: plot one "
+                f"part, as in estimates[{next(iter(self))!r}].plot(ax=ax)."
+            )
         nonempty = {name: part for name, part in self.items() if len(part)}
         if not nonempty:
             raise ValueError("EstimateSet.plot has nothing to draw: no part has users.")

@@ -753,6 +753,7 @@ class BaseCollector(  # type: ignore[call-arg]
             if not is_new and hasattr(self, "n_features_in_"):
                 self._check_features(X, len(columns), reset=False)
             codes = state.protocol.domain.encode_columns(columns, self._name)
+            state.protocol.domain.warn_of_whole_numbers(columns, self._name)
             return state.with_values(codes, sample_weight, self.n_jobs)
 
         def note(done: Collected, is_first: bool) -> None:

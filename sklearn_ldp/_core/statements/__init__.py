@@ -8,7 +8,7 @@ from ._difference import EstimateDifference, check_apart
 from ._discoveries import Discoveries, adjusted_p_values, detected
 from ._intervals import ConfidenceInterval, answer_range
 from ._mean_by_answer import MeanDifference, Means, MeansByAnswer, mean_by_answer
-from ._quantiles import Quantiles, quantiles, quartiles
+from ._quantiles import Quantiles, quantile_values, quantiles, quartiles
 from ._ranks import RankInterval, TopCategories, ranks, top_categories
 from ._statements import at_level, check_level, check_of, stated
 from ._tests import WaldTest, as_table, departures, from_independence, goodness_of_fit, independence

@@ -135,6 +135,7 @@ def describe_difference(difference: Any, level: float, question: str) -> dict[st
                 "domain": _domain(difference.one, difference.one.labels),
                 "n_categories": len(names),
                 "n_samples": sum(sizes),
+                "n_each": sizes,
                 "of": _USERS if of == "users" else _POPULATIONS,
                 "interval": at_level(level),
                 "is_ordered": _is_ordered(difference.one),
@@ -186,7 +187,11 @@ def rows_of(table: dict[str, list[Any]]) -> list[dict[str, Any]]:
 def _domain(estimate: Any, labels: np.ndarray) -> str:
     d, ends = len(labels), getattr(estimate.domain, "ends", None)
     if ends is not None:
-        return f"{d:,} bins from {' to '.join(number_texts(ends[[0, -1]]))}"
+        kind = " of whole numbers" * estimate.domain.integers
+        low, high = number_texts(
+            [*np.ceil(ends[:1]), *np.floor(ends[-1:])] if kind else ends[[0, -1]]
+        )
+        return f"{d:,} bins{kind} from {low} to {high}"
     listed = labels[:_MOST_NAMES].tolist()
     names = ", ".join(_quoted(one) if isinstance(one, tuple) else str(one) for one in listed)
     return f"{d:,} categories: {names}{', ...' * (d > _MOST_NAMES)}"
@@ -207,6 +212,7 @@ def _ranges(estimate: Any, level: float, value: str) -> list[dict[str, Any]] | N
         return None
     n = min(len(ends) - 1, _MOST_RANGES)
     cuts = ends[np.arange(n + 1) * (len(ends) - 1) // n]
+    cuts = np.ceil(cuts) + 0.0 if estimate.domain.integers else cuts
     asked = between(list(pairwise(cuts)))
     table = {"from": cuts[:-1], "to": cuts[1:], value: np.asarray(estimate.answer(asked))[0]}
     with suppress(ValueError):

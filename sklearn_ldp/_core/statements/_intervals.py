@@ -83,7 +83,9 @@ def stacked(ends: list[Ends], n_queries: int) -> Ends:
 
 def names_of(queries: Any, estimate: Estimate) -> Any:
     """Return the names of the answers to queries; None if they have none."""
-    return estimate.categories if queries is None else as_query_set(queries).names
+    if queries is None:
+        return estimate.categories
+    return as_query_set(queries).aligned(estimate.categories, estimate.domain).names
 
 
 def query_rows(queries: Any, estimate: Estimate) -> tuple[sparse.csr_array, int, bool]:

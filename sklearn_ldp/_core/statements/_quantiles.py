@@ -88,24 +88,45 @@ def quantiles(
     >>> [end.round(1).item() for end in median]
     [42.9, 40.0, 45.0]
     """
-    ends = ends_of(estimate.domain, "quantiles")
-    wanted = np.atleast_1d(np.asarray(probabilities, dtype=float))
-    if wanted.ndim != 1 or not wanted.size or not np.all((wanted > 0) & (wanted < 1)):
-        raise ValueError(f"Quantiles need probabilities in (0, 1), got {probabilities!r}.")
+    ends, wanted = _checked(estimate, probabilities)
     check_spread(spread, "quantiles")
     raw = estimate.as_raw()
     if spread == "even":
         warn_of_heaps(covariances_of_rows(raw, of, "confidence interval"), 3)
     low, high = confidence_interval(raw, level, prefixes(), simultaneous, of, "each")
-    found = []
-    for row, start, stop in zip(estimate.answer(prefixes()), low, high, strict=True):
+    value, found = quantile_values(estimate, wanted), []
+    for start, stop in zip(low, high, strict=True):
         if simultaneous:  # the function lies within the band everywhere, and does not fall
             start, stop = np.maximum.accumulate(start), np.minimum.accumulate(stop[::-1])[::-1]
-        value = _reached(isotonic_regression(row[:-1]).x, ends, wanted)
-        interval = (_crossings if spread == "even" else _bins)(start, stop, ends, wanted)
-        found.append((value, *interval))
-    value, low, high = (np.stack(one) for one in zip(*found, strict=True))
+        found.append((_crossings if spread == "even" else _bins)(start, stop, ends, wanted))
+    low, high = (np.stack(each) for each in zip(*found, strict=True))
+    if estimate.domain.integers:
+        low, high = np.floor(low + 0.5), np.ceil(high - 0.5)
     return Quantiles(value, np.minimum(low, value), np.maximum(high, value))
+
+
+def quantile_values(estimate: Estimate, probabilities: ArrayLike) -> np.ndarray:
+    """Return quantiles of the values of an estimate as they are.
+
+    Shapes: probabilities (n_quantiles,) -> (n_estimates, n_quantiles).
+    """
+    ends, wanted = _checked(estimate, probabilities)
+    sums = np.cumsum(estimate.values, axis=1)
+    sums = np.maximum(sums, 0) if getattr(estimate, "clip_answers", False) else sums
+    rows = [isotonic_regression(row[:-1]).x for row in sums]
+    values = np.array([_reached(rising, ends, wanted) for rising in rows])
+    values = values.reshape(len(rows), len(wanted))
+    # A whole number a reaches from a - 1/2 to a + 1/2.
+    return np.ceil(values - 0.5) if estimate.domain.integers else values
+
+
+def _checked(estimate: Estimate, probabilities: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the bins, and the probabilities as an array."""
+    ends = ends_of(estimate.domain, "quantiles")
+    wanted = np.atleast_1d(np.asarray(probabilities, dtype=float))
+    if wanted.ndim != 1 or not wanted.size or not np.all((wanted > 0) & (wanted < 1)):
+        raise ValueError(f"Quantiles need probabilities in (0, 1), got {probabilities!r}.")
+    return ends, wanted
 
 
 def quartiles(estimate: Estimate) -> str:
@@ -113,9 +134,8 @@ def quartiles(estimate: Estimate) -> str:
     ends = getattr(estimate.domain, "ends", None)
     if ends is None or len(estimate) != 1:
         return ""
-    rising = isotonic_regression(np.cumsum(estimate.values[0])[:-1]).x
-    first, median, third = _reached(rising, ends, np.array([0.25, 0.5, 0.75]))
-    first, median, third = number_texts((first, median, third), 4, ends)
+    found = quantile_values(estimate, [0.25, 0.5, 0.75])[0]
+    first, median, third = number_texts(found, 4, ends)
     return f"median {median}, quartiles {first} and {third}"
 
 

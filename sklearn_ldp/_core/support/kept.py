@@ -20,6 +20,7 @@ from .arrays import pack_arrays, unpack_arrays
 from .files import read_regular, replacing
 
 _FORMAT, _VERSION = "sklearn_ldp estimate", 1
+_OF_CHECKPOINTS = "sklearn_ldp checkpoint"  # what `storage.checkpoints` writes
 _PACKAGE = __name__.partition(".")[0]
 _PLAIN = (type(None), bool, int, float, str)
 # What files call the rooms of `_core/`: as they were called when the format was made.
@@ -87,14 +88,20 @@ def kept(path: str | PathLike[str]) -> Any:
     try:
         arrays = unpack_arrays(content)
         header = json.loads(arrays.pop("header").tobytes())
-        if (header["format"], header["version"]) != (_FORMAT, _VERSION):
+        is_checkpoint = header.get("format") == _OF_CHECKPOINTS
+        if not is_checkpoint and (header["format"], header["version"]) != (_FORMAT, _VERSION):
             raise ValueError(f"it is of version {header['version']}, and not of {_VERSION}")
-        return _Reader(arrays, header["objects"]).read(header["root"])
+        if not is_checkpoint:
+            return _Reader(arrays, header["objects"]).read(header["root"])
     except Exception as error:  # whatever a damaged or forged file makes the readers raise
         raise ValueError(
             f"{path} is no estimate that this release can read ({type(error).__name__}: "
             f"{str(error)[:300]}): save it again with the release that has written it."
         ) from None
+    raise ValueError(
+        f"{path} is a checkpoint of a collection, and no estimate: read it with "
+        "sklearn_ldp.collection.Aggregator.load(path, oracle), whose estimate can be saved."
+    )
 
 
 class _Writer:
