@@ -31,6 +31,7 @@ from .domains.values import (
 )
 from .support.pandas import import_pandas
 from .support.random import RandomState, as_generator
+from .support.tags import Tagged
 from .support.text import labelled_lines, number_texts
 from .support.typing import Column, Matrix, Series
 
@@ -156,7 +157,7 @@ class Answers:
         return "\n".join(labelled_lines(self.names, [f"{x: .4g}" for x in self.values[0]]))
 
 
-class QuerySet:
+class QuerySet(Tagged):
     """Base of all query sets: a recipe for a ``(n_queries, d)`` matrix.
 
     Attributes
@@ -297,7 +298,7 @@ class QuerySet:
         return single * of_categories + pairs * (of_total - of_categories)
 
 
-class _FullDomain(QuerySet):
+class _FullDomain(QuerySet, tag="full-domain-queries"):
     _text = "full_domain()"
 
     def matrix(self, n_categories, frequencies=None):
@@ -310,7 +311,7 @@ class _FullDomain(QuerySet):
         return np.mean(errors**2, axis=-1)
 
 
-class _MatrixQueries(QuerySet):
+class _MatrixQueries(QuerySet, tag="matrix-queries"):
     def __init__(self, matrix, text="", names=None, categories=None):
         self._matrix = matrix
         self.names = names
@@ -337,7 +338,7 @@ class _MatrixQueries(QuerySet):
         return self._matrix
 
 
-class _NamedCategories(QuerySet):
+class _NamedCategories(QuerySet, tag="named-categories"):
     names: list[Any]
 
     def __init__(self, names):
@@ -362,7 +363,7 @@ class _NamedCategories(QuerySet):
         )
 
 
-class _SeveralSets(QuerySet):
+class _SeveralSets(QuerySet, tag="several-queries"):
     def __init__(self, sets):
         self.parts = [as_query_set(one) for one in sets]
         self._text = f"[{', '.join(map(repr, self.parts))}]"
@@ -417,7 +418,7 @@ class _RandomSets(QuerySet):
         return m / d, m * (m - 1) / (d * max(d - 1, 1))
 
 
-class _Ranges(QuerySet):
+class _Ranges(QuerySet, tag="ranges"):
     ordered = True
 
     def __init__(self, bounds):
@@ -440,7 +441,7 @@ class _Ranges(QuerySet):
         return _sums(columns, bounds[:, 1] - bounds[:, 0], n_categories)
 
 
-class _Prefixes(QuerySet):
+class _Prefixes(QuerySet, tag="prefixes"):
     ordered = True
     _text = "prefixes()"
 

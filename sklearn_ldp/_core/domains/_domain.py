@@ -56,7 +56,7 @@ _MAX_LISTED = 1 << 27  # categories in a list: beyond that, the list alone takes
 _MANY, _NEARLY_EVERY = 200, 0.9
 
 
-class Domain(Uncached):
+class Domain(Uncached, tag="domain"):
     """A public list of the categories that users may answer, known to clients and servers alike.
 
     A value's code is its position in the list. The domain of several columns is the product of
@@ -120,6 +120,11 @@ class Domain(Uncached):
         if self.size < 2:
             refuse_size(self.size, name)
         self._dtype = np.min_scalar_type(self.size - 1)
+
+    def __check_state__(self) -> None:
+        if not all(isinstance(factor, CategoryList) for factor in self._factors):
+            raise ValueError("its domain has no lists of categories")
+        self._set(list(self._factors), "Domain")
 
     @classmethod
     def _of_factors(cls, factors: list[CategoryList], name: str) -> Domain:
@@ -636,6 +641,9 @@ class UnlistedDomain(Domain):
     _why: str  # says what to do without the list
     _key: Any  # what equal domains have in common
 
+    def __check_state__(self) -> None:
+        hash(self)
+
     @property
     def categories(self) -> np.ndarray:
         """Not listed: an error says what to do without them."""
@@ -648,7 +656,7 @@ class UnlistedDomain(Domain):
         return hash((type(self), self._key))
 
 
-class OpenDomain(UnlistedDomain):
+class OpenDomain(UnlistedDomain, tag="open-domain"):
     """All answers that have a canonical form; their codes are 64-bit digests."""
 
     is_open = True
@@ -677,7 +685,7 @@ class OpenDomain(UnlistedDomain):
         return np.array([word_digest(value) for value in values.tolist()], dtype=np.uint64)
 
 
-class StringDomain(UnlistedDomain):
+class StringDomain(UnlistedDomain, tag="string-domain"):
     """All strings over an alphabet: what `Domain.strings` returns; its size is that of letters."""
 
     _why = "Nobody lists the strings over an alphabet: use StringOracle."

@@ -91,7 +91,7 @@ def _of_arrow(column: Any) -> ItemRows | None:
 _LISTS = (list, tuple, AbstractSet, np.ndarray)
 
 
-class ItemDomain(Domain):
+class ItemDomain(Domain, tag="item-domain"):
     """Sets of categories: codes are rows of places from 1 on in falling order, and zeros.
 
     Of a domain that nobody lists, they are digests in the place of places.
@@ -107,6 +107,11 @@ class ItemDomain(Domain):
         if not self.is_open:
             self._factors = [one_list(items, "Domain")]
         self._dtype = np.dtype(np.uint64) if self.is_open else np.min_scalar_type(self.size)
+
+    def __check_state__(self) -> None:
+        if not isinstance(self.items, Domain) or not 1 <= self.max_items < 1 << 31:
+            raise ValueError(f"items of {self.items!r:.80}, at most {self.max_items!r:.80}")
+        ItemDomain.__init__(self, self.items, self.max_items)
 
     @property
     def categories(self) -> np.ndarray:
@@ -187,7 +192,7 @@ class ItemDomain(Domain):
         return places + 1
 
 
-class KeyValueDomain(ItemDomain):
+class KeyValueDomain(ItemDomain, tag="key-value-domain"):
     """Items that have a number between bounds each; a code is a place and a point of a grid."""
 
     N_LEVELS = 1 << 16  # steps of the grid
@@ -195,6 +200,10 @@ class KeyValueDomain(ItemDomain):
     def __init__(self, items: Domain, max_items: int, bounds: Any, name: str) -> None:
         super().__init__(items, max_items)
         self.bounds, self._dtype = checked_bounds(bounds, name), np.dtype(np.int64)
+
+    def __check_state__(self) -> None:
+        super().__check_state__()
+        KeyValueDomain.__init__(self, self.items, self.max_items, self.bounds, "its domain")
 
     @property
     def digest(self) -> str:

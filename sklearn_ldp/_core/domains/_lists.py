@@ -37,7 +37,7 @@ _MOST_NUMBERED = 10**8  # categories 0, 1, ..: they are listed in memory
 _MAX_BINS = 1 << 20  # each has a name, and takes some hundred bytes
 
 
-class CategoryList(Uncached):
+class CategoryList(Uncached, tag="category-list"):
     """A read-only list of distinct categories, and the map from values to their positions."""
 
     def __init__(self, categories: np.ndarray):
@@ -56,6 +56,15 @@ class CategoryList(Uncached):
         vars(self).update(state | arrays)
         for array in arrays.values():
             array.flags.writeable = False
+
+    def __check_state__(self) -> None:
+        array = self.categories
+        if not isinstance(array, np.ndarray) or array.ndim != 1:
+            raise ValueError("categories that are no list")
+        if len(set(self.listed)) < len(array):
+            raise ValueError("it has a category twice")
+        del self.listed
+        CategoryList.__init__(self, array)
 
     @cached_property
     def listed(self) -> list:
@@ -215,7 +224,7 @@ class _Table:
         return (keys * self._factor) >> self._shift
 
 
-class BinList(CategoryList):
+class BinList(CategoryList, tag="bin-list"):
     """The bins between edges; a number's code is that of the bin it is in."""
 
     # Its parameters, and what it refuses, are those of `Domain.bins`.
@@ -253,6 +262,14 @@ class BinList(CategoryList):
         self.own_names, self.clip = labels is not None or told != ends.tolist(), clip
         self.edges, self.ends = array, ends
         self.edges.flags.writeable = self.ends.flags.writeable = False
+
+    def __check_state__(self) -> None:
+        super().__check_state__()
+        n_bins = self.size - (self.of_missing >= 0)
+        if self.ends.shape != (n_bins + 1,) or np.any(np.diff(self.ends) <= 0):
+            raise ValueError("its bins do not rise, or have other names")
+        if not np.array_equal(self.edges, self.ends[1:-1]) or self.of_missing not in (-1, n_bins):
+            raise ValueError("its bins have other edges than ends")
 
     @property
     def bounds(self) -> tuple[float, float] | None:

@@ -15,7 +15,7 @@ from ._lists import UnknownValueError
 from .values import as_columns, column_names, read_once, table_columns
 
 
-class RecordDomain(UnlistedDomain):
+class RecordDomain(UnlistedDomain, tag="record-domain"):
     """The domains of several columns, by name.
 
     The code of a user is a row with one code per column. Unlike the product of the columns'
@@ -39,6 +39,11 @@ class RecordDomain(UnlistedDomain):
     def __init__(self, domains: Mapping[Any, Domain]) -> None:
         self.columns: dict[Any, Domain] = dict(domains)
         self.size: int = sum(self.sizes)
+
+    def __check_state__(self) -> None:
+        if not all(isinstance(domain, Domain) for domain in self.columns.values()):
+            raise ValueError("its columns have no domains")
+        RecordDomain.__init__(self, self.columns)
 
     @classmethod
     def declared(cls, domains: Any, name: str) -> RecordDomain:

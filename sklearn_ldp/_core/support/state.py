@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from .tags import Tagged
 
-class Uncached:
+
+class Uncached(Tagged):
     """Mixin whose copies, pickles and hashes leave out what `cached_property` has kept."""
 
     # So reading an attribute never changes an estimate's hash, and an array that is read-only

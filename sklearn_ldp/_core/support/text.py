@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,12 @@ _INT64_MAX = 2**63 - 1
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # byte-order marks
 MOST_LINES = 20  # of a representation
 _JOINERS = "\u200c\u200d"  # in emojis, and in words of many languages
+
+
+def kind_of(value: Any) -> str:
+    """Return the type and the length of a value that must not be shown."""
+    length = f" of length {len(value)}" if hasattr(value, "__len__") else ""
+    return f"{type(value).__name__}{length}"
 
 
 def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
