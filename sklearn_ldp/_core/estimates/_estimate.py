@@ -146,7 +146,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         domain, categories = self.domain, self.categories
         if isinstance(categories, Domain):
             domain = categories
-            _check_shape(values, domain.size)  # before the categories are listed
+            if domain.size > values.shape[-1]:  # a product may be too large to be listed
+                _check_shape(values, domain.size)
             categories = domain.categories
         categories = _sealed(categories)
         if domain is not None and domain.categories is not categories:

@@ -248,7 +248,7 @@ class _Reader:
             thing = made(*args)
         else:  # no `__init__` and no `__setstate__` runs
             thing = made.__new__(made)
-            vars(thing).update(state)
+            vars(thing).update(**state)
         if issubclass(made, Tagged):
             made.__check_state__(thing)
         return thing

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -335,6 +337,17 @@ def test_an_edit_is_refused_although_its_digest_fits(name, path):
     assert path.read_bytes() != before
     with pytest.raises(ValueError, match=r"estimate.npz is no estimate that .* \((?!KeyError)"):
         load_estimate(path)
+
+
+@pytest.mark.slow
+def test_mutated_files_are_read_as_they_were_or_refused(seed):
+    """The command runs in a process of its own, because it limits the memory of its process."""
+    arguments = ["--estimates", "2000", "--seed", str(seed)]
+    command = [sys.executable, "-m", "benchmarks.security.hostile_files", *arguments]
+    done = subprocess.run(command, cwd=OLD.parents[2], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2,000 files" in done.stdout
+    assert "0 failures" in done.stdout
 
 
 @pytest.mark.parametrize(
