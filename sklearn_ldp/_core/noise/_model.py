@@ -36,13 +36,14 @@ class Term(NamedTuple):
 
     def check(self) -> None:
         """Raise ValueError unless its numbers are possible."""
-        numbers = [self.weight, self.users, 0 if self.frequencies is None else self.frequencies]
+        frequencies = 0 if self.frequencies is None else self.frequencies
+        numbers: list[Any] = [self.weight, self.users, frequencies]
         numbers += self.law[:4] if isinstance(self.law, CategoryLaw) else []
         kinds = (Real, np.ndarray)
         are_finite = all(isinstance(x, kinds) and np.isfinite(x).all() for x in numbers)
         if not are_finite or not callable(self.law.variances) or np.any(self.users <= 0):
             raise ValueError("an error of no users, or without bound")
-        order = [] if self.order is None else self.order
+        order: Any = [] if self.order is None else self.order
         if not np.array_equal(np.sort(order), np.arange(len(order))):
             raise ValueError("an order that is no permutation")
 
