@@ -52,6 +52,7 @@ LETTERS = ["a", "b", "c", "d"]
 USERS = LETTERS * 15
 PEOPLE = np.column_stack([np.arange(600) % 2, np.arange(600) % 4])
 SECONDS = 1.0
+REFUSALS = (ValueError, TypeError, RuntimeError)  # of NumPy, to convert values
 MEMORY = 1 << 30  # bytes that reading may take beyond those of the process
 _DIGEST = 64
 
@@ -204,13 +205,13 @@ def changed_array(members: dict[str, Any], draw: random.Random) -> None:
     match draw.randrange(7):
         case 0 if array.size:
             value = draw.choice([-1, 0, 1, 0.5, 1e9, np.nan, np.inf, 2**62])
-            with np.errstate(all="ignore"), contextlib.suppress(ValueError, TypeError):
+            with np.errstate(all="ignore"), contextlib.suppress(*REFUSALS):
                 array.flat[draw.randrange(array.size)] = np.array(value).astype(array.dtype)
         case 1 if array.size > 1:
             array = np.random.default_rng(draw.randrange(2**32)).permuted(array.ravel())
             array = array.reshape(members[name].shape)
         case 2:
-            with np.errstate(all="ignore"), contextlib.suppress(ValueError, TypeError):
+            with np.errstate(all="ignore"), contextlib.suppress(*REFUSALS):
                 array = array.astype(draw.choice(["f8", "i8", "c16", "U9", "u1", "M8[D]", "f2"]))
         case 3:
             array = np.resize(array, draw.choice([(0,), (0, 10**12), (1, 1), (7,), (2, 3, 4)]))

@@ -122,9 +122,12 @@ class Domain(Uncached, tag="domain"):
         self._dtype = np.min_scalar_type(self.size - 1)
 
     def __check_state__(self) -> None:
-        if not all(isinstance(factor, CategoryList) for factor in self._factors):
-            raise ValueError("its domain has no lists of categories")
-        self._set(list(self._factors), "Domain")
+        if not self._factors:
+            return
+        are_lists = all(isinstance(factor, CategoryList) for factor in self._factors)
+        n_categories = math.prod(factor.size for factor in self._factors)
+        if not are_lists or not 2 <= n_categories == self.size <= np.iinfo(self._dtype).max + 1:
+            raise ValueError(f"a domain of {self.size!r:.80} categories, of other lists")
 
     @classmethod
     def _of_factors(cls, factors: list[CategoryList], name: str) -> Domain:
@@ -640,9 +643,6 @@ class UnlistedDomain(Domain):
 
     _why: str  # says what to do without the list
     _key: Any  # what equal domains have in common
-
-    def __check_state__(self) -> None:
-        hash(self)
 
     @property
     def categories(self) -> np.ndarray:

@@ -108,11 +108,6 @@ class ItemDomain(Domain, tag="item-domain"):
             self._factors = [one_list(items, "Domain")]
         self._dtype = np.dtype(np.uint64) if self.is_open else np.min_scalar_type(self.size)
 
-    def __check_state__(self) -> None:
-        if not isinstance(self.items, Domain) or not 1 <= self.max_items < 1 << 31:
-            raise ValueError(f"items of {self.items!r:.80}, at most {self.max_items!r:.80}")
-        ItemDomain.__init__(self, self.items, self.max_items)
-
     @property
     def categories(self) -> np.ndarray:
         return self.items.categories
@@ -200,10 +195,6 @@ class KeyValueDomain(ItemDomain, tag="key-value-domain"):
     def __init__(self, items: Domain, max_items: int, bounds: Any, name: str) -> None:
         super().__init__(items, max_items)
         self.bounds, self._dtype = checked_bounds(bounds, name), np.dtype(np.int64)
-
-    def __check_state__(self) -> None:
-        super().__check_state__()
-        KeyValueDomain.__init__(self, self.items, self.max_items, self.bounds, "its domain")
 
     @property
     def digest(self) -> str:

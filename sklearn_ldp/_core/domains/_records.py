@@ -40,11 +40,6 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
         self.columns: dict[Any, Domain] = dict(domains)
         self.size: int = sum(self.sizes)
 
-    def __check_state__(self) -> None:
-        if not all(isinstance(domain, Domain) for domain in self.columns.values()):
-            raise ValueError("its columns have no domains")
-        RecordDomain.__init__(self, self.columns)
-
     @classmethod
     def declared(cls, domains: Any, name: str) -> RecordDomain:
         """Return the domains that a `domains` parameter stands for.

@@ -39,9 +39,11 @@ class Term(NamedTuple):
         frequencies = 0 if self.frequencies is None else self.frequencies
         numbers: list[Any] = [self.weight, self.users, frequencies]
         numbers += self.law[:4] if isinstance(self.law, CategoryLaw) else []
-        kinds = (Real, np.ndarray)
-        are_finite = all(isinstance(x, kinds) and np.isfinite(x).all() for x in numbers)
-        if not are_finite or not callable(self.law.variances) or np.any(self.users <= 0):
+        if (
+            not all(map(_is_finite, numbers))
+            or not callable(self.law.variances)
+            or np.any(self.users <= 0)
+        ):
             raise ValueError("an error of no users, or without bound")
         order: Any = [] if self.order is None else self.order
         if not np.array_equal(np.sort(order), np.arange(len(order))):
@@ -770,6 +772,11 @@ def _checked(given: ArrayLike) -> Any:
             f"Noise needs finite n_samples > 0, got {given!r}: one, or one for each row."
         )
     return n_samples if n_samples.ndim else given
+
+
+def _is_finite(numbers: Any) -> bool:
+    is_number = isinstance(numbers, Real | np.ndarray) and np.asarray(numbers).dtype.kind in "biuf"
+    return is_number and bool(np.all(np.isfinite(numbers)))
 
 
 def _is_same(one: Any, other: Any) -> bool:
