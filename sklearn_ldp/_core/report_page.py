@@ -189,7 +189,8 @@ class Kept(Tagged, Reported):
         """Keep the estimate in a file, with its categories, its noise and its oracle.
 
         The file holds arrays and JSON, and no pickle. An oracle, or another object with parameters,
-        is kept by these. :func:`sklearn_ldp.load_estimate` reads it.
+        is kept by these. :func:`sklearn_ldp.load_estimate` reads it, and needs the classes of other
+        packages that the estimate holds.
 
         Parameters
         ----------
