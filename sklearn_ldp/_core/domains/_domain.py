@@ -122,7 +122,7 @@ class Domain(Uncached, tag="domain"):
         self._dtype = np.min_scalar_type(self.size - 1)
 
     def __check_state__(self) -> None:
-        if not self._factors:
+        if self.is_open or isinstance(self, UnlistedDomain):
             return
         are_lists = all(isinstance(factor, CategoryList) for factor in self._factors)
         n_categories = math.prod(factor.size for factor in self._factors)
