@@ -5,6 +5,11 @@ is the most that a collector reads of a file before it refuses it: as many repor
 allow (see `sklearn_ldp._core.storage.formats`), each at the cost of an honest one. *Bomb* is
 measured: a file of equal reports that is filled up to that limit. Below stand files with as many
 pages and messages as fit into a megabyte.
+
+With ``--estimates 100000``, so many mutated files of estimates are read instead. Each must be
+refused by a ValueError within a second, or load equal. Where the mutant has no digest (version 1)
+or a renewed one, as anybody can make it, it may also load as another estimate whose parts agree.
+No file may appear, and nothing may be imported or executed.
 """
 
 from __future__ import annotations
@@ -12,7 +17,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,6 +51,7 @@ from sklearn_ldp.collection import RefusedBatchError, tally_file, write_reports
 
 from .._command import command
 from .._timing import seconds
+from ._mutants import read_mutants
 
 EVERY = (
     GRR(),
@@ -166,13 +175,27 @@ def fragments(oracle: Any) -> list[list[str]]:
     ]
 
 
+def mutated_estimates(n_mutants: int, seed: int) -> int:
+    """Print how reading mutated files of estimates ends, and return the number of failures."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        outcomes, failures, longest = read_mutants(n_mutants, seed, Path(os.curdir))
+    rows = [[kind, end, f"{n:,}"] for (kind, end), n in sorted(outcomes.items())]
+    print(format_table(["mutated", "reading it", "files"], rows))
+    print(f"{n_mutants:,} files, the longest {longest:.2f} s; {len(failures)} failures")
+    print(*failures, sep="\n")
+    return len(failures)
+
+
 def main() -> None:
     """Print both tables, measured on one core."""
-    parser = command(__doc__, __spec__)
+    parser = command(__doc__, __spec__, seed=0)
+    parser.add_argument("--estimates", type=int, help="read so many mutated estimates instead")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 8.0])
     parser.add_argument("--categories", type=int, default=1000)
     parser.add_argument("--bytes", type=int, default=200_000, help="about the size of a bomb")
     arguments = parser.parse_args()
+    if arguments.estimates:
+        raise SystemExit(min(mutated_estimates(arguments.estimates, arguments.seed), 1))
     d = arguments.categories
     columns = {"a": d, "b": 2, "c": 10}
     oracles = [one.set_params(categories=d) for one in (*EVERY, OLH(hash_family="mixing"))]

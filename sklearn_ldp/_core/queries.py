@@ -33,6 +33,7 @@ from .domains.values import (
 )
 from .support.pandas import import_pandas
 from .support.random import RandomState, as_generator
+from .support.tags import Tagged
 from .support.text import labelled_lines, number_texts
 from .support.typing import Column, Matrix, Series
 
@@ -174,7 +175,7 @@ class Answers(NDArrayOperatorsMixin):
         return "\n".join(labelled_lines(self.names, [f"{x: .4g}" for x in self.values[0]]))
 
 
-class QuerySet:
+class QuerySet(Tagged):
     """Base of all query sets: a recipe for a ``(n_queries, d)`` matrix.
 
     Attributes
@@ -315,7 +316,7 @@ class QuerySet:
         return single * of_categories + pairs * (of_total - of_categories)
 
 
-class _FullDomain(QuerySet):
+class _FullDomain(QuerySet, tag="full-domain-queries"):
     _text = "full_domain()"
 
     def matrix(self, n_categories, frequencies=None):
@@ -328,7 +329,7 @@ class _FullDomain(QuerySet):
         return np.mean(errors**2, axis=-1)
 
 
-class _MatrixQueries(QuerySet):
+class _MatrixQueries(QuerySet, tag="matrix-queries"):
     def __init__(self, matrix, text="", names=None, categories=None):
         self._matrix = matrix
         self.names = names
@@ -355,19 +356,23 @@ class _MatrixQueries(QuerySet):
         return self._matrix
 
 
-class _ListedSets(QuerySet):
-    """Sums over sets of categories that are listed by name."""
+class _ListedSets(QuerySet, tag="named-categories"):
+    """Sums over sets of categories that are listed by name; by default, over each name alone."""
 
-    def __init__(self, sets, names, text):
-        self._sets = [as_vector(categories).tolist() for categories in sets]
+    _sets: Any = None  # also of files from before there were sets
+
+    def __init__(self, names, text, sets=None):
         self.names = names
         self._text = text
-        for categories in self._sets:
+        if sets is not None:
+            self._sets = [as_vector(categories).tolist() for categories in sets]
+        for categories in [names] if sets is None else self._sets:
             _refuse_repeated(categories)
 
     def aligned(self, categories, domain=None):
-        places = places_of([*chain(*self._sets)], categories, "The estimate")
-        sizes = np.array([len(listed) for listed in self._sets])
+        sets = [[name] for name in self.names or ()] if self._sets is None else self._sets
+        places = places_of([*chain(*sets)], categories, "The estimate")
+        sizes = np.array([len(listed) for listed in sets])
         return _MatrixQueries(_sums(places, sizes, len(categories)), repr(self), self.names)
 
     def matrix(self, n_categories, frequencies=None):
@@ -380,9 +385,7 @@ class _ListedSets(QuerySet):
 def _listed_categories(categories: Any) -> QuerySet:
     """Return one query for each category of a list."""
     names = as_vector(categories).tolist()
-    _refuse_repeated(names)
-    text = f"a list of {len(names)} categories"
-    return _ListedSets([[name] for name in names], names, text)
+    return _ListedSets(names, f"a list of {len(names)} categories")
 
 
 def _refuse_repeated(categories: list[Any]) -> None:
@@ -410,10 +413,10 @@ def _listed_groups(labels: Any) -> QuerySet | None:
             f"{labels!r}."
         )
     ordered = [sorted_values(x) if isinstance(x, set | frozenset) else x for x in sets]
-    return _ListedSets(ordered, [*labels] if has_names else None, f"groups({len(sets)} listed)")
+    return _ListedSets([*labels] if has_names else None, f"groups({len(sets)} listed)", ordered)
 
 
-class _SeveralSets(QuerySet):
+class _SeveralSets(QuerySet, tag="several-queries"):
     def __init__(self, sets):
         self.parts = [as_query_set(one) for one in sets]
         self._text = f"[{', '.join(map(repr, self.parts))}]"
@@ -468,7 +471,7 @@ class _RandomSets(QuerySet):
         return m / d, m * (m - 1) / (d * max(d - 1, 1))
 
 
-class _Ranges(QuerySet):
+class _Ranges(QuerySet, tag="ranges"):
     ordered = True
 
     def __init__(self, bounds):
@@ -491,7 +494,7 @@ class _Ranges(QuerySet):
         return _sums(columns, bounds[:, 1] - bounds[:, 0], n_categories)
 
 
-class _Prefixes(QuerySet):
+class _Prefixes(QuerySet, tag="prefixes"):
     ordered = True
     _text = "prefixes()"
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from .support.files import replacing
 from .support.kept import keep
+from .support.tags import Tagged
 from .support.text import number_texts, printable, rounded_up
 
 _MOST_BARS, _MOST_COLUMNS, _MOST_ROWS, _MOST_NAMES, _MOST_LABELS = 30, 256, 100, 8, 5
@@ -181,14 +182,15 @@ class Reported:
         return EstimateReport(self.describe(level, question=question, **about))
 
 
-class Kept(Reported):
+class Kept(Tagged, Reported):
     """Mixin of estimates, which are shown and kept."""
 
     def save(self, path: str | PathLike[str]) -> None:
         """Keep the estimate in a file, with its categories, its noise and its oracle.
 
         The file holds arrays and JSON, and no pickle. An oracle, or another object with parameters,
-        is kept by these. :func:`sklearn_ldp.load_estimate` reads it.
+        is kept by these. :func:`sklearn_ldp.load_estimate` reads it, and needs the classes of other
+        packages that the estimate holds.
 
         Parameters
         ----------

@@ -13,7 +13,7 @@ from .._core.mechanisms.mechanism import NumberReports
 from ._base import BaseOracle
 
 
-class GRR(BaseOracle):
+class GRR(BaseOracle, tag="grr"):
     """Randomised response over all categories: the oracle for small domains.
 
     Say `epsilon` and `categories`; the defaults of the rest are good. It is known as generalised,
@@ -61,7 +61,7 @@ class GRR(BaseOracle):
         return DirectChannel(domain.size, direct_threshold(self.epsilon, domain.size))
 
 
-class DirectChannel(NumberReports, Channel):
+class DirectChannel(NumberReports, Channel, tag="direct-channel"):
     """Keep a code with probability ``threshold / 2**64``, otherwise report a uniform other one."""
 
     has_two_likelihoods = True

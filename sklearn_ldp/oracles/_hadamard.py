@@ -17,7 +17,7 @@ from .._core.support.random import RandomState
 from ._base import BaseOracle
 
 
-class HadamardResponse(BaseOracle):
+class HadamardResponse(BaseOracle, tag="hadamard-response"):
     """Hadamard response: for small epsilons, with reports of one integer and fast decoding.
 
     Each category has a row of a Hadamard matrix of order K, a power of two above d (row 0, all
@@ -115,7 +115,7 @@ class HadamardResponse(BaseOracle):
         return BlockHadamardChannel(n_categories, self.epsilon, int(n_blocks))
 
 
-class HadamardChannel(IndexChannel):
+class HadamardChannel(IndexChannel, tag="hadamard-channel"):
     """Report a column of a Hadamard matrix, mostly one where the category's row is +1."""
 
     n_blocks = 1
@@ -199,7 +199,7 @@ class HadamardChannel(IndexChannel):
         return (signed + tallies.sum(axis=1)[:, None, None]) // 2
 
 
-class BlockHadamardChannel(HadamardChannel):
+class BlockHadamardChannel(HadamardChannel, tag="block-hadamard-channel"):
     """Report a column of diagonal Hadamard blocks, mostly of the half of the category's own."""
 
     # Support counts are signed: reports for a category minus those of its block against it. So

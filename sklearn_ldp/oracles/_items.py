@@ -92,7 +92,7 @@ def _refuse_pairs(frequencies: np.ndarray) -> Any:
     )
 
 
-class ItemSubsetChannel(SetMechanism, SubsetChannel):
+class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
     """Report a set of fixed size, which is exp(epsilon) times as likely if it meets the user's."""
 
     # Places 0 .. d-1 are the categories, the m others fill up the sets of users who have fewer
@@ -203,7 +203,7 @@ def best_size(n_categories: int, max_items: int, epsilon: float) -> int:
     return 1 + int(np.nanargmin(variances))
 
 
-class SetHash(SetMechanism, MixingHash):
+class SetHash(SetMechanism, MixingHash, tag="set-hash"):
     """Report a random seed, and a value that is likelier if one of the user's items has it."""
 
     # The set of hash values is filled up to m by random others; then the value is uniform in it
@@ -246,7 +246,7 @@ class SetHash(SetMechanism, MixingHash):
         return np.column_stack([seeds, reported]), is_inside
 
 
-class ItemHashChannel(SetMechanism, MixingHashChannel):
+class ItemHashChannel(SetMechanism, MixingHashChannel, tag="item-hash-channel"):
     """`SetHash` over a list of categories."""
 
     client: Any
@@ -273,7 +273,7 @@ def best_range(max_items: int, epsilon: float) -> int:
     return min(sorted(near), key=lambda g: hash_variance(g, epsilon, m))
 
 
-class ItemOracle(OneColumn, BaseOracle):
+class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
     """How many users have each item, where a user may have several: apps, symptoms, languages.
 
     A value is a set of categories: `fit` and `privatize` take lists or sets of them, a boolean or

@@ -18,7 +18,7 @@ from ._items import ItemOracle, ItemSubsetChannel
 _RARE = 2.0  # standard errors that a frequency is above 0 where there is a mean: chosen by hand
 
 
-class SignedSubsetChannel(ItemSubsetChannel):
+class SignedSubsetChannel(ItemSubsetChannel, tag="signed-subset-channel"):
     """`ItemSubsetChannel` over two items for each key: the number is drawn to be low or high."""
 
     # A user has one of the two at most, so their covariance is known: it is that of `SetMechanism`
@@ -58,7 +58,7 @@ class SignedSubsetChannel(ItemSubsetChannel):
         return self.signed(tallies, sizes).sum(axis=2), noise
 
 
-class KeyValueOracle(ItemOracle):
+class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
     """How many users have each item, and the mean of a number that comes with it, such as a rating.
 
     A value maps the items of a user to numbers between public bounds: `fit` and `privatize` take a

@@ -25,7 +25,7 @@ from ._base import BaseOracle
 MOST_RANGE = 1 << 20  # the most values that "auto" takes
 
 
-class OLH(BaseOracle):
+class OLH(BaseOracle, tag="olh"):
     """Optimised local hashing: reports of two integers, however large the domain is.
 
     Say `epsilon` and `categories`; the defaults of the rest are good.
@@ -150,7 +150,7 @@ class OLH(BaseOracle):
         return client if domain.is_open else MixingHashChannel(domain.word_digests(), client)
 
 
-class BLH(BaseOracle):
+class BLH(BaseOracle, tag="blh"):
     """Binary local hashing: for small epsilons, with reports of a function and one bit.
 
     It is also called random matrix projection, and is :class:`OLH` with hash values of one bit,
@@ -278,7 +278,7 @@ class LinearHash(HashReports):
         return reports[:, 0] * self.field.order + reports[:, 1]
 
 
-class LinearHashChannel(LinearHash, Channel):
+class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
     """Report a uniform linear function on GF(g)^k, and its value after randomised response."""
 
     def __init__(self, n_categories: int, field: FiniteField, threshold: int):
@@ -547,7 +547,7 @@ def _uniform_counts(n: int, n_cells: int, rng: np.random.Generator) -> np.ndarra
 _CELLS = 1 << 16  # users times categories hashed at a time, so that they stay in the cache
 
 
-class MixingHash(HashReports):
+class MixingHash(HashReports, tag="mixing-hash"):
     """Report a random seed, and its hash of a digest after randomised response over g values."""
 
     # This is all that a client needs. The codes are 64-bit digests of the values, so the values
@@ -598,7 +598,7 @@ class MixingHash(HashReports):
         return np.empty(self.tally_size)
 
 
-class MixingHashChannel(HashReports, IndependentChannel):
+class MixingHashChannel(HashReports, IndependentChannel, tag="mixing-hash-channel"):
     """`MixingHash` over a list of categories."""
 
     # Epsilon does not depend on the hash, but the estimate does: q = 1 / g holds as far as

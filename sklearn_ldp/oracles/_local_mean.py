@@ -22,7 +22,7 @@ from ._base import OneColumn
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MeanEstimate(Means, Kept):
+class MeanEstimate(Means, Kept, tag="mean-estimate"):
     """Estimated means of a number, one for each group of users.
 
     Parameters
@@ -61,6 +61,15 @@ class MeanEstimate(Means, Kept):
     bounds: tuple[float, float]
     row_names: list[Any] | None = None
     oracle: Any = None
+
+    def __check_state__(self) -> None:
+        numbers = [self.mean, self.standard_error, self.population_error, self.n_samples]
+        if {np.shape(x) for x in numbers} != {(len(self),)} or not np.isfinite(numbers).all():
+            raise ValueError("means without a finite error and a number of users each")
+        if np.min(numbers[1:], initial=0) < 0 or not self.bounds[0] < self.bounds[1]:
+            raise ValueError("means of negative errors or numbers, or of bounds that do not rise")
+        if self.oracle is not None and tuple(self.oracle.bounds) != tuple(self.bounds):
+            raise ValueError("means of other bounds than those of its oracle")
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -150,7 +159,7 @@ class MeanEstimate(Means, Kept):
 
 
 @inherit_survey_parameters
-class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate]):
+class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mean"):
     """The mean of a number between public bounds.
 
     Each user's number is randomised by a private and unbiased channel, whose variance is on average

@@ -24,7 +24,7 @@ _MOST_SETS = 4096  # outputs of a channel that lists all sets
 _SURE_EPSILON = 40.0  # beyond it the resolution of 2**-64 shows, and a smaller budget keeps epsilon
 
 
-class MatrixOracle(BaseOracle):
+class MatrixOracle(BaseOracle, tag="matrix-oracle"):
     """A channel made for the queries that will be asked, such as the prefixes of ordered bins.
 
     A report is the number of one of m outputs, which `support_counts_` counts and least squares

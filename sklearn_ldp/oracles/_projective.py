@@ -26,7 +26,7 @@ _SPACE_PER_CATEGORY = 32  # a bound on the time of decoding
 _MAX_PRODUCTS = 1 << 16  # cells of the table of products, which should stay in the cache
 
 
-class ProjectiveGeometryResponse(BaseOracle):
+class ProjectiveGeometryResponse(BaseOracle, tag="projective-geometry-response"):
     """Projective geometry response: nearly the most accurate oracle, with small reports.
 
     Say `epsilon` and `categories`; the defaults of the rest are good.
@@ -153,7 +153,7 @@ def _products(order: int) -> tuple[int, np.ndarray]:
     return n_digits, table.astype(np.min_scalar_type(2 * order - 2))  # a sum of two fits
 
 
-class ProjectiveChannel(IndexChannel):
+class ProjectiveChannel(IndexChannel, tag="projective-channel"):
     """Report a point, orthogonal to the category's with probability ``threshold / 2**64``."""
 
     # Points are vectors whose leading digit is 1. The point whose leading 1 is digit m, and

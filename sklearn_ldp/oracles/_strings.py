@@ -160,7 +160,7 @@ def found_in(state: Collected) -> Found:
     return Found(texts, estimate(slice(None), detected=detected), estimate(detected))
 
 
-class StringOracle(OneColumn, BaseCollector[FrequencyEstimate]):
+class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-oracle"):
     """The most frequent strings that users have, where nobody can list them.
 
     The collection has one round, and clients need no candidates. Each user is asked about a prefix

@@ -32,7 +32,7 @@ _LISTED_ROWS = 1 << 12  # lists that are made or read at a time
 _MAX_URN = 10**9  # NumPy's limit on the size of an urn
 
 
-class SubsetSelection(BaseOracle):
+class SubsetSelection(BaseOracle, tag="subset-selection"):
     """Subset selection: the most accurate oracle, with large reports.
 
     Say `epsilon` and `categories`; the defaults of the rest are good. It is also called the
@@ -143,7 +143,7 @@ def _best_subset_size(n_categories: int, epsilon: float) -> int:
     return min(channels, key=lambda channel: channel.total_variance()).size
 
 
-class SubsetChannel(PackedReports, Channel):
+class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
     """Report a uniform set of fixed size; it holds the user's code with ``threshold / 2**64``."""
 
     has_two_likelihoods = True

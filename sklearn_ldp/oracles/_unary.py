@@ -16,7 +16,7 @@ from ._base import BaseOracle
 _BITS_APART = 256  # up to here reports are easier to read, and small enough
 
 
-class OUE(BaseOracle):
+class OUE(BaseOracle, tag="oue"):
     """Optimised unary encoding: reports of a bit per category.
 
     Say `epsilon` and `categories`; the defaults of the rest are good.
@@ -64,7 +64,7 @@ class OUE(BaseOracle):
         return UnaryChannel(domain.size, TWO_64 // 2, zero_bit_threshold(self.epsilon))
 
 
-class SUE(BaseOracle):
+class SUE(BaseOracle, tag="sue"):
     """Symmetric unary encoding, basic RAPPOR: for reports that were collected with it.
 
     New collections take :class:`OUE` or another oracle.
@@ -110,7 +110,7 @@ class SUE(BaseOracle):
         return UnaryChannel(domain.size, one, TWO_64 - one)
 
 
-class UnaryChannel(PackedReports, IndependentChannel):
+class UnaryChannel(PackedReports, IndependentChannel, tag="unary-channel"):
     """Report bits: 1 with ``one / 2**64`` at the user's code, with ``zero / 2**64`` elsewhere."""
 
     has_two_likelihoods = True

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .._core.support.parallel import one_thread
+from .._core.support.tags import Tagged
 from ._components import Subset
 
 _MAX_STEPS = 200  # a bound on work
@@ -28,7 +29,7 @@ _ROW_CLASSES, _ROW_USERS, _ROW_STEPS = 32, 1e7, 500
 
 
 @dataclass(frozen=True, eq=False)
-class ClassMixture:
+class ClassMixture(Tagged, tag="class-mixture"):
     """A mixture of classes of users, in each of which the columns are independent.
 
     Parameters
@@ -41,6 +42,13 @@ class ClassMixture:
 
     shares: np.ndarray
     columns: Sequence[np.ndarray]
+
+    def __check_state__(self) -> None:
+        n_classes = len(self.shares)
+        if any(column.ndim != 2 or column.shape[1] != n_classes for column in self.columns):
+            raise ValueError(f"a mixture of {n_classes} classes with columns of others")
+        if not all(np.isfinite(x).all() for x in (self.shares, *self.columns)):
+            raise ValueError("a mixture without finite shares")
 
     def table(self, columns: Subset) -> np.ndarray:
         """Return the table of some columns.

@@ -24,7 +24,7 @@ from ._base import BaseColumnSurvey
 
 
 @inherit_survey_parameters
-class ColumnOracle(BaseColumnSurvey[EstimateSet]):
+class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
     """Estimate the distribution of each of several columns from one report per user.
 
     Each user draws one of the columns by public probabilities, and reports their value of that

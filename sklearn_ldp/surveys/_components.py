@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from .._core.support.tags import Tagged
+
 Subset = tuple[int, ...]
 Subsets = Sequence[Subset]
 Arrays = Sequence[np.ndarray]
@@ -32,7 +34,7 @@ def subsets(columns: Subset) -> Iterator[Subset]:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class Block(Tagged, tag="block"):
     """All subsets of columns whose tables have the same shape, which are worked on at once."""
 
     shape: tuple[int, ...]  # number of categories of each column
@@ -40,7 +42,7 @@ class Block:
     places: np.ndarray  # (n_tables,): Position of each table among those that were given
 
 
-class Components:
+class Components(Tagged, tag="components"):
     """The components of tables, with their precisions."""
 
     # sizes: number of categories of each column.
@@ -52,6 +54,18 @@ class Components:
         self._precisions: dict[tuple[int, ...], np.ndarray] = {}
         self._tables: list[tuple[Block, list[OfSubset]]] = []
         self._variances = np.empty(0)
+
+    def __check_state__(self) -> None:
+        for shape, precisions in self._precisions.items():
+            sums = self._sums[shape]
+            if precisions.ndim != 1 or sums.shape != (len(precisions), *shape):
+                raise ValueError(f"components of shape {sums.shape} for {shape!r:.80}")
+            are_finite = np.isfinite(sums).all() and np.isfinite(precisions).all()
+            if not are_finite or precisions.min(initial=1) <= 0:
+                raise ValueError("components without a finite precision")
+        for subset, place in self._index.items():
+            if not 0 <= place < len(self._precisions[self._shape(subset)]):
+                raise ValueError(f"no component of {subset!r:.80}")
 
     # -- making them --------------------------------------------------------------------------
     @classmethod

@@ -37,7 +37,7 @@ _MAX_UNTOLD = 0.01  # the share of the tables that nobody is expected to tell ab
 
 
 @inherit_survey_parameters
-class MarginalOracle(BaseColumnSurvey[TableSet]):
+class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     """Estimate the tables of all pairs of columns, or of other sets of columns.
 
     A table (a marginal of the joint distribution) has the frequencies of all combinations of the

@@ -36,7 +36,7 @@ _FEW_USERS = 3_000
 _MOST_SINGLE = 2048  # bins whose own variances are computed for each of them
 
 
-class RangeOracle(BaseOracle):
+class RangeOracle(BaseOracle, tag="range-oracle"):
     """Estimate ordered bins such that ranges, prefixes and quantiles are accurate.
 
     Up to 256 bins it is a :class:`~sklearn_ldp.MatrixOracle` for prefixes. For more bins, up to
@@ -145,7 +145,7 @@ def _tree(epsilon: float, n_categories: int) -> TreeChannel:
     return TreeChannel(levels, shares_over_2_64(np.ones(len(levels))), n_categories, widths)
 
 
-class TreeChannel(Several, LinearMechanism):
+class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
     """A survey whose questions are the levels of a tree over ordered categories."""
 
     # A code is the number of a category. On a level with bins of `w` categories a user reports

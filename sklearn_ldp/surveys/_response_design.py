@@ -22,6 +22,7 @@ from .._core.mechanisms.matrix import MatrixChannel, integer_channel
 from .._core.statements import check_level
 from .._core.support.pandas import import_pandas
 from .._core.support.random import RandomState
+from .._core.support.tags import Tagged
 from .._core.support.typing import DataFrame
 from ..oracles import MatrixOracle, SubsetSelection
 
@@ -29,7 +30,7 @@ _RESOLUTION = 64 * math.log(2)  # the epsilon of a probability of 2**-64, which 
 
 
 @dataclass(frozen=True, eq=False)
-class ResponseDesign:
+class ResponseDesign(Tagged, tag="response-design"):
     """A randomised-response design: how likely each output is, given the true answer.
 
     Make one by its name, such as ``ResponseDesign.crosswise(0.25)``, or by its matrix,
@@ -403,7 +404,7 @@ _WARNER = 'Draw a card, and do not show it. Is the sentence on it true: "I did" 
 _FORCED = "Roll the die, and do not show it. It tells you to say the truth, or what to say instead."
 
 
-class DesignOracle(MatrixOracle):
+class DesignOracle(MatrixOracle, tag="design-oracle"):
     """The oracle of a :class:`ResponseDesign`, whose reports are answers to an interviewer.
 
     %(parameters)s

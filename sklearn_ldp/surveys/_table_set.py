@@ -24,7 +24,7 @@ from ._views import TableView
 Conjunction = Mapping[Any, Any]
 
 
-class TableSet(EstimateSet):
+class TableSet(EstimateSet, tag="table-set"):
     """Estimated tables of several columns of the same users.
 
     The name of a table is the tuple of its columns, in the order of the domains; that of a single
@@ -75,6 +75,12 @@ class TableSet(EstimateSet):
         self.domain = domain
         self.views: tuple[TableView, ...] = tuple(views)
         self.mixture = mixture
+
+    def __check_state__(self) -> None:
+        TableSet.__init__(self, self._parts, self.domain, self.views, self.mixture)
+        for columns, table in zip(self.columns_of.values(), self.values(), strict=True):
+            if table.shape[1] != np.prod([self.domain.sizes[j] for j in columns]):
+                raise ValueError(f"a table of {table.shape[1]} cells on {columns}")
 
     def with_parts(self, parts: Mapping[Any, FrequencyEstimate]) -> TableSet:
         return TableSet(parts, self.domain, self.views)

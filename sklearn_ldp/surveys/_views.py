@@ -16,12 +16,13 @@ from .._core.estimates import FrequencyEstimate
 from .._core.noise import MULTINOMIAL, Covariances, Noise, Term, every_category
 from .._core.support.locks import cached_property
 from .._core.support.state import Uncached
+from .._core.support.tags import Tagged
 from ._components import Components, Subset, centred, subsets
 from ._plan import noise_per_dimension
 
 
 @dataclass(frozen=True, eq=False)
-class TableView:
+class TableView(Tagged, tag="table-view"):
     """The answers of the users who were asked about one table, or one parity."""
 
     columns: Subset  # positions of the columns, rising
@@ -42,6 +43,11 @@ class TableView:
         """Variance of the estimate in each direction, under uniform frequencies."""
         size = len(self.values)
         return noise_per_dimension(self.total_variance, size) / float(self.noise.n_samples)
+
+    def __check_state__(self) -> None:
+        is_list = self.values.ndim == 1 and len(self.values) >= 2
+        if not is_list or not 0 < self.total_variance < math.inf or np.ndim(self.noise.n_samples):
+            raise ValueError(f"a view of {self.values.shape} cells, of {self.noise!r:.80}")
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in dict(vars(self)).items() if name != "variance"}
@@ -89,7 +95,7 @@ def combined_tables(
     return tables
 
 
-class TableLaw(Uncached):
+class TableLaw(Uncached, tag="table-law"):
     """The errors of a table that is the best linear combination of independent views."""
 
     # An answer is a sum over the views, and so is its variance. The frequencies of the views'
@@ -124,6 +130,14 @@ class TableLaw(Uncached):
         self._all_views = views
         self._components = components
         self._n_users = int(n_users)
+
+    def __check_state__(self) -> None:
+        if self._n_users < 1 or self._components.sizes != self._sizes:
+            raise ValueError(f"a table of {self._n_users!r:.80} users, of other columns")
+        for view in self._all_views:
+            if len(view.values) != (2 if view.is_parity else self._n_cells(view.columns)):
+                raise ValueError(f"a view of {len(view.values)} cells on {view.columns!r:.80}")
+        self._n_cells(self._table)
 
     @cached_property
     def null_variance(self) -> float:

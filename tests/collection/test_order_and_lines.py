@@ -453,13 +453,45 @@ def test_lines_of_two_forms_pass_beside_each_other():
 
 def test_an_entry_that_is_null_is_not_a_missing_one(tmp_path):
     ours = YES_NO.protocol().configuration
-    assert configuration_difference({**ours, "x": None}, ours) == "'x' None instead of nothing"
+    told = "'x' (NoneType) instead of nothing"  # no value of a name that nobody knows
+    assert configuration_difference({**ours, "x": None}, ours) == told
     assert configuration_difference(ours, {**ours, "x": None}) == "x nothing instead of None"
     path = tmp_path / "a.jsonl"
     write_reports(path, [0, 1], YES_NO)
     path.write_text(path.read_text().replace('"epsilon"', '"x": null, "epsilon"', 1))
-    with pytest.raises(RefusedBatchError, match="'x' None instead of nothing"):
+    with pytest.raises(RefusedBatchError, match=r"'x' \(NoneType\) instead of nothing"):
         read_reports(path, YES_NO)
+
+
+# -- what is kept of refused reports ---------------------------------------------------------------
+MARKER = "HIV positive"
+RAW = {
+    "a text": lambda ours: {"configuration": ours, "report": MARKER},
+    "a list": lambda ours: {"configuration": ours, "report": [MARKER]},
+    "a number": lambda ours: {"configuration": ours, "report": 47114711},
+    "another name": lambda ours: {"configuration": ours, "value": MARKER},
+    "a configuration": lambda ours: {"configuration": {**ours, "x": MARKER}, "report": 0},
+    "no post": lambda ours: MARKER,
+}
+
+
+@pytest.mark.parametrize("name", RAW)
+@pytest.mark.parametrize("place", ["first", "second"])
+def test_a_checkpoint_keeps_no_text_of_a_refused_report(name, place, tmp_path):
+    """A client posted a raw value: the summary and the checkpoint have its type and its length."""
+    ours = YES_NO.protocol().configuration
+    lines = [json.dumps({"configuration": ours, "report": 0})] * (place == "second")
+    path = tmp_path / "posted.jsonl"
+    path.write_text("\n".join([*lines, json.dumps(RAW[name](ours))]) + "\n")
+    state = tmp_path / "state.npz"
+    server = aggregate(path, YES_NO, checkpoint=state, on_refusal="skip")
+    (refusal,) = server.summary().refused
+    kept = state.read_bytes() + str(server.summary()).encode()
+    assert MARKER.encode() not in kept
+    assert b"47114711" not in kept
+    assert b"posted.jsonl is refused" in kept  # control: why is kept
+    if name in ("a text", "a configuration"):
+        assert "str of length 12" in refusal.reason
 
 
 # -- advice that loses data ------------------------------------------------------------------------

@@ -66,7 +66,7 @@ _MAX_LISTED = 1 << 27  # categories in a list: beyond that, the list alone takes
 _MANY, _NEARLY_EVERY = 200, 0.9
 
 
-class Domain(Uncached):
+class Domain(Uncached, tag="domain"):
     """A public list of the categories that users may answer, known to clients and servers alike.
 
     A value's code is its position in the list. The domain of several columns is the product of
@@ -148,6 +148,14 @@ class Domain(Uncached):
         if self.size < 2:
             refuse_size(self.size, name)
         self._dtype = np.min_scalar_type(self.size - 1)
+
+    def __check_state__(self) -> None:
+        if self.is_open or isinstance(self, UnlistedDomain):
+            return
+        are_lists = all(isinstance(factor, CategoryList) for factor in self._factors)
+        n_categories = math.prod(factor.size for factor in self._factors)
+        if not are_lists or not 2 <= n_categories == self.size <= np.iinfo(self._dtype).max + 1:
+            raise ValueError(f"a domain of {self.size!r:.80} categories, of other lists")
 
     @classmethod
     def _of_factors(cls, factors: list[CategoryList], name: str) -> Domain:
@@ -757,7 +765,7 @@ class UnlistedDomain(Domain):
         return hash((type(self), self._key))
 
 
-class OpenDomain(UnlistedDomain):
+class OpenDomain(UnlistedDomain, tag="open-domain"):
     """All answers that have a canonical form; their codes are 64-bit digests."""
 
     is_open = True
@@ -786,7 +794,7 @@ class OpenDomain(UnlistedDomain):
         return np.array([word_digest(value) for value in values.tolist()], dtype=np.uint64)
 
 
-class StringDomain(UnlistedDomain):
+class StringDomain(UnlistedDomain, tag="string-domain"):
     """All strings over an alphabet: what `Domain.strings` returns; its size is that of letters."""
 
     _why = "Nobody lists the strings over an alphabet: use StringOracle."

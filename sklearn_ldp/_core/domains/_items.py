@@ -91,7 +91,7 @@ def _of_arrow(column: Any) -> ItemRows | None:
 _LISTS = (list, tuple, AbstractSet, np.ndarray)
 
 
-class ItemDomain(Domain):
+class ItemDomain(Domain, tag="item-domain"):
     """Sets of categories: codes are rows of places from 1 on in falling order, and zeros.
 
     Of a domain that nobody lists, they are digests in the place of places.
@@ -187,7 +187,7 @@ class ItemDomain(Domain):
         return places + 1
 
 
-class KeyValueDomain(ItemDomain):
+class KeyValueDomain(ItemDomain, tag="key-value-domain"):
     """Items that have a number between bounds each; a code is a place and a point of a grid."""
 
     N_LEVELS = 1 << 16  # steps of the grid

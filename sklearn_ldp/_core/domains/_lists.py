@@ -40,7 +40,7 @@ _NARROW, _TELLING_USERS = 1000, 50  # for the hint at whole numbers
 _MAX_BINS = 1 << 20  # each has a name, and takes some hundred bytes
 
 
-class CategoryList(Uncached):
+class CategoryList(Uncached, tag="category-list"):
     """A read-only list of distinct categories, and the map from values to their positions."""
 
     #: Whether the categories are in an order that tables keep, as those of a scale.
@@ -67,6 +67,15 @@ class CategoryList(Uncached):
         vars(self).update(state | arrays)
         for array in arrays.values():
             array.flags.writeable = False
+
+    def __check_state__(self) -> None:
+        array = self.categories
+        if not isinstance(array, np.ndarray) or array.ndim != 1:
+            raise ValueError("categories that are no list")
+        if len(set(self.listed)) < len(array):
+            raise ValueError("it has a category twice")
+        del self.listed
+        CategoryList.__init__(self, array)
 
     @cached_property
     def listed(self) -> list:
@@ -246,7 +255,7 @@ class _Table:
         return (keys * self._factor) >> self._shift
 
 
-class BinList(CategoryList):
+class BinList(CategoryList, tag="bin-list"):
     """The bins between edges; a number's code is that of the bin it is in."""
 
     # Its parameters, and what it refuses, are those of `Domain.bins`.
@@ -302,6 +311,15 @@ class BinList(CategoryList):
         # Whole numbers a to b reach from a - 1/2 to b + 1/2: the middle is their mean.
         self.edges, self.ends, self.integers = array, ends - integers / 2, integers
         self.edges.flags.writeable = self.ends.flags.writeable = False
+
+    def __check_state__(self) -> None:
+        super().__check_state__()
+        n_bins = self.size - (self.of_missing >= 0)
+        edges = self.ends[1:-1]
+        if not np.array_equal(self.edges, edges) or len(self.ends) != n_bins + 1:
+            raise ValueError("its bins have other edges than ends")
+        if np.any(np.diff(self.ends) <= 0) or self.of_missing not in (-1, n_bins):
+            raise ValueError("its bins do not rise, or have another place for missing values")
 
     @property
     def bounds(self) -> tuple[float, float] | None:

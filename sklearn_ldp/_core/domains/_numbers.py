@@ -12,7 +12,7 @@ from .canonical import list_digest
 from .values import is_missing
 
 
-class NumberDomain(UnlistedDomain):
+class NumberDomain(UnlistedDomain, tag="number-domain"):
     """Numbers between bounds: codes are the nearest points of a grid that is too fine to list."""
 
     # bounds: the least and the largest number.

@@ -15,7 +15,7 @@ from ._lists import UnknownValueError
 from .values import as_columns, column_names, declared_levels, read_once, table_columns
 
 
-class RecordDomain(UnlistedDomain):
+class RecordDomain(UnlistedDomain, tag="record-domain"):
     """The domains of several columns, by name.
 
     The code of a user is a row with one code per column. Unlike the product of the columns'

@@ -48,13 +48,14 @@ from ..support.pandas import import_pandas
 from ..support.privacy import PrivacyWarning, makes_pandas, warn_once
 from ..support.text import counted, labelled_lines
 from ..support.typing import DataFrame, Rows, Series
+from ._checks import check_estimate
 
 OR_LONGER = "or longer"  # a flag of strings that were found
 _LEVEL = 0.95  # of the intervals in the representation of a notebook
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FrequencyEstimate(Kept):
+class FrequencyEstimate(Kept, tag="frequency-estimate"):
     """Estimated frequencies of categories, and what is known about their noise.
 
     Oracles return an estimate; post-processors take one and return a new one. Ask it: `top` names
@@ -148,18 +149,19 @@ class FrequencyEstimate(Kept):
     standard_errors: Any = None
 
     def __post_init__(self) -> None:
+        if np.iscomplexobj(self.values):
+            raise ValueError("FrequencyEstimate needs real values, got complex ones: take .real.")
         values = np.array(self.values, dtype=np.float64, ndmin=2)
         domain, categories = self.domain, self.categories
         if isinstance(categories, Domain):
-            domain, categories = categories, categories.categories
+            domain = categories
+            if domain.size > values.shape[-1]:  # a product may be too large to be listed
+                _check_shape(values, domain.size)
+            categories = domain.categories
         categories = _sealed(categories)
         if domain is not None and domain.categories is not categories:
             domain = None  # `replace` has brought other categories
-        if values.ndim != 2 or values.shape[1] != len(categories):
-            raise ValueError(
-                "FrequencyEstimate needs values of shape (n_estimates, n_categories); got values "
-                f"of shape {values.shape} for {len(categories)} categories."
-            )
+        _check_shape(values, len(categories))
         if not np.all(np.isfinite(values)):
             raise ValueError("FrequencyEstimate needs finite values, got NaN or infinity.")
         if self.noise is not None and np.size(self.noise.n_samples) not in (1, len(values)):
@@ -187,6 +189,9 @@ class FrequencyEstimate(Kept):
                 )
             made["row_names"] = _read_only(as_vector(self.row_names))
         vars(self).update(made)
+
+    def __check_state__(self) -> None:
+        check_estimate(self)
 
     @classmethod
     def from_counts(
@@ -1107,6 +1112,14 @@ def _index(categories: np.ndarray, pd: Any) -> Any:
         names = [f"category_{i}" for i in range(width)]
         return pd.MultiIndex.from_tuples(categories.tolist(), names=names)
     return pd.Index(categories, name="category", tupleize_cols=False)
+
+
+def _check_shape(values: np.ndarray, n_categories: int) -> None:
+    if values.ndim != 2 or values.shape[1] != n_categories:
+        raise ValueError(
+            "FrequencyEstimate needs values of shape (n_estimates, n_categories); got values of "
+            f"shape {values.shape} for {n_categories} categories."
+        )
 
 
 def _sealed(categories: Any) -> np.ndarray:

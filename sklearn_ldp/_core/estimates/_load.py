@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
@@ -9,17 +10,21 @@ from ..report_page import Kept
 from ..support.kept import kept
 
 
-def load_estimate(path: str | PathLike[str]) -> Any:
+def load_estimate(path: str | PathLike[str], *, classes: Sequence[type] = ()) -> Any:
     """Return the estimate that a file holds, which the method `save` of an estimate has written.
 
-    The file is read without pickle: it holds numbers, text and the names of classes of this
-    package, and no code of its own. Classes of other packages, such as an oracle of a third party,
-    must have been imported before.
+    The file is data: numbers, text and tags of classes of this package. Reading it imports nothing
+    that it names, and calls no code of other packages but the `classes`. A digest tells damage and
+    careless edits, and what does not belong together is refused. Neither proves who wrote the file,
+    because anybody can write numbers that agree, and their digest.
 
     Parameters
     ----------
     path : path-like
         The file.
+    classes : sequence of type, default=()
+        Classes of other packages that the file may hold, such as an oracle of a third party and its
+        channel.
 
     Returns
     -------
@@ -29,7 +34,8 @@ def load_estimate(path: str | PathLike[str]) -> Any:
     Raises
     ------
     ValueError
-        If the file is damaged, of another release's format, or holds no estimate.
+        If the file is damaged or edited, of another release's format, holds a class that is not
+        among `classes`, or holds no estimate whose parts agree.
     OSError
         If the file cannot be read.
 
@@ -47,7 +53,7 @@ def load_estimate(path: str | PathLike[str]) -> Any:
       no   0.6917
       yes  0.3083
     """
-    found = kept(path)
-    if not isinstance(found, Kept):
-        raise ValueError(f"{path} holds a {type(found).__name__}, and no estimate.")
-    return found
+    estimate = kept(path, classes)
+    if not isinstance(estimate, Kept):
+        raise ValueError(f"{path} holds a {type(estimate).__name__}, and no estimate.")
+    return estimate

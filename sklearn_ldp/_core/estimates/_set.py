@@ -16,7 +16,7 @@ from ..support.typing import DataFrame
 from ._estimate import FrequencyEstimate
 
 
-class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
+class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
     """Estimates by name, in an order: to a FrequencyEstimate what a data frame is to a column.
 
     It is a read-only mapping: ``estimates["age"]`` is the estimate of that part, and `keys`,
@@ -66,6 +66,9 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate]):
                     f"EstimateSet needs FrequencyEstimates, got {type(part).__name__} for {name!r}."
                 )
         self._parts = dict(parts)
+
+    def __check_state__(self) -> None:
+        EstimateSet.__init__(self, self._parts)
 
     # -- as a mapping -------------------------------------------------------------------------
     @property

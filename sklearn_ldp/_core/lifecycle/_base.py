@@ -89,7 +89,7 @@ class Budget(Interval):
         return not isinstance(val, bool) and super().is_satisfied_by(val)
 
 
-class BaseCollector(  # type: ignore[call-arg]
+class BaseCollector(
     Documented,
     TransformerMixin,
     BaseEstimator,

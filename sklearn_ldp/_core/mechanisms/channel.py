@@ -239,6 +239,24 @@ class Channel(LinearMechanism):
     def _identity(self):
         return *super()._identity(), self.n_categories, self.p, self.q
 
+    def __check_state__(self) -> None:
+        are_exact = isinstance(self.p, Fraction) and isinstance(self.q, Fraction)
+        if not are_exact or not 0 <= self.q <= self.p <= 1 or not self.n_categories >= 2:
+            raise ValueError(
+                f"a channel of {self.n_categories!r:.80} categories with other p and q"
+            )
+
+    def settle(self, oracle: Any, domain: Any) -> bool:
+        told = self.configuration
+        parameters = {name: oracle.get_params(deep=False).get(name, "auto") for name in told}
+        # An order of a field is compared before the field is made, which may take long.
+        if any(parameters[name] not in ("auto", told[name]) for name in told):
+            return False
+        made = oracle.channel(domain)
+        if made == self:
+            vars(self).update(made.__getstate__())
+        return made == self
+
     @property
     def is_informative(self) -> bool:
         """Whether a report supports the user's own category more often than another one."""

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ..noise import Noise
 from ..support.locks import cached_property
 from ..support.state import Uncached
+from ..support.tags import Tagged
 from .coins import CoinStreams, rows_by_group
 from .laws import ReportLaw
 from .mechanism import Mechanism, chunk_users, privatize
@@ -175,7 +176,7 @@ _SMALL_BYTES, _WAITING_BYTES = 1 << 12, 1 << 18
 _KEPT_BYTES = (1 << 24) - (1 << 12)  # just below half of glibc's greatest threshold
 
 
-class Counts:
+class Counts(Tagged, tag="counts"):
     """Sums of a mechanism's reports, for each group of users and each shard.
 
     Immutable: `added` and ``+`` return new ones. A shard is one of the disjoint sets of a group's
@@ -254,6 +255,16 @@ class Counts:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Counts.__init__(self, state["tallies"], state["sizes"])
+
+    def __check_state__(self) -> None:
+        tallies, sizes = self.tallies, self.sizes
+        are_integers = tallies.dtype == sizes.dtype == np.int64
+        if not are_integers or tallies.ndim != 3 or tallies.shape[:2] != sizes.shape:
+            raise ValueError(f"tallies of {tallies.dtype}, {tallies.shape} for {sizes.shape} sizes")
+        if min(tallies.min(initial=0), sizes.min(initial=0)) < 0:
+            raise ValueError("negative tallies or sizes")
+        check_total(int(sizes.sum(dtype=object)), "the sizes")
+        Counts.__init__(self, tallies, sizes)
 
     def __add__(self, other: Counts) -> Counts:
         (settled, waiting), (theirs, more) = self._held(), other._held()
@@ -376,7 +387,7 @@ def _worked(work: Callable, n: int, size: int, n_jobs: int | None) -> Iterable:
 
 
 @dataclass(frozen=True, eq=False)
-class Shards(Uncached):
+class Shards(Uncached, tag="shards"):
     """Disjoint sets of one collection's reports, each of which suffices for an estimate.
 
     Parameters
@@ -392,6 +403,36 @@ class Shards(Uncached):
     mechanism: Any
     of: Counts
     n_users: int | None = None
+
+    def __check_state__(self) -> None:
+        if self.of.tally_size != self.mechanism.tally_size:
+            raise ValueError(f"tallies of {self.of.tally_size} counts")
+        tallies = self.of.tallies.reshape(-1, self.of.tally_size)
+        self.mechanism.check_tallies(tallies, self.of.sizes.ravel())
+        if self.n_users is not None and not self.of.sizes.sum() <= self.n_users <= MAX_USERS:
+            raise ValueError(f"{self.of.sizes.sum()} reports of {self.n_users!r:.80} users")
+
+    def agree_with(self, values: np.ndarray, noise: Noise) -> bool:
+        """Return whether a raw estimate is the estimate of all shards.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_estimates, d)
+            Its values.
+        noise : Noise
+            Its noise.
+
+        Returns
+        -------
+        bool
+            True if values and noise are the same, but for the order of sums of floats.
+        """
+        tallies, sizes = self.of.by_group
+        asked = sizes > 0
+        decoded = self.mechanism.decode(tallies[asked])
+        own_values, own_noise = self.mechanism.estimate_decoded(decoded, sizes[asked])
+        same_values = own_values.shape == values.shape and np.allclose(own_values, values)
+        return same_values and own_noise.of_reports() == noise.of_reports()
 
     @property
     def tallies(self) -> np.ndarray:

@@ -24,7 +24,7 @@ _KEPT: dict[bytes, MatrixChannel] = {}  # channels that took long to make, in th
 _MOST_KEPT = 32  # a bound on memory
 
 
-class MatrixChannel(NumberReports, LinearMechanism):
+class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
     """Report output y with the probability ``integers[y, x] / 2**64``, where x is the user's code.
 
     A report supports no set of categories, and there are no p and q. A tally counts the outputs;
@@ -49,6 +49,20 @@ class MatrixChannel(NumberReports, LinearMechanism):
         vars(self).update(state)
         if self._key is not None:  # what was computed elsewhere is not computed again here
             _keep(self._key, self)
+
+    def __check_state__(self) -> None:
+        integers = self.integers
+        if integers.dtype != np.uint64 or integers.ndim != 2 or min(integers.shape) < 2:
+            raise ValueError(f"a channel of {integers.dtype}, {integers.shape}")
+        if not integers.all() or np.any(integers.sum(axis=0, dtype=np.uint64)):  # 2**64 wraps to 0
+            raise ValueError("a channel whose columns do not add up to 2**64")
+        vars(self).pop("_key", None)  # or it would become what this process takes for an oracle's
+        MatrixChannel.__init__(self, integers)
+
+    def settle(self, oracle: Any, domain: Any) -> bool:
+        # Other versions of NumPy make another channel of the same epsilon.
+        ratios = self.integers.max(axis=1) / self.integers.min(axis=1)
+        return oracle.epsilon > 40 or abs(np.log(ratios.max()) / oracle.epsilon - 1) < 0.01
 
     # -- what two parties must agree on -------------------------------------------------------
     @property

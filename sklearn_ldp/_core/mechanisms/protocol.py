@@ -16,6 +16,7 @@ from ..support.locks import cached_property
 from ..support.privacy import warn_once
 from ..support.random import RandomState
 from ..support.state import Uncached
+from ..support.text import kind_of
 from ..support.typing import Values
 from .coins import CoinStreams
 from .counts import Counts
@@ -451,8 +452,9 @@ def configuration_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> st
     domain = "the letters, max_length or n_found" if is_strings else "the categories or their order"
     what = f"{domain}, " * ("domain_sha256" in telling)
     return what + ", ".join(
-        f"{key if key in ours else _shown(key)} {_shown(theirs.get(key, _NOTHING))} instead of "
-        f"{_shown(ours.get(key, _NOTHING))}"
+        f"{key} {_shown(theirs.get(key, _NOTHING))} instead of {_shown(ours[key])}"
+        if key in ours
+        else f"{_shown(key)} ({kind_of(theirs[key])}) instead of nothing"
         for key in telling
     )
 

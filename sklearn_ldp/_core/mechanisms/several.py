@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from ..noise import Noise
 from ..support.locks import cached_property
 from ..support.state import Uncached
+from ..support.tags import Tagged
 from .coins import TWO_64, Coins, rows_by_group
 from .laws import mixture_entropy
 from .mechanism import Mechanism, PublicPart, ReportField, are_below, bits_for, expect
@@ -31,7 +32,7 @@ _MAX_LISTED = 1 << 14  # characters of the questions that a header lists; a quar
 
 # -- what a question looks at ---------------------------------------------------------------------
 @dataclass(frozen=True)
-class View:
+class View(Tagged, tag="view"):
     """The code that a question asks for, if not one column's: it is made of a record's codes.
 
     It is the sum of the codes of some columns, each times a stride, modulo the number of values.
@@ -91,7 +92,7 @@ class View:
         return cls(tuple(columns), (1,) * len(columns), 2)
 
 
-class Views:
+class Views(Tagged, tag="views"):
     """Several views, which are looked at together.
 
     Parameters
@@ -163,7 +164,7 @@ def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], li
 
 
 # -- which questions a user is asked, and where the answers stand ----------------------------------
-class Samples(Uncached):
+class Samples(Uncached, tag="samples"):
     """The samples of questions, one of which each user is asked: drawn in public."""
 
     def __init__(self, shares: Sequence[int]) -> None:
@@ -203,7 +204,7 @@ class Samples(Uncached):
         return self.questions[reports[:, 0].astype(np.intp)]
 
 
-class Layout(Uncached):
+class Layout(Uncached, tag="layout"):
     """Where a report holds the number of its sample, and the report on each question in it."""
 
     def __init__(self, samples: Samples, mechanisms: Sequence[Mechanism]) -> None:
@@ -290,7 +291,7 @@ class Layout(Uncached):
         return own[:, 0] if self._are_numbers[j] else own
 
 
-class Several(Mechanism):
+class Several(Mechanism, tag="several"):
     """Draw one or several of the questions by public probabilities, and report on each of them.
 
     A code is a row with one code for each column. A report is the number of the sample of questions

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..support.locks import cached_property
+from ..support.tags import TAGGED
 from ..support.typing import Matrix
 
 _CELLS = 1 << 21  # numbers worked on at a time
@@ -234,6 +235,7 @@ def _drawn_user(frequencies: np.ndarray) -> Factors:
 
 #: The frequencies of one user who is drawn at random.
 MULTINOMIAL = CategoryLaw(0.0, 1.0, 1.0, factors=_drawn_user)
+TAGGED |= {"category-law": CategoryLaw, "drawn-user": MULTINOMIAL}
 
 
 def every_category(n_categories: int) -> sparse.csr_array:

@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
 from ..numerics.simplex import norm_sub
+from ..support.tags import TAGGED, Tagged
 from ..support.typing import Matrix, Rows
 from ._covariance import MULTINOMIAL, CategoryLaw, Covariances, as_rows, support_law
 
@@ -32,6 +33,21 @@ class Term(NamedTuple):
     order: np.ndarray | None = None
     # (d,) or (n_estimates, d): its own frequencies; None takes those that are asked about.
     frequencies: np.ndarray | None = None
+
+    def check(self) -> None:
+        """Raise ValueError unless its numbers are possible."""
+        frequencies = 0 if self.frequencies is None else self.frequencies
+        numbers: list[Any] = [self.weight, self.users, frequencies]
+        numbers += self.law[:4] if isinstance(self.law, CategoryLaw) else []
+        if (
+            not all(map(_is_finite, numbers))
+            or not callable(self.law.variances)
+            or np.any(self.users <= 0)
+        ):
+            raise ValueError("an error of no users, or without bound")
+        order: Any = [] if self.order is None else self.order
+        if not np.array_equal(np.sort(order), np.arange(len(order))):
+            raise ValueError("an order that is no permutation")
 
     @property
     def is_draw(self) -> bool:
@@ -79,6 +95,9 @@ class Term(NamedTuple):
         return self._replace(order=None if self.is_draw else order, frequencies=f)
 
 
+TAGGED["term"] = Term
+
+
 class _Reordered(NamedTuple):
     """Answers to categories that stand in another order."""
 
@@ -101,7 +120,7 @@ class _Reordered(NamedTuple):
         return vectors[0][self.order]
 
 
-class Noise:
+class Noise(Tagged, tag="noise"):
     """The errors of an estimate as a sum of terms, whatever made it."""
 
     # It answers one question: what is the covariance of the linear answers `matrix @ estimate`,
@@ -163,6 +182,17 @@ class Noise:
             level=level,
             draws=None if draws is None else tuple(draws),
         )
+
+    def __check_state__(self) -> None:
+        for term in (*self.terms, *(self.draws or ())):
+            term.check()
+        for size in (self.n_samples, self.n_users, *(n for _, n in self.grids)):
+            if size is not None:
+                _checked(size)
+        if self.p is not None:
+            support_law(self.p, self.q)
+        if self.level is not None and not np.all(np.isfinite(self.level) & (self.level >= 0)):
+            raise ValueError(f"noise of level {self.level!r:.80}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} does not change: make another one.")
@@ -687,7 +717,7 @@ class Noise:
 
 
 @dataclass(frozen=True, eq=False)
-class NoiseModel(Noise):
+class NoiseModel(Noise, tag="noise-model"):
     """The noise of a pure frequency oracle, known by p, q and the number of users.
 
     Every report of a pure oracle *supports* a set of categories: the user's own category with
@@ -742,6 +772,11 @@ def _checked(given: ArrayLike) -> Any:
             f"Noise needs finite n_samples > 0, got {given!r}: one, or one for each row."
         )
     return n_samples if n_samples.ndim else given
+
+
+def _is_finite(numbers: Any) -> bool:
+    is_number = isinstance(numbers, Real | np.ndarray) and np.asarray(numbers).dtype.kind in "biuf"
+    return is_number and bool(np.all(np.isfinite(numbers)))
 
 
 def _is_same(one: Any, other: Any) -> bool:

@@ -9,12 +9,16 @@ from functools import lru_cache
 import numpy as np
 from numpy.polynomial.polynomial import polydiv
 
+from ..support.tags import Tagged
+
 MAX_TABLE = 1024  # largest prime power whose tables are built
 # Beyond this, primes lie so close together that a prime power gains nothing over them.
 MAX_SUGGESTED_POWER = 256
 
+_MOST_OF_FILE = 1 << 40  # largest order that a file may claim, since the factors take its root
 
-class FiniteField:
+
+class FiniteField(Tagged, tag="finite-field"):
     """The field GF(g), whose elements are the integers ``0 .. g-1``."""
 
     # Element `sum c_i p**i` of GF(p**m) stands for the polynomial with the coefficients c_i
@@ -34,6 +38,11 @@ class FiniteField:
                 raise ValueError(f"Fields of prime powers go up to {MAX_TABLE}, got {order}.")
             self.modulus = _irreducible(self.characteristic, self.degree).tolist()
             self._sum, self._negative, self._product = _tables(self.characteristic, self.degree)
+
+    def __check_state__(self) -> None:
+        if not 2 <= self.order <= _MOST_OF_FILE:
+            raise ValueError(f"a field of {self.order!r:.80} elements")
+        FiniteField.__init__(self, self.order)  # everything else follows from the order
 
     def add(self, x, y):
         """Return x + y."""

@@ -38,7 +38,7 @@ _TELLING = 100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EstimateDifference(Kept):
+class EstimateDifference(Kept, tag="estimate-difference"):
     """The difference of two raw estimates: ``estimate_a - estimate_b``.
 
     The two may come from different oracles, at different budgets, and from different numbers of
@@ -104,6 +104,9 @@ class EstimateDifference(Kept):
                 "A difference needs as many estimates on both sides, or a single one on one side, "
                 f"got {len(self.one)} and {len(self.other)}."
             )
+
+    def __check_state__(self) -> None:
+        self.__post_init__()
 
     @property
     def values(self) -> np.ndarray:

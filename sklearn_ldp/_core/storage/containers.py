@@ -148,7 +148,7 @@ def from_columns(columns: list[np.ndarray], fields: list[ReportField]) -> np.nda
         if column.shape[1:] != (() if width is None else (width,)):
             raise ValueError(f"expected {width or 'one'} integers per column, got others")
         if column.dtype == np.uint64 and column.size and column.max() > np.iinfo(np.int64).max:
-            raise ValueError(f"expected integers below 2**63, got {column.max()}")
+            raise ValueError("expected integers below 2**63, got a larger one")
     rows = [column.reshape(len(column), -1) for column in columns]
     return np.concatenate(rows, axis=1, dtype=dtype, casting="unsafe")
 

@@ -17,6 +17,7 @@ import numpy as np
 from ...oracles.channels import ReportField
 from ..mechanisms import Protocol
 from ..support.parquet import SAFE, column_chunks, refuse_large_footer, walk_pages
+from ..support.text import kind_of
 from ._batches import RefusedBatchError
 from ._header import (
     KEY,
@@ -312,7 +313,7 @@ def _posted(line: bytes) -> dict[str, Any]:
     if not is_fine or not isinstance(found["configuration"], dict):
         raise ValueError(
             "expected a configuration and a report in each line, and nothing else (no nonce and no "
-            f"version, which are for a server), got {line[:80]!r}"
+            f"version, which are for a server), got {kind_of(line)}"
         )
     return found
 
@@ -353,7 +354,7 @@ def _rows(source, limit):
         try:
             yield json.loads(line)
         except (ValueError, RecursionError):
-            raise ValueError(f"expected a JSON line, got {line[:80]!r}") from None
+            raise ValueError(f"expected a JSON line, got {kind_of(line)}") from None
 
 
 def _read_jsonl(source, header, protocol):
@@ -394,7 +395,7 @@ def _row(row, is_row, widths):
         what = f"a list of {lengths} 64-bit integers" if is_row else "a 64-bit integer"
         is_wide = not is_row and isinstance(row, list)
         hint = "; reports of one field have shape (n,)" if is_wide else ""
-        raise ValueError(f"expected {what} per line, got {row!r:.80}{hint}")
+        raise ValueError(f"expected {what} per line, got {kind_of(row)}{hint}")
     return row
 
 

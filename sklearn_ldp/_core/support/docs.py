@@ -9,6 +9,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any, Self, TypeVar
 
+from .tags import Tagged
+
 _T = TypeVar("_T")
 
 
@@ -32,7 +34,7 @@ def inherit_docstrings(cls: type[_T]) -> type[_T]:
     return cls
 
 
-class NamesParameters:
+class NamesParameters(Tagged):
     """Mixin that refuses unknown parameters in the name of the class, and names the nearest one."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
-import sys
-from contextlib import suppress
+import re
+from collections.abc import Sequence
 from datetime import date, datetime
 from fractions import Fraction
+from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,23 +20,19 @@ from sklearn.base import BaseEstimator
 
 from .arrays import pack_arrays, unpack_arrays
 from .files import read_regular, replacing
+from .tags import TAGGED, Tagged, tag_of
 
-_FORMAT, _VERSION = "sklearn_ldp estimate", 1
+_FORMAT, _VERSION = "sklearn_ldp estimate", 2
 _OF_CHECKPOINTS = "sklearn_ldp checkpoint"  # what `storage.checkpoints` writes
 _PACKAGE = __name__.partition(".")[0]
+_ROOMS = ("oracles", "surveys")  # an import of them gives every class its tag
+_DIGEST = 64  # hexadecimal digits of SHA-256: the archive's comment, hence the file's last bytes
 _PLAIN = (type(None), bool, int, float, str)
-# What files call the rooms of `_core/`: as they were called when the format was made.
-_CORE = f"{_PACKAGE}._core."
-_IN_FILES = {
-    **{room: f"_{room}" for room in ("numerics", "domains", "noise", "mechanisms", "estimates")},
-    "support": "_utils",
-    "statements": "_inference",
-    "lifecycle": "_collector",
-    "storage": "_collection",
-    "report_page": "_estimate_report",
-    "queries": "queries",
-}
-_OF_FILES = {written: room for room, written in _IN_FILES.items()}
+_KINDS = "biufSUmM"  # of arrays: no objects, no records and no complex numbers
+# Arrays that objects share are checked once per object. All checks together read at most this
+# multiple of the file's size, so that a small file cannot ask for much work; chosen by hand.
+_MOST_READ = 100
+_LEAST_READ = 1 << 24
 
 
 def _objects(items: list[Any]) -> np.ndarray:
@@ -51,6 +49,25 @@ def _sealed(array: np.ndarray) -> np.ndarray:
     return array
 
 
+def _fraction(text: str) -> Fraction:
+    """The fraction that digits, a slash and digits stand for; its parts have bounded lengths."""
+    if not re.fullmatch(r"-?[0-9]{1,2000}(/[0-9]{1,2000})?", text):
+        raise ValueError(f"{text!r:.80} is no fraction")
+    return Fraction(text)
+
+
+def _dtype(text: str) -> np.dtype:
+    if not re.fullmatch(r"[|<>][iu][1248]", text):
+        raise ValueError(f"{text!r:.80} is no type of integers")
+    return np.dtype(text)
+
+
+def _sparse(parts: list[Any]) -> sparse.csr_array:
+    array = sparse.csr_array(tuple(parts[:3]), shape=parts[3])
+    array.check_format(full_check=True)  # compiled code trusts the indices
+    return array
+
+
 # What is neither plain nor an array of numbers nor an object of the package: its type, what it is
 # made of, and how it is made of that.
 _FORMS: dict[str, tuple[Any, Any, Any]] = {
@@ -59,14 +76,14 @@ _FORMS: dict[str, tuple[Any, Any, Any]] = {
     "bytes": (bytes, bytes.hex, bytes.fromhex),
     "date": (date, date.isoformat, date.fromisoformat),
     "time": (datetime, datetime.isoformat, datetime.fromisoformat),
-    "fraction": (Fraction, str, Fraction),
-    "dtype": (np.dtype, lambda x: x.str, np.dtype),
+    "fraction": (Fraction, str, _fraction),
+    "dtype": (np.dtype, lambda x: x.str, _dtype),
     "scalar": (np.generic, lambda x: np.array([x]), lambda x: x[0]),
     "objects": (np.ndarray, lambda x: [*x.ravel(), list(x.shape)], _objects),
     "sparse": (
         sparse.sparray,
         lambda x: [x.tocsr().data, x.tocsr().indices, x.tocsr().indptr, list(x.shape)],
-        lambda x: sparse.csr_array(tuple(x[:3]), shape=x[3]),
+        _sparse,
     ),
 }
 _BY_BASE = (np.dtype, np.generic, np.ndarray, sparse.sparray)  # of which there are subclasses
@@ -77,22 +94,24 @@ def keep(thing: Any, path: str | PathLike[str]) -> None:
     writer = _Writer()
     root = writer.form(thing)
     header = {"format": _FORMAT, "version": _VERSION, "root": root, "objects": writer.objects}
-    content = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8), **writer.arrays}
+    members = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8), **writer.arrays}
+    content = pack_arrays(members, b"0" * _DIGEST)
+    content[-_DIGEST:] = _digest(content)
     with replacing(Path(path)) as file:
-        file.write(pack_arrays(content))
+        file.write(content)
 
 
-def kept(path: str | PathLike[str]) -> Any:
-    """Read what `keep` has written."""
+def kept(path: str | PathLike[str], classes: Sequence[type] = ()) -> Any:
+    """Read what `keep` has written; `classes` are those that are not of this package."""
     content = read_regular(path)
     try:
         arrays = unpack_arrays(content)
         header = json.loads(arrays.pop("header").tobytes())
-        is_checkpoint = header.get("format") == _OF_CHECKPOINTS
-        if not is_checkpoint and (header["format"], header["version"]) != (_FORMAT, _VERSION):
-            raise ValueError(f"it is of version {header['version']}, and not of {_VERSION}")
+        is_checkpoint = header["format"] == _OF_CHECKPOINTS
         if not is_checkpoint:
-            return _Reader(arrays, header["objects"]).read(header["root"])
+            return _read(content, arrays, header, classes)
+    except _UnknownClassError as error:
+        raise ValueError(f"{path} {error}") from None
     except Exception as error:  # whatever a damaged or forged file makes the readers raise
         raise ValueError(
             f"{path} is no estimate that this release can read ({type(error).__name__}: "
@@ -102,6 +121,46 @@ def kept(path: str | PathLike[str]) -> Any:
         f"{path} is a checkpoint of a collection, and no estimate: read it with "
         "sklearn_ldp.collection.Aggregator.load(path, oracle), whose estimate can be saved."
     )
+
+
+def _read(content: Any, arrays: dict[str, np.ndarray], header: Any, classes: Any) -> Any:
+    """Return the object of a file, after the checks of its version and its digest."""
+    if header["format"] != _FORMAT or header["version"] not in (1, _VERSION):
+        raise ValueError(f"it is of version {header['version']!r:.80}, and not of {_VERSION}")
+    names = {_name_of(made): made for made in classes}
+    if header["version"] == 1:
+        names |= _names_of_version_1()
+    elif _digest(content) != content[-_DIGEST:]:
+        raise ValueError("its SHA-256 differs: the file was damaged or edited")
+    most_read = max(_LEAST_READ, _MOST_READ * len(content))
+    return _Reader(arrays, header["objects"], names, most_read).read(header["root"])
+
+
+def _digest(content: bytes | memoryview) -> bytes:
+    return hashlib.sha256(content[:-_DIGEST]).hexdigest().encode()
+
+
+def _name_of(made: type) -> str:
+    """The name in files of a class that has no tag, because another package has written it."""
+    return f"{made.__module__}:{made.__qualname__}"
+
+
+def _tagged(tag: str) -> Any:
+    """The class, or the constant, of a tag; None if there is none."""
+    if tag not in TAGGED:
+        for room in _ROOMS:
+            importlib.import_module(f"{_PACKAGE}.{room}")
+    return TAGGED.get(tag)
+
+
+def _names_of_version_1() -> dict[str, Any]:
+    """The classes by the paths of modules that files of version 1 have in the place of tags."""
+    table = files(__package__).joinpath("data/names_of_version_1.json").read_text("utf-8")
+    return {name: _tagged(tag) for name, tag in json.loads(table).items()}
+
+
+class _UnknownClassError(Exception):
+    """A file holds a class that is neither of this package nor passed by the caller."""
 
 
 class _Writer:
@@ -140,8 +199,8 @@ class _Writer:
         if isinstance(x, BaseEstimator):  # by its parameters: a copy that is not fitted
             return [name, self.form(x.get_params(deep=False))]
         reduced = x.__reduce_ex__(2)
-        if isinstance(reduced, str):  # one that a module has under this name
-            return [_in_files(type(x).__module__, reduced)]
+        if isinstance(reduced, str):  # a constant, of which copies are itself
+            return [tag_of(x)]
         make, args, *state = reduced
         if make is type(x):
             return [name, self.form(list(args))]
@@ -151,8 +210,18 @@ class _Writer:
 class _Reader:
     """Values from what `_Writer` has made of them."""
 
-    def __init__(self, arrays: dict[str, np.ndarray], objects: list[Any]) -> None:
+    def __init__(
+        self,
+        arrays: dict[str, np.ndarray],
+        objects: list[Any],
+        names: dict[str, Any],
+        most_read: int,
+    ) -> None:
+        if odd := [array.dtype for array in arrays.values() if array.dtype.kind not in _KINDS]:
+            raise ValueError(f"an array has the dtype {odd[0]!s:.80}")
         self._arrays = {name: _sealed(array) for name, array in arrays.items()}
+        self._names = names
+        self._left = most_read
         self._objects: list[Any] = []
         for form in objects:
             self._objects.append(self._object(*form))
@@ -164,57 +233,47 @@ class _Reader:
         if not isinstance(form, dict):
             return form
         ((kind, value),) = form.items()
-        if kind in ("array", "object"):
-            return self._arrays[value] if kind == "array" else self._objects[value]
+        if kind == "object":
+            return self._objects[value]
+        if kind == "array":
+            self._left -= self._arrays[value].nbytes
+            if self._left < 0:
+                raise ValueError("its objects share arrays too often")
+            return self._arrays[value]
         return _FORMS[kind][2](self.read(value))
 
-    def _object(self, name: str, args: Any = None, *state: Any) -> Any:
-        made, args = _found(name), self.read(args)
-        if args is None:
+    def _object(self, name: str, args: Any = None, state: Any = None) -> Any:
+        made = self._names.get(name) or _tagged(name)
+        if made is None:
+            remedy = f"load_estimate(path, classes=[{name.split(':')[-1]:.80}])"
+            raise _UnknownClassError(
+                f"holds {name!r:.200}, which this release does not know. If it is a class of "
+                f"another package that you trust, pass it: {remedy}."
+            )
+        if not isinstance(made, type):
             return made
-        if not state:
-            return made(**args) if isinstance(args, dict) else made(*args)
-        one = made.__new__(made, *args)
-        if hasattr(one, "__setstate__"):
-            one.__setstate__(self.read(*state))
-        elif state[0] is not None:
-            vars(one).update(self.read(*state))
-        return one
+        args, state = self.read(args), self.read(state)
+        if issubclass(made, BaseEstimator):
+            thing = made(**args)
+            thing._validate_params()
+        elif issubclass(made, tuple) or "__reduce__" in vars(made):
+            thing = made(*args)
+        else:  # no `__init__` and no `__setstate__` runs
+            thing = made.__new__(made)
+            vars(thing).update(**state)
+        if issubclass(made, Tagged):
+            made.__check_state__(thing)
+        return thing
 
 
-def _in_files(module: str, attribute: str) -> str:
-    """The name in a file of what a module holds."""
-    if module.startswith(_CORE):
-        room, *inside = module.removeprefix(_CORE).split(".")
-        module = ".".join([_PACKAGE, _IN_FILES[room], *inside])
-    return f"{module}:{attribute}"
-
-
-def _name(x: Any) -> str:
-    """The name by which `_found` finds a class or a function."""
-    name = _in_files(x.__module__, x.__qualname__)
-    with suppress(ValueError, AttributeError):
-        if _found(name) is x:
-            return name
-    raise TypeError(
-        f"An estimate that holds {name.replace(':', '.')} cannot be saved, since a file holds "
-        "numbers, text and objects of this package: give the oracle plain parameters."
-    )
-
-
-def _found(name: str) -> Any:
-    """The class, or an object, of this name: of this package, or derived from what is."""
-    module, _, attribute = name.partition(":")
-    package, _, path = module.partition(".")
-    if package == _PACKAGE:
-        room, *inside = path.split(".")
-        if room in _OF_FILES:
-            module = ".".join([f"{_CORE}{_OF_FILES[room]}", *inside])
-        importlib.import_module(module)
-    elif module not in sys.modules:  # importing it would run what it says
-        raise ValueError(f"import {module} first, whose {attribute} it holds")
-    found = getattr(sys.modules[module], attribute)
-    bases = (found if isinstance(found, type) else type(found)).__mro__
-    if not any(base.__module__.partition(".")[0] == _PACKAGE for base in bases):
-        raise ValueError(f"{name} is nothing that an estimate holds")
-    return found
+def _name(made: type) -> str:
+    """The tag of a class, or its path if it is a subclass of another package's."""
+    tag = tag_of(made)
+    is_ours = made.__module__.partition(".")[0] == _PACKAGE
+    if tag is None and (is_ours or not issubclass(made, Tagged)):
+        raise TypeError(
+            f"An estimate that holds {_name_of(made).replace(':', '.')} cannot be saved, since a "
+            "file holds numbers, text and objects of this package: give the oracle plain "
+            "parameters."
+        )
+    return tag or _name_of(made)

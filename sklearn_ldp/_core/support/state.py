@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .locks import cached_property
+from .tags import Tagged
 
 
-class Uncached:
+class Uncached(Tagged):
     """Mixin whose copies, pickles and hashes leave out what `cached_property` has kept."""
 
     # So reading an attribute never changes an estimate's hash, and an array that is read-only

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,12 @@ _BINARY = {
 }
 MOST_LINES = 20  # of a representation
 _JOINERS = "\u200c\u200d"  # in emojis, and in words of many languages
+
+
+def kind_of(value: Any) -> str:
+    """Return the type and the length of a value that must not be shown."""
+    length = f" of length {len(value)}" if hasattr(value, "__len__") else ""
+    return f"{type(value).__name__}{length}"
 
 
 def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
