@@ -27,7 +27,7 @@ from sklearn_ldp import (
     SubsetSelection,
 )
 from sklearn_ldp._core.statements import EstimateCovariances, departures, from_independence
-from sklearn_ldp._core.statements._discoveries import _tails_of_sum, adjusted_p_values
+from sklearn_ldp._core.statements._discoveries import tails_of_sum, adjusted_p_values
 from sklearn_ldp._core.statements._intervals import (
     gaussian_maximum,
     score_intervals,
@@ -564,13 +564,13 @@ def test_tails_are_exact():
     for n, n_own, p, q in ((40, 10, 0.7, 0.2), (30, 0, 0.5, 0.1)):
         _, probabilities = law_of_count(n, n_own, p, q, "users")
         expected = [probabilities[c:].sum() for c in range(n + 1)]
-        found = _tails_of_sum(np.arange(n + 1.0), (n_own, p), (n - n_own, q))
+        found = tails_of_sum(np.arange(n + 1.0), (n_own, p), (n - n_own, q))
         np.testing.assert_allclose(found, expected, atol=1e-14)
     laws = (400_000, 0.5), (600_000, 0.25)
     counts = np.array([349_000.0, 350_000.0, 350_500.0, 352_000.0])
     mean, std = 350_000, np.sqrt(400_000 * 0.25 + 600_000 * 0.1875)
     expected = stats.norm.sf((counts - 0.5 - mean) / std)
-    np.testing.assert_allclose(_tails_of_sum(counts, *laws), expected, rtol=0.01)
+    np.testing.assert_allclose(tails_of_sum(counts, *laws), expected, rtol=0.01)
 
 
 def test_holm_and_benjamini_hochberg_by_hand():
