@@ -27,7 +27,7 @@ from sklearn_ldp import (
     SubsetSelection,
 )
 from sklearn_ldp._core.statements import EstimateCovariances, departures, from_independence
-from sklearn_ldp._core.statements._discoveries import tails_of_sum, adjusted_p_values
+from sklearn_ldp._core.statements._discoveries import adjusted_p_values, tails_of_sum
 from sklearn_ldp._core.statements._intervals import (
     gaussian_maximum,
     score_intervals,

@@ -472,6 +472,21 @@ def in_order(values: Any, categories: np.ndarray, what: str) -> Any:
     return np.asarray(plain)[order_of(labels, categories, what)]
 
 
+def as_shares(frequencies: Any, categories: np.ndarray, name: str) -> np.ndarray:
+    """Return shares of categories in their order, which may overlap.
+
+    Shapes: frequencies (d,), categories (d,) -> (d,).
+    """
+    shares = np.asarray(in_order(frequencies, categories, "The array of frequencies"), dtype=float)
+    if shares.shape != (len(categories),) or not np.all((shares >= 0) & (shares <= 1)):
+        raise ValueError(
+            f"The frequencies given to {name} must have shape ({len(categories)},) and be from 0 "
+            f"to 1, got shape {shares.shape} and {shares.min():g} to {shares.max():g}. Divide "
+            "counts by the number of users."
+        )
+    return shares
+
+
 def as_distribution(frequencies: Any, categories: np.ndarray, name: str) -> np.ndarray:
     """Return a distribution over categories, in their order.
 

@@ -162,6 +162,16 @@ def refuse_without_law(estimate: Estimate, what: str, other: str = "") -> None:
         )
 
 
+def refuse_unknown_tails(noise: Noise | None, what: str) -> None:
+    """Raise ValueError if only the standard deviation of the noise is known."""
+    if noise is not None and noise.presumes_normal:
+        raise ValueError(
+            f"There are no {what} without the distribution of the noise: only its standard "
+            f"deviation is known, {np.ravel(noise.std)[0]:.3g}. Ask for each category alone, by "
+            "confidence_interval(level), which presumes normal noise."
+        )
+
+
 def refuse_sums(estimate: Estimate, matrix: Any, what: str) -> None:
     """Raise ValueError if queries add up shares that overlap."""
     if estimate.shares_overlap and np.any(np.diff(as_rows(matrix).indptr) > 1):

@@ -30,7 +30,7 @@ from ._intervals import (
     wald_intervals,
 )
 from ._statements import at_level, check_level, check_of
-from ._tests import WaldTest, sum_known, wald_test
+from ._tests import WaldTest, beyond_half_count, sum_known, wald_test
 
 _RARE = 1e-8  # chance that collections of different users have the same tallies
 
@@ -216,7 +216,8 @@ class EstimateDifference(Kept):
         statistics = []
         for i, difference in enumerate(self.values):
             errors = self._pooled(i, of)
-            statistics.append(sum_known(difference, errors.product, errors.variances()))
+            beyond = beyond_half_count(difference, errors.half_count)
+            statistics.append(sum_known(beyond, errors.product, errors.variances()))
         return wald_test(statistics, self.shape[1] - 1)
 
     def changed(
