@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import clone
 
 from .._core.domains import NumberDomain
-from .._core.domains.values import as_distribution, as_shares
+from .._core.domains.values import as_distribution
 from .._core.lifecycle import BaseCollector, PlannedEstimate
 from .._core.noise import as_rows
 from .._core.queries import Queries, as_query_set
@@ -492,13 +492,11 @@ class _Column:
             raise ValueError(
                 f"{self.queries!r} needs the true frequencies: give presumed ones as frequencies."
             )
-        if self.domain.shares_overlap:  # by default each user has as many items as are reported
-            most = getattr(self.domain, "max_items", 1)
-            shares = np.full(d, min(most / d, 1)) if frequencies is None else frequencies
-            self.frequencies = as_shares(shares, categories, "Plan")
-        else:
-            shares = np.full(d, 1 / d) if frequencies is None else frequencies
-            self.frequencies = as_distribution(shares, categories, "Plan")
+        overlap = self.domain.shares_overlap
+        if frequencies is None:  # users have as many items as are reported
+            most = getattr(self.domain, "max_items", 1) if overlap else 1
+            frequencies = np.full(d, min(most / d, 1))
+        self.frequencies = as_distribution(frequencies, categories, "Plan", overlap=overlap)
 
     # Errors with one user: those of n users are sqrt(n) times smaller.
     @cached_property

@@ -140,3 +140,23 @@ def test_intervals_cover(n, epsilon, prevalence, seed):
     share = np.mean(covered, axis=0)
     assert (np.abs(share - 0.95) < 0.03).all(), share
     assert np.mean(naive) > 0.1  # negative control
+
+
+def test_intervals_of_a_rare_outcome_cover(seed):
+    """300 collections cover .95 at least; .90 fails with a probability of 1e-4.
+
+    Negative control: normal intervals, of which fewer than .5 cover, because most collections have
+    no outcome but 0 in the category.
+    """
+    rng = np.random.default_rng(seed)
+    oracle = GRR(4.0, categories=2, random_state=seed)
+    covered, covered_by_normal = [], []
+    for _ in range(300):
+        reports = oracle.privatize((rng.random(200) < 0.1).astype(int))
+        found = mean_by_answer(rng.random(200) < 0.02, reports, oracle)
+        low, high = found.confidence_interval(0.95)
+        covered.append(low[1] <= 0.02 <= high[1])
+        half = 1.96 * found.standard_errors[1]
+        covered_by_normal.append(abs(found.values[1] - 0.02) <= half)
+    assert np.mean(covered) > 0.9
+    assert np.mean(covered_by_normal) < 0.6

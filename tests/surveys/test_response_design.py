@@ -21,7 +21,9 @@ from sklearn_ldp._core.mechanisms.matrix import MatrixChannel
 from sklearn_ldp._core.statements._covariances import covariances
 from sklearn_ldp._core.statements._intervals import score_intervals
 from sklearn_ldp.collection import Aggregator, RepeatedBatchError, tally_file, write_reports
+from sklearn_ldp.inference import ranks
 from sklearn_ldp.planning import Plan
+from sklearn_ldp.queries import top_k
 from sklearn_ldp.surveys import ResponseDesign
 
 DESIGNS = {
@@ -365,6 +367,25 @@ def test_noisy_histograms():
     several = FrequencyEstimate.from_counts([[3, -1], [10, 7]], std=2, n_samples=[10, 20])
     assert several.values.tolist() == [[0.3, -0.1], [0.5, 0.35]]
     assert several.noise.std.tolist() == [0.2, 0.1]
+
+
+def test_unknown_noise_has_intervals_of_single_categories():
+    estimate = FrequencyEstimate.from_counts([70, 25, 5], std=10, n_samples=100)
+    frame = estimate.to_frame(interval=0.95)
+    assert set(frame["interval"]) == {"95 % each, if noise is normal"}
+    single = estimate.confidence_interval(0.95)
+    np.testing.assert_array_equal(frame["low"], single.low[0])
+    found = estimate.describe()
+    assert any("presumes that the noise is normal" in text for text in found["may_not_be_said"])
+    assert found["may_be_said"] == []
+    assert "each category" in estimate.plot().ax_.get_ylabel()
+    for ask in (
+        lambda: estimate.confidence_interval(simultaneous=True),
+        lambda: estimate.confidence_interval(0.95, top_k(1), coverage="selected"),
+        lambda: ranks(estimate),
+    ):
+        with pytest.raises(ValueError, match="without the distribution of the noise"):
+            ask()
 
 
 @pytest.mark.parametrize(

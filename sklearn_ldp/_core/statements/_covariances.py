@@ -98,13 +98,18 @@ class EstimateCovariances:
         """
         (term, *draws), noise = self.noise.terms, self.noise
         n = float(np.ravel(np.asarray(term.users, dtype=float))[0])
-        is_plain = term.order is None and np.all(np.asarray(term.weight) == 1)
-        is_plain &= noise.n_samples is not None and n == self.n_samples == round(n)
-        is_plain &= all(np.all(draw.times(1.0) == 1 / n) for draw in draws)
         known = getattr(term.law, "support_of_each", None)
+        is_plain = (
+            term.order is None
+            and bool(np.all(np.asarray(term.weight) == 1))
+            and noise.n_samples is not None
+            and n == self.n_samples == round(n)
+            and all(np.all(draw.times(1.0) == 1 / n) for draw in draws)
+        )
         if not is_plain or known is None:
             return None
-        return SupportCounts(int(n), *known, self.of == "population" or bool(draws))
+        p, q = known
+        return SupportCounts(int(n), p, q, self.of == "population" or bool(draws))
 
     @property
     def is_sampled(self) -> bool:

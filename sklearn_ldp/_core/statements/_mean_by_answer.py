@@ -234,7 +234,8 @@ class MeansByAnswer(Means):
         u = ndtri(0.5 + level / 2)
         outcomes = np.array([(z.min(), z.max()) for _, z, _ in self._parts])
         extremes = np.array([outcomes[:, 0].min(), outcomes[:, 1].max()])
-        sums, products, moments = 0.0, 0.0, [0.0, 0.0, 0.0]
+        sums = products = np.zeros(len(self.values))
+        moments: list[Any] = [0.0, 0.0, 0.0]
         largest = np.max([(w[:, None] * abs(x)).max(axis=0) for x, _, w in self._parts], axis=0)
         for decoded, z, w in self._parts:
             sums, products = sums + w @ decoded, products + (w * z) @ decoded
