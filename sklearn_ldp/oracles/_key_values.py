@@ -171,7 +171,11 @@ class KeyValueOracle(ItemOracle):
         u, state = float(ndtri(0.5 + level / 2)), self._fitted("means_")
         report = 2 * state.mechanism.half_count / float(np.sum(state.decoded[1]))
         more = u**2 / 2 * report**2
-        ends = fieller(f, high, (c + 2 * more, b + more, a + more), u, (0.0, 1.0))
+        moments = c + 2 * more, b + more, a + more
+        half = report / 2  # of a report, because counts are whole
+        low, _ = fieller(f, high - half, moments, u, (0.0, 1.0))
+        _, top = fieller(f, high + half, moments, u, (0.0, 1.0))
+        ends = low, top
         return tuple(least + (most - least) * np.clip(end, 0, 1) for end in ends)
 
     def _quadratic(self) -> Any:

@@ -109,7 +109,7 @@ class Plan:
     >>> plan.rmse(n_users=[10_000, 1_000_000]).round(4)
     array([0.0192, 0.0019])
     >>> plan.users_for(half_width=0.005)
-    567441
+    568328
     >>> plan.users_for(detection=0.01, power=0.8)
     827582
     >>> regions = groups([0] * 5 + [1] * 5)
@@ -370,7 +370,7 @@ class Plan:
         >>> presumed = np.r_[0.01, np.full(999, 0.99 / 999)]
         >>> plan = Plan(OUE(epsilon=1.0), 1000, queries=top_k(1), frequencies=presumed)
         >>> plan.users_for(half_width=0.001)
-        14185334
+        14189661
 
         How many users are needed each week to tell that one of 100 categories grew by half a point?
 
