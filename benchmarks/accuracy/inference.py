@@ -28,14 +28,19 @@ from sklearn_ldp import (
     OLH,
     OUE,
     SUE,
+    ColumnOracle,
+    FrequencyEstimate,
     HadamardResponse,
+    KeyValueOracle,
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
 from sklearn_ldp._core.statements import EstimateCovariances
 from sklearn_ldp._core.statements._discoveries import adjusted_p_values
 from sklearn_ldp._core.statements._intervals import score_intervals, two_sided
-from sklearn_ldp.inference import combine
+from sklearn_ldp.inference import combine, goodness_of_fit, mean_by_answer
+from sklearn_ldp.queries import top_k
+from sklearn_ldp.surveys import ResponseDesign
 
 from .._command import command
 from .._tables import markdown
@@ -253,6 +258,119 @@ def false_discoveries(repeats: int, rng: np.random.Generator) -> str:
     return markdown([*head, "Holm, exact", "negative control: normal p-values"], rows)
 
 
+# -- every kind of statement ----------------------------------------------------------------------
+def statement_kinds(repeats: int, rng: np.random.Generator) -> str:
+    """Coverage of each kind of statement, beside its nominal level less two standard errors."""
+    rows = []
+    for kind, d, n, shape in itertools.product(
+        (GRR, OUE, OLH), (2, 50), (60, 5000), ("even", "rare")
+    ):
+        shares = (
+            np.full(d, 1 / d) if shape == "even" else np.r_[0.98, np.full(d - 1, 0.02 / (d - 1))]
+        )
+        oracle = kind(2.0, categories=d, random_state=rng)
+        counts = rng.multinomial(n, shares)
+        estimate, truth = oracle.simulate(counts, repeats), counts / n
+        drawn = FrequencyEstimate.from_rows(
+            {i: oracle.simulate(rng.multinomial(n, shares)) for i in range(repeats)}
+        )
+        other = FrequencyEstimate.from_rows(
+            {i: oracle.simulate(rng.multinomial(n, shares)) for i in range(repeats)}
+        )
+        each = estimate.confidence_interval(LEVEL)
+        every = estimate.confidence_interval(LEVEL, simultaneous=True)
+        first = estimate.confidence_interval(LEVEL, top_k(1), coverage="selected")
+        leads = truth[estimate.values.argmax(axis=1)][:, None]
+        population = drawn.confidence_interval(LEVEL, of="population")
+        change = (drawn - other).confidence_interval(LEVEL, simultaneous=True)
+        fits = goodness_of_fit(estimate, truth, of="users").p_value > 1 - LEVEL
+        found = {
+            "one category, users": is_inside(each, truth)[:, -1],
+            "one category, population": is_inside(population, shares)[:, -1],
+            "all categories": is_inside(every, truth).all(axis=1),
+            "the leader": is_inside(first, leads)[:, 0],
+            "all differences": is_inside(change, np.zeros(d)).all(axis=1),
+            "test of fit, users": fits,
+            "test of change": (drawn - other).test().p_value > 1 - LEVEL,
+        }
+        where = f"{kind.__name__}, {d} categories, {n:,} users, {shape}"
+        rows += [(name, where, inside) for name, inside in found.items()]
+    rows += _kinds_of_designs(repeats, rng) + _kinds_of_means(repeats, rng)
+    rows += _kinds_of_tables(repeats, rng)
+    lines = []
+    for name, group in itertools.groupby(sorted(rows, key=lambda row: row[0]), lambda row: row[0]):
+        cells = [(inside.mean(), len(inside), where) for _, where, inside in group]
+        below = sum(mean < LEVEL - 2 * np.sqrt(LEVEL * (1 - LEVEL) / n) for mean, n, _ in cells)
+        least = min(cells)
+        means = f"{np.mean([mean for mean, *_ in cells]):.3f}", f"{least[0]:.3f}"
+        lines.append([name, f"{len(cells)}", *means, f"{below}", least[2]])
+    bound = LEVEL - 2 * np.sqrt(LEVEL * (1 - LEVEL) / repeats)
+    return markdown(["statement", "cells", "mean", "least", f"below {bound:.3f}", "of"], lines)
+
+
+def _kinds_of_designs(repeats: int, rng: np.random.Generator) -> list[Any]:
+    rows = []
+    designs = (
+        ResponseDesign.mangat(0.6),
+        ResponseDesign.triangular(0.5),
+        ResponseDesign.crosswise(0.25),
+    )
+    for design, n, share in itertools.product(designs, (20, 400), (0.02, 0.5, 0.98)):
+        mechanism, n_yes = design.oracle().channel(), round(n * share)
+        for of in ("users", "population"):
+            yes = (
+                rng.binomial(n_yes, design.channel[1, 1], repeats)
+                + rng.binomial(n - n_yes, design.channel[1, 0], repeats)
+                if of == "users"
+                else rng.binomial(n, design.channel[1] @ [1 - n_yes / n, n_yes / n], repeats)
+            )
+            values = np.column_stack([n - yes, yes]) / n @ mechanism.decoding.T
+            estimate = FrequencyEstimate(values, ["no", "yes"], mechanism.noise(n))
+            ends = estimate.confidence_interval(LEVEL, of=of)
+            inside = is_inside(ends, np.array([n - n_yes, n_yes]) / n)[:, 1]
+            rows.append((f"response design, {of}", f"{design.name}, {n} users, {share}", inside))
+    return rows
+
+
+def _kinds_of_means(repeats: int, rng: np.random.Generator) -> list[Any]:
+    rows = []
+    for epsilon, n, share, mean in itertools.product((1, 4), (200, 2000), (0.1, 0.5), (0.02, 0.5)):
+        oracle, inside = GRR(epsilon, categories=2), []
+        for _ in range(repeats):
+            reports = oracle.privatize((rng.random(n) < share).astype(int))
+            means = mean_by_answer(rng.random(n) < mean, reports, oracle)
+            low, high = means.confidence_interval(LEVEL)
+            inside += [low[1] <= mean <= high[1]] * bool(means.values[1] == means.values[1])
+        if len(inside) > repeats / 4:
+            where = f"epsilon {epsilon}, {n} users, share {share}, mean {mean}"
+            rows.append(("mean by answer", where, np.array(inside)))
+    for epsilon, n, value in itertools.product((4, 8), (100, 500), (0.02, 0.5)):
+        users, inside = [{"a": value}] * (n // 2) + [{"b": 0.5}] * (n // 2), []
+        for _ in range(repeats):
+            oracle = KeyValueOracle(epsilon, categories=["a", "b"], max_items=1, random_state=rng)
+            low, high = oracle.fit(users).means_interval(LEVEL)
+            inside.append(low[0] <= value + 1e-9 and value - 1e-9 <= high[0])
+        where = f"epsilon {epsilon}, {n} users, value {value}"
+        rows.append(("mean of an item", where, np.array(inside)))
+    return rows
+
+
+def _kinds_of_tables(repeats: int, rng: np.random.Generator) -> list[Any]:
+    domains, rows = {f"c{i}": 2 + i % 4 for i in range(12)}, []
+    for n in (300, 3000):
+        X = np.column_stack([rng.integers(d, size=n) for d in domains.values()])
+        truth = np.concatenate(
+            [np.bincount(x, minlength=d) / n for x, d in zip(X.T, domains.values(), strict=True)]
+        )
+        inside = []
+        for _ in range(repeats // 4):
+            survey = ColumnOracle(2.0, domains=domains, random_state=rng)
+            frame = survey.fit_transform(X).to_frame(interval=LEVEL)
+            inside.append(np.all((frame.low <= truth + 1e-12) & (truth - 1e-12 <= frame.high)))
+        rows.append(("table of 12 columns", f"{n} users", np.array(inside)))
+    return rows
+
+
 PARTS: dict[str, Callable[[int, np.random.Generator], str]] = {
     "users": lambda repeats, rng: one_category("users"),
     "population": lambda repeats, rng: one_category("population"),
@@ -260,6 +378,7 @@ PARTS: dict[str, Callable[[int, np.random.Generator], str]] = {
     "two_collections": partial(covered, answers_of_differences, (2,)),
     "few_users": of_few_users,
     "discoveries": false_discoveries,
+    "kinds": statement_kinds,
 }
 
 

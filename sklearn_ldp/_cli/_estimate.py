@@ -229,7 +229,7 @@ def _processed(raw: Any, arguments: argparse.Namespace) -> tuple[Any, str]:
     estimate = post.fit_transform(raw)
     if arguments.more:
         rows = zip(raw.row_names.tolist(), raw, estimate, strict=True)
-        tables = {name: _written(one, after, arguments) for name, one, after in rows}
+        tables = {name: _written(one, after, arguments, len(raw)) for name, one, after in rows}
         write_tables(tables, arguments.output, "row")
     elif arguments.domains is not None:
         write_tables(_tables(raw, estimate, arguments), arguments.output)
@@ -429,11 +429,11 @@ def _postprocessor(raw: Any, arguments: argparse.Namespace) -> Any:
 def _tables(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str, dict]:
     """Return a table for each column of a survey; a column without users has no numbers."""
     tables: dict[Any, dict[str, np.ndarray]] = {}
-    names = np.array(raw.names, dtype=object)
+    names, n_tables = np.array(raw.names, dtype=object), sum(map(bool, map(len, raw.values())))
     shown = _for_spreadsheets(names, arguments) if is_csv(arguments.output) else names
     for name, part in zip(shown.tolist(), raw.values(), strict=True):
         if len(part):
-            tables[name] = _written(part, estimate[raw.names[len(tables)]], arguments)
+            tables[name] = _written(part, estimate[raw.names[len(tables)]], arguments, n_tables)
             continue
         say(f"warning: no user was asked for the column {name!r}, so it has no estimate")
         nothing = np.full(part.shape[1], np.nan)
@@ -442,11 +442,13 @@ def _tables(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str,
     return tables
 
 
-def _written(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
-    """Return the table of one estimate as it is written."""
-    from .._core.statements import at_level, table_columns
+def _written(
+    raw: Any, estimate: Any, arguments: argparse.Namespace, n_tables: int = 1
+) -> dict[str, np.ndarray]:
+    """Return the table of one estimate, whose intervals are simultaneous over n tables."""
+    from .._core.statements import at_level, level_of_each, table_columns
 
-    numbers = table_columns(estimate, arguments.level)
+    numbers = table_columns(estimate, level_of_each(arguments.level, n_tables))
     numbers.setdefault("frequency", numbers["estimate"])  # without a post-processor
     columns = {
         "category": _names(raw, arguments),

@@ -71,6 +71,9 @@ class FrequencyDisplay(EstimateDisplay):
         category, which leaves room for long names.
     noun : str, default="categories"
         What the axes call what they show.
+    simultaneous : bool, default=True
+        Whether the level is that of all intervals; otherwise it is that of each, and the intervals
+        presume normal noise.
 
     Attributes
     ----------
@@ -116,6 +119,7 @@ class FrequencyDisplay(EstimateDisplay):
     by: str = "category"
     orientation: str = "vertical"
     noun: str = "categories"
+    simultaneous: bool = True
 
     @classmethod
     def from_estimate(
@@ -234,6 +238,7 @@ class FrequencyDisplay(EstimateDisplay):
             by=by,
             orientation=orientation,
             noun=noun,
+            simultaneous=estimate.noise is None or not estimate.noise.presumes_normal,
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> FrequencyDisplay:
@@ -414,9 +419,11 @@ def _values_label(displays: list[FrequencyDisplay]) -> str:
     drawn = [one for one in displays if one.interval is not None and one.level and one.n_categories]
     if not drawn:
         return "frequency"
-    levels = " and ".join(dict.fromkeys(f"{100 * one.level:g} %" for one in drawn if one.level))
+    levels = " and ".join(dict.fromkeys(f"{100 * one.level:.4g} %" for one in drawn if one.level))
     of_raw = "" if all(one.is_raw for one in drawn) else " of raw estimates"
     which = f"all {drawn[0].n_categories:,} {displays[0].noun.partition(',')[0]}"
+    if not all(one.simultaneous for one in drawn):
+        return f"frequency, with {levels}\nintervals{of_raw} of each category,\nif noise is normal"
     # Three lines: beside long names the axes are low.
     return f"frequency, with {levels}\nintervals{of_raw} that hold for\n{which} at once"
 

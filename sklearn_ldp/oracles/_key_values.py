@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from .._core.domains import Categories, Domain, ItemDomain, KeyValueDomain
 from .._core.estimates import FrequencyEstimate
 from .._core.noise import CategoryLaw, Noise
-from .._core.statements import check_level
+from .._core.statements import check_level, fieller
 from .._core.support.random import RandomState
 from ._items import ItemOracle, ItemSubsetChannel
 
@@ -166,12 +166,16 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
         """
         check_level(level)
         f, high, (a, b, c), (least, most) = self._quadratic()
-        # The means t with (high - t f)**2 <= u**2 (a - 2 b t + c t**2).
-        squared = ndtri(0.5 + level / 2) ** 2
-        x, y, z = f**2 - squared * c, high * f - squared * b, high**2 - squared * a
-        with np.errstate(divide="ignore", invalid="ignore"):
-            root = np.sqrt(np.maximum(y**2 - x * z, 0))
-            ends = np.where(x > 0, (y - root) / x, 0.0), np.where(x > 0, (y + root) / x, 1.0)
+        # The counts of few reports are skewed. As in `MeansByAnswer.confidence_interval`, the
+        # variances count u**2 / 2 more reports of the least and the largest number.
+        u, state = float(ndtri(0.5 + level / 2)), self._fitted("means_")
+        report = 2 * state.mechanism.half_count / float(np.sum(state.decoded[1]))
+        more = u**2 / 2 * report**2
+        moments = c + 2 * more, b + more, a + more
+        half = report / 2  # of a report, because counts are whole
+        low, _ = fieller(f, high - half, moments, u, (0.0, 1.0))
+        _, top = fieller(f, high + half, moments, u, (0.0, 1.0))
+        ends = low, top
         return tuple(least + (most - least) * np.clip(end, 0, 1) for end in ends)
 
     def _quadratic(self) -> Any:

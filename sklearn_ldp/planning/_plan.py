@@ -63,6 +63,8 @@ class Plan:
         oracles they matter little if d is large. A mapping by the names of the columns for a
         survey; columns that it leaves out are taken as uniform. Of a mean any number of shares:
         those of numbers at equal distances from the least to the largest.
+        Of an :class:`~sklearn_ldp.ItemOracle` the share of each item, from 0 to 1; None is
+        ``max_items`` items a user, all equally frequent.
     level : float, default=0.95
         Level of the confidence intervals; and one minus the probability of telling a difference
         that is not there.
@@ -107,7 +109,7 @@ class Plan:
     >>> plan.rmse(n_users=[10_000, 1_000_000]).round(4)
     array([0.0192, 0.0019])
     >>> plan.users_for(half_width=0.005)
-    567441
+    568328
     >>> plan.users_for(detection=0.01, power=0.8)
     827582
     >>> regions = groups([0] * 5 + [1] * 5)
@@ -206,6 +208,9 @@ class Plan:
 
     def half_width(self, n_users: ArrayLike) -> Any:
         """Return half the width of the confidence intervals, the mean over the queries.
+
+        Half a report is included. Intervals are clipped to the possible answers afterwards, so
+        the intervals of rare categories are up to half as wide.
 
         Parameters
         ----------
@@ -365,7 +370,7 @@ class Plan:
         >>> presumed = np.r_[0.01, np.full(999, 0.99 / 999)]
         >>> plan = Plan(OUE(epsilon=1.0), 1000, queries=top_k(1), frequencies=presumed)
         >>> plan.users_for(half_width=0.001)
-        14185334
+        14189661
 
         How many users are needed each week to tell that one of 100 categories grew by half a point?
 
@@ -400,7 +405,7 @@ class Plan:
             )
         if aim == "overall_rmse":
             return _least_number(self._overall_rmse / goal)
-        return self._of_each(lambda column: _least_number(column.error(aim, self.level) / goal))
+        return self._of_each(lambda column: _least_number(column.root(aim, self.level, goal)))
 
     # -- picture ------------------------------------------------------------------------------
     def plot(
@@ -453,7 +458,7 @@ class Plan:
 
     def _error(self, name: str, n_users: ArrayLike) -> Any:
         root = np.sqrt(_numbers("n_users", n_users))
-        return self._of_each(lambda column: _plain(column.error(name, self.level) / root))
+        return self._of_each(lambda column: _plain(column.error(name, self.level, root)))
 
     @property
     def _overall_rmse(self) -> float:
@@ -487,9 +492,11 @@ class _Column:
             raise ValueError(
                 f"{self.queries!r} needs the true frequencies: give presumed ones as frequencies."
             )
-        if frequencies is None:
-            frequencies = np.full(d, 1 / d)
-        self.frequencies = as_distribution(frequencies, categories, "Plan")
+        overlap = self.domain.shares_overlap
+        if frequencies is None:  # users have as many items as are reported
+            most = getattr(self.domain, "max_items", 1) if overlap else 1
+            frequencies = np.full(d, min(most / d, 1))
+        self.frequencies = as_distribution(frequencies, categories, "Plan", overlap=overlap)
 
     # Errors with one user: those of n users are sqrt(n) times smaller.
     @cached_property
@@ -503,16 +510,34 @@ class _Column:
         return float(np.ptp(answer_range(rows), axis=0).max())
 
     @cached_property
+    def half_count(self) -> float:
+        """How much half a report adds to the answer of one user, at least."""
+        rows = as_rows(self.queries.matrix(self.domain.size, self.frequencies))
+        return float(np.ravel(self.noise.half_count)[0] * abs(rows.data).min(initial=1))
+
+    @cached_property
     def mean_std(self) -> float:
         rows = self.queries.matrix(self.domain.size, self.frequencies)
         variances = self.noise.answer_variance(rows, self.frequencies)
         return float(np.sqrt(np.maximum(variances, 0)).mean())
 
-    def error(self, name: str, level: float) -> float:
+    def error_of_one(self, name: str, level: float) -> float:
+        """Return the part of an error that falls with the square root of the number of users."""
         if name == "rmse":
             return math.sqrt(self.mse)
         normal = math.sqrt(2 / math.pi) if name == "mae" else float(ndtri(0.5 + level / 2))
         return normal * self.mean_std
+
+    def error(self, name: str, level: float, root: Any) -> Any:
+        """Return an error, with the square root of the number of users."""
+        step = self.half_count if name == "half_width" else 0.0
+        return self.error_of_one(name, level) / root + step / root**2
+
+    def root(self, name: str, level: float, goal: float) -> float:
+        """Return the square root of the number of users with whom an error is the goal."""
+        step = self.half_count if name == "half_width" else 0.0
+        one = self.error_of_one(name, level)
+        return (one + math.sqrt(one**2 + 4 * goal * step)) / (2 * goal)
 
     @cached_property
     def empty_std(self) -> float:
@@ -574,6 +599,7 @@ class _Mean(_Column):
         scale = float(np.ptp(bounds)) / 2
         self.mse = scale**2 * float(shares @ mechanism.variance(numbers))
         self.mean_std, self.most = math.sqrt(self.mse), 2 * scale
+        self.half_count = 0.0
         self._spread = scale**2 * float(shares @ (numbers - shares @ numbers) ** 2)
 
     @property

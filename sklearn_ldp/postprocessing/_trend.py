@@ -108,6 +108,7 @@ class _Fit(NamedTuple):
     variance: np.ndarray  # under drifts near the typical one
     total_variance: np.ndarray  # as that one is not known
     shifts: np.ndarray  # under the typical drift
+    spikes: np.ndarray  # how far rows are from all others, in standard deviations, under it
     drift: float  # the typical one, for a category that everybody has
 
 
@@ -115,7 +116,7 @@ def _fitted(F: np.ndarray, noise: Noise, steps: np.ndarray) -> tuple[_Fit, np.nd
     """Return the most likely model, and where categories jump, of shape (n_rows, d)."""
     n_rows, d = F.shape
     # The largest of standard normal statistics, by Bonferroni's inequality.
-    critical = -ndtri(_JUMP / 2 / max((n_rows - 1) * d, 1))
+    critical = -ndtri(_JUMP / 4 / max((n_rows - 1) * d, 1))
     precision = np.broadcast_to(np.asarray(noise.std) ** -2.0, n_rows)
     f = np.broadcast_to(norm_sub(np.average(F, axis=0, weights=precision)), F.shape)
     for _ in range(_PASSES):
@@ -124,17 +125,41 @@ def _fitted(F: np.ndarray, noise: Noise, steps: np.ndarray) -> tuple[_Fit, np.nd
         # Ends: each pass adds at least one jump, and a place has one at most.
         while True:
             fit = _at_likely_drifts(F, variance, unit, jumps)
-            sizes = np.abs(fit.shifts) * (jumps == 0)
+            # The first row has no step to it, and after the last row nothing goes back.
+            is_done = np.vstack([np.ones(d, dtype=bool), jumps[1:] > 0, np.ones(d, dtype=bool)])
+            shifts = np.where(is_done[:-1], 0.0, fit.shifts)
+            spikes = np.where(is_done[:-1] & is_done[1:], 0.0, fit.spikes)
+            sizes = np.abs([shifts, spikes]).reshape(2 * n_rows, d)
             found = np.flatnonzero(sizes.max(axis=0) > critical)
             if not found.size:
                 break
-            jumps[sizes.argmax(axis=0)[found], found] = _ANYWHERE
+            rows = sizes.argmax(axis=0)[found]
+            jumps[rows % n_rows, found] = _ANYWHERE
+            is_back = (rows >= n_rows) & (rows < 2 * n_rows - 1)  # a spike is a jump and one back
+            jumps[rows[is_back] - n_rows + 1, found[is_back]] = _ANYWHERE
+            jumps[0] = 0.0  # the first level is any
+        if jumps.any():
+            steps_of_rest = _compensation(fit.values, f.mean(axis=0), jumps > 0)
+            fit = _at_likely_drifts(F, variance, unit, jumps + steps_of_rest)
         f = norm_sub(fit.values)
     # Frequencies without a trend are not smoothed: the rows alone may be better.
     if _risk(F, F, variance, variance) < _risk(fit.values, F, fit.variance, variance):
         alone = np.broadcast_to(noise.variance(norm_sub(F)), F.shape)
-        fit, jumps = _Fit(F, alone, alone, np.zeros(F.shape), np.inf), np.zeros(F.shape)
+        fit, jumps = _Fit(F, alone, alone, jumps * 0, jumps * 0, np.inf), np.zeros(F.shape)
     return fit, jumps > 0
+
+
+def _compensation(values: np.ndarray, shares: np.ndarray, jumps: np.ndarray) -> np.ndarray:
+    """Return variances of the steps of the other categories where some categories jump.
+
+    Shapes: values (n_rows, d), shares (d,), jumps (n_rows, d) -> (n_rows, d).
+    """
+    # Shares sum to 1, so the others lose what those that jump gain, in proportion if nothing else
+    # is known. With twice this loss as the standard deviation of a step, its bias is at most half
+    # a standard error.
+    gains = np.sum(np.diff(values, axis=0, prepend=values[:1]) * jumps, axis=1, keepdims=True)
+    rest = np.maximum(shares, 0) * ~jumps
+    return (2 * gains * rest / np.maximum(rest.sum(axis=1, keepdims=True), 1e-300)) ** 2
 
 
 def _risk(values: np.ndarray, F: np.ndarray, spread: np.ndarray, variance: np.ndarray) -> float:
@@ -179,9 +204,12 @@ def _at_likely_drifts(
         mean = (share * of_block.smoothed).sum(axis=1)
         spread = of_block.smoothed_variance + (of_block.smoothed - mean[:, None]) ** 2
         variances = (share * spread).sum(axis=1), (whole * spread).sum(axis=1)
-        parts.append((mean, *variances, of_block.shifts[:, w]))
-    values, variance, total_variance, shifts = np.concatenate(parts, axis=-1)
-    return _Fit(values, variance, total_variance, shifts, float(drifts[w]))
+        alone = np.maximum(variance[block] - of_block.smoothed_variance[:, w], 1e-300)
+        is_told = alone > 1e-6 * variance[block]  # not of a row that is its own estimate
+        spikes = (F[block] - of_block.smoothed[:, w]) / np.sqrt(alone) * is_told
+        parts.append((mean, *variances, of_block.shifts[:, w], spikes))
+    values, variance, total_variance, shifts, spikes = np.concatenate(parts, axis=-1)
+    return _Fit(values, variance, total_variance, shifts, spikes, float(drifts[w]))
 
 
 class Trend(BasePostProcessor):
@@ -238,9 +266,11 @@ class Trend(BasePostProcessor):
     The result knows its `standard_errors`, so `confidence_interval` works. They allow for what is
     not known of the drift, under a half-Cauchy prior at the noise [2]_. The level holds on average
     over rows and categories; of 3 to 8 rows of two categories that walk at random those of 95 %%
-    held in .90 at worst (with the likeliest drift taken for the true one: .87). Intervals of
-    categories that move more than others of their size, and around jumps that are too small to be
-    found, are too short.
+    held in .90 at worst (with the likeliest drift taken for the true one: .87). Where one category
+    jumps and is found, intervals of 95 %% covered .93 and more, also in the last row and in a spike
+    of one row. Around jumps that are too small to be found they are too short: of a category that
+    moved from .10 to .15 they covered .50 in the row of the move (12 rows, ten categories, OUE at
+    epsilon 1, 5,000 users each), and of one that gave .09 to another in the last row .12.
     The interval of a sum of categories takes the sum of their standard errors, which is never too
     small.
 
@@ -312,7 +342,7 @@ class Trend(BasePostProcessor):
         noise = noise if noise.n_users is None else noise.of_population()
         stops = range(1 if self.filtered else len(F), len(F) + 1)
         fits = [_fitted(F[:t], noise.of_rows(slice(t)), steps[:t]) for t in stops]
-        (values, _, variance, _, self.drift_), self.jumps_ = fits[-1]
+        (values, _, variance, *_, self.drift_), self.jumps_ = fits[-1]
         if self.filtered:  # the last row of a smoother is that of the filter
             values = np.array([fit.values[-1] for fit, _ in fits])
             variance = np.array([fit.total_variance[-1] for fit, _ in fits])

@@ -241,6 +241,23 @@ def test_reports_that_are_loaded_twice_are_refused(tmp_path):
     assert combine(others).noise.n_samples == combine(few).noise.n_samples == 1800
 
 
+def test_simulated_collections_with_equal_totals_are_different(seed):
+    """Two of 400 have equal totals, because these have fewer than 400 plausible values.
+
+    Negative control: a copy of a collection with many totals.
+    """
+    oracle = GRR(1.0, categories=["no", "yes"], random_state=seed)
+    estimate = oracle.simulate([800, 200], n_repeats=400)
+    _, first, counts = np.unique(estimate.values, axis=0, return_index=True, return_counts=True)
+    one = first[counts.argmax()]
+    other = np.flatnonzero(estimate.values[:, 0] == estimate.values[one, 0])[-1]
+    assert one != other
+    assert combine([estimate[one], estimate[other]]).noise.n_samples == 2000
+    many = GRR(1.0, categories=20, random_state=seed).simulate([500] * 20)
+    with pytest.raises(ValueError, match="one estimate twice"):
+        combine([many, copy.copy(many)])
+
+
 @pytest.mark.parametrize(
     ("estimates", "error", "message"),
     [

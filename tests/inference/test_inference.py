@@ -3,6 +3,7 @@
 import itertools
 import pickle
 import sys
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,7 +28,8 @@ from sklearn_ldp import (
     SubsetSelection,
 )
 from sklearn_ldp._core.statements import EstimateCovariances, departures, from_independence
-from sklearn_ldp._core.statements._discoveries import _tails_of_sum, adjusted_p_values
+from sklearn_ldp._core.statements._covariances import covariances_of_rows
+from sklearn_ldp._core.statements._discoveries import adjusted_p_values, tails_of_sum
 from sklearn_ldp._core.statements._intervals import (
     gaussian_maximum,
     score_intervals,
@@ -564,13 +566,13 @@ def test_tails_are_exact():
     for n, n_own, p, q in ((40, 10, 0.7, 0.2), (30, 0, 0.5, 0.1)):
         _, probabilities = law_of_count(n, n_own, p, q, "users")
         expected = [probabilities[c:].sum() for c in range(n + 1)]
-        found = _tails_of_sum(np.arange(n + 1.0), (n_own, p), (n - n_own, q))
+        found = tails_of_sum(np.arange(n + 1.0), (n_own, p), (n - n_own, q))
         np.testing.assert_allclose(found, expected, atol=1e-14)
     laws = (400_000, 0.5), (600_000, 0.25)
     counts = np.array([349_000.0, 350_000.0, 350_500.0, 352_000.0])
     mean, std = 350_000, np.sqrt(400_000 * 0.25 + 600_000 * 0.1875)
     expected = stats.norm.sf((counts - 0.5 - mean) / std)
-    np.testing.assert_allclose(_tails_of_sum(counts, *laws), expected, rtol=0.01)
+    np.testing.assert_allclose(tails_of_sum(counts, *laws), expected, rtol=0.01)
 
 
 def test_holm_and_benjamini_hochberg_by_hand():
@@ -853,3 +855,19 @@ def test_intervals_of_single_categories_do_not_cover_what_leads_a_list(seed):
     held = (low <= truth) & (truth <= high)
     assert held.mean() >= 0.95
     assert np.take_along_axis(held, listed, axis=1).all(axis=1).mean() < 0.1
+
+
+def test_size_of_the_test_of_fit_with_few_users(seed):
+    """600 collections at 5 %: more than .08 have a probability of 1e-3. Control: no correction."""
+    counts = np.full(10, 6)
+    estimate = GRR(5.0, categories=10, random_state=seed).simulate(counts, 600)
+    result = goodness_of_fit(estimate, counts / 60, of="users")
+    assert np.mean(result.p_value <= 0.05) < 0.08
+    assert np.mean(result.p_value <= 0.01) < 0.03
+    rows = covariances_of_rows(estimate, "users", "test")
+    under = [replace(one, frequencies=counts / 60) for _, one in rows]
+    without = [
+        sum_known(values - 0.1, one.product, one.variances())
+        for values, one in zip(estimate.values, under, strict=True)
+    ]
+    assert np.mean(stats.chi2.sf(without, 9) <= 0.01) > 0.025

@@ -149,3 +149,23 @@ def test_a_quantile_of_equal_outcomes_is_the_first_that_reaches_it():
     found = MeansByAnswer([(decoded, outcomes, np.ones(400))], np.arange(2))
     assert found.quantile(0.5).tolist() == [1.0, 1.0]
     assert found.quantile(0.51).tolist() == [2.0, 2.0]
+
+
+def test_intervals_of_a_rare_outcome_cover(seed):
+    """300 collections cover .95 at least; .90 fails with a probability of 1e-4.
+
+    Negative control: normal intervals, of which fewer than .5 cover, because most collections have
+    no outcome but 0 in the category.
+    """
+    rng = np.random.default_rng(seed)
+    oracle = GRR(4.0, categories=2, random_state=seed)
+    covered, covered_by_normal = [], []
+    for _ in range(300):
+        reports = oracle.privatize((rng.random(200) < 0.1).astype(int))
+        found = mean_by_answer(rng.random(200) < 0.02, reports, oracle)
+        low, high = found.confidence_interval(0.95)
+        covered.append(low[1] <= 0.02 <= high[1])
+        half = 1.96 * found.standard_errors[1]
+        covered_by_normal.append(abs(found.values[1] - 0.02) <= half)
+    assert np.mean(covered) > 0.9
+    assert np.mean(covered_by_normal) < 0.6

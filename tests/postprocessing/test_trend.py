@@ -23,7 +23,8 @@ from sklearn_ldp import (
 from sklearn_ldp.inference import poststratify
 from sklearn_ldp.inspection import FrequencyDisplay, TrendDisplay
 from sklearn_ldp.oracles import estimate_by_group
-from sklearn_ldp.postprocessing import _trend, local_level
+from sklearn_ldp.postprocessing import _trend as trend_module
+from sklearn_ldp.postprocessing import local_level
 from sklearn_ldp.postprocessing._trend import _fitted
 from sklearn_ldp.queries import groups, top_k
 
@@ -109,14 +110,14 @@ def test_many_categories_go_in_blocks(weekly, monkeypatch):
 
 def test_jumps_beyond_all_frequencies_end(monkeypatch):
     """A step that remains unlikely after a jump of the level is no second jump."""
-    fits, fit = [], _trend._at_likely_drifts
+    fits, fit = [], trend_module._at_likely_drifts
 
     def counted(*args):
         fits.append(1)
         assert len(fits) < 100, "jumps are added for ever"
         return fit(*args)
 
-    monkeypatch.setattr(_trend, "_at_likely_drifts", counted)
+    monkeypatch.setattr(trend_module, "_at_likely_drifts", counted)
     values = np.repeat([[0.4, 0.6], [2e5, -2e5]], 4, axis=0)
     trend = Trend().fit(FrequencyEstimate(values, ["a", "b"], NoiseModel.of_level(0.01)))
     assert np.argwhere(trend.jumps_).tolist() == [[4, 0], [4, 1]]
@@ -445,3 +446,27 @@ def test_a_single_row_stays_as_it_is(weekly):
     half = (alone.confidence_interval().high - alone.confidence_interval().low) / 2
     expected = 1.959964 * np.sqrt(weekly[4].noise.variance(np.maximum(weekly[4].values, 0)))
     np.testing.assert_allclose(half[0, :3], np.ravel(expected)[:3], rtol=0.05)
+
+
+@pytest.mark.parametrize("rows", [slice(11, 12), slice(6, 7)], ids=["last row", "spike"])
+def test_other_categories_are_covered_where_one_jumps(rows, monkeypatch, seed):
+    """Four series of ten categories cover .95 in this row; fewer than .75 has less than 1e-3.
+
+    Negative control: steps of the others that do not allow for the jump cover less than .7.
+    """
+    truth = np.full((12, 10), 0.1)
+    truth[rows, 0] += 0.25
+    truth[rows, 1:] -= 0.25 / 9
+    rng = np.random.default_rng(seed)
+    series = [collected(truth, rng, users=5000)[0] for _ in range(4)]
+
+    def coverage():
+        inside = []
+        for estimate in series:
+            low, high = Trend().fit_transform(estimate).confidence_interval(0.95, of="population")
+            inside.append(((low <= truth) & (truth <= high))[rows])
+        return np.mean(inside)
+
+    assert coverage() > 0.75
+    monkeypatch.setattr(trend_module, "_compensation", lambda values, *_: np.zeros(values.shape))
+    assert coverage() < 0.7

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from sklearn.base import clone
 
 import sklearn_ldp as ldp
@@ -16,8 +17,13 @@ from sklearn_ldp import (
     NormSub,
     SyntheticSearch,
 )
+from sklearn_ldp._core.mechanisms.matrix import MatrixChannel
+from sklearn_ldp._core.statements._covariances import covariances
+from sklearn_ldp._core.statements._intervals import score_intervals
 from sklearn_ldp.collection import Aggregator, RepeatedBatchError, tally_file, write_reports
+from sklearn_ldp.inference import ranks
 from sklearn_ldp.planning import Plan
+from sklearn_ldp.queries import top_k
 from sklearn_ldp.surveys import ResponseDesign
 
 DESIGNS = {
@@ -278,6 +284,51 @@ def test_intervals_of_a_population_cover(name, prevalence, n, seed):
 
 
 # -- counts that somebody else added up ------------------------------------------------------------
+def coverage(design, n, of, critical=None):
+    """Return the minimum exact coverage over the numbers of users who have the trait."""
+    channel, counts = MatrixChannel(design.integers), np.arange(n + 1)
+    values = np.column_stack([n - counts, counts]) / n @ channel.decoding.T
+    if critical is None:
+        estimate = FrequencyEstimate(values, ["no", "yes"], channel.noise(n))
+        low, high = estimate.confidence_interval(0.95, of=of)
+    else:
+        rows = [covariances(row, channel.noise(n), of) for row in values]
+        ends = [score_intervals(row, one, critical) for row, one in zip(values, rows, strict=True)]
+        low, high = np.swapaxes(ends, 0, 1)
+    no, yes = design.channel[1]
+    covered = []
+    for n_yes in range(n + 1):
+        if of == "users":
+            parts = (np.arange(m + 1) for m in (n_yes, n - n_yes))
+            laws = [binom.pmf(k, k[-1], x) for k, x in zip(parts, (yes, no), strict=True)]
+            law = np.convolve(*laws)
+        else:
+            law = binom.pmf(counts, n, no + (yes - no) * n_yes / n)
+        truth = np.array([n - n_yes, n_yes]) / n
+        covered.append(law @ ((low <= truth + 1e-12) & (truth - 1e-12 <= high)))
+    return np.min(covered), (high - low).min()
+
+
+@pytest.mark.parametrize("of", ["users", "population"])
+@pytest.mark.parametrize(
+    "design",
+    [
+        ResponseDesign.mangat(0.9),
+        ResponseDesign.mangat(0.6),
+        ResponseDesign.triangular(0.5),
+        ResponseDesign.forced(0.9, 0.09),
+    ],
+    ids=lambda design: design.name,
+)
+def test_intervals_of_every_design_cover(design, of):
+    """Exact: the probabilities of all counts are added up. Control: score intervals."""
+    for n in (1, 2, 10, 25):
+        covered, length = coverage(design, n, of)
+        assert covered > 0.95 - 1e-9
+        assert length >= 1 / (8 * n)
+    assert min(coverage(design, n, of, critical=1.96)[0] for n in (1, 2, 10)) < 0.92
+
+
 def test_counts_of_basic_rappor():
     """The law of its two coins, enumerated: p* = .6875 and q* = .5625 for f .5, p .75, q .5."""
     f, p, q = 0.5, 0.75, 0.5
@@ -316,6 +367,25 @@ def test_noisy_histograms():
     several = FrequencyEstimate.from_counts([[3, -1], [10, 7]], std=2, n_samples=[10, 20])
     assert several.values.tolist() == [[0.3, -0.1], [0.5, 0.35]]
     assert several.noise.std.tolist() == [0.2, 0.1]
+
+
+def test_unknown_noise_has_intervals_of_single_categories():
+    estimate = FrequencyEstimate.from_counts([70, 25, 5], std=10, n_samples=100)
+    frame = estimate.to_frame(interval=0.95)
+    assert set(frame["interval"]) == {"95 % each, if noise is normal"}
+    single = estimate.confidence_interval(0.95)
+    np.testing.assert_array_equal(frame["low"], single.low[0])
+    found = estimate.describe()
+    assert any("presumes that the noise is normal" in text for text in found["may_not_be_said"])
+    assert found["may_be_said"] == []
+    assert "each category" in estimate.plot().ax_.get_ylabel()
+    for ask in (
+        lambda: estimate.confidence_interval(simultaneous=True),
+        lambda: estimate.confidence_interval(0.95, top_k(1), coverage="selected"),
+        lambda: ranks(estimate),
+    ):
+        with pytest.raises(ValueError, match="without the distribution of the noise"):
+            ask()
 
 
 @pytest.mark.parametrize(

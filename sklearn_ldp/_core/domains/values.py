@@ -531,14 +531,24 @@ def in_order(values: Any, categories: np.ndarray, what: str) -> Any:
     return np.asarray(plain)[order_of(labels, categories, what)]
 
 
-def as_distribution(frequencies: Any, categories: np.ndarray, name: str) -> np.ndarray:
+def as_distribution(
+    frequencies: Any, categories: np.ndarray, name: str, *, overlap: bool = False
+) -> np.ndarray:
     """Return a distribution over categories, in their order.
 
     Shapes: frequencies (d,), categories (d,) -> (d,).
     categories: the order to bring them into.
+    overlap: whether a user may have several categories, so that the sum may be any number.
     """
     d, what = len(categories), "The array of frequencies"
     array = np.asarray(in_order(frequencies, categories, what), dtype=np.float64)
+    if overlap and array.shape == (d,) and not np.all((array >= 0) & (array <= 1)):
+        raise ValueError(
+            f"The frequencies given to {name} must be from 0 to 1, got {array.min():g} to "
+            f"{array.max():g}. Divide counts by the number of users."
+        )
+    if overlap and array.shape == (d,):
+        return array
     if array.shape != (d,) or not np.all(array >= 0) or abs(array.sum() - 1) >= 1e-6:
         raise ValueError(
             f"The frequencies given to {name} must have shape ({d},), be >= 0 and sum to 1, got "

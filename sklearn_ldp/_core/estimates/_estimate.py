@@ -756,7 +756,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         ----------
         interval : float, default=None
             Level of confidence intervals. With it the frame is tidy, with one row per category,
-            and its intervals are ``confidence_interval(interval, simultaneous=True)``.
+            and its intervals are simultaneous over the whole frame.
         of : {"users", "population"}, default=None
             Whom the intervals are about; None as for `describe`.
 
@@ -768,8 +768,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             one level per column, which unstacks. With `interval` it has the columns "category",
             "estimate" (the raw one), "low", "high", after post-processing "frequency" (its result),
             "count" (of users) and "interval" instead, and "row" before them if there are several
-            estimates. All intervals of an estimate hold at once, so the frame may be sorted and
-            cut; "interval" says that, with the level, as in "95 % at once". They are those of the
+            estimates. All intervals of the frame are simultaneous, so it may be sorted and
+            cut; "interval" has the level, as in "95 % at once". Each interval is alone where only
+            the standard deviation of the noise is known. They are those of the
             column before them: of "estimate", or of "frequency" where it states its errors.
             Raw values below 0 or above 1 lie outside of their intervals. Each of the `flags` has a
             column after them. The command line writes the same columns.
@@ -790,7 +791,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             tidy = {"row": np.repeat(names, d), **tidy}
         flags = {name: np.tile(flag, n) for name, flag in (self.flags or {}).items()}
         numbers = {name: column.ravel() for name, column in columns.items()}
-        said = {"interval": at_level(interval)}
+        said = {"interval": at_level(interval, noise=self.noise)}
         return pd.DataFrame({**tidy, **numbers, **said, **flags})
 
     def summary(self, level: float = 0.95, *, of: str | None = None) -> DataFrame:
@@ -803,7 +804,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Parameters
         ----------
         level : float, default=0.95
-            Probability that all intervals of an estimate hold.
+            Probability that all intervals of the frame contain the truth.
         of : {"users", "population"}, default=None
             Whom the intervals are about; None as for `describe`.
 
@@ -1097,7 +1098,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             ends = table_intervals(self, _LEVEL, queries) if shown else ()
             for row, low, high in zip(shown, *(end[0, places] for end in ends), strict=False):
                 row.append(f"{low:.4g} to {high:.4g}")
-            heads.append(at_level(_LEVEL, self.states_errors))
+            heads.append(at_level(_LEVEL, self.states_errors, self.noise))
         rows = [f"<th>{'</th><th>'.join(heads)}</th>"] if shown else []
         rows += [f"<td>{'</td><td>'.join(map(html.escape, row))}</td>" for row in shown]
         body = "".join(f"<tr>{row}</tr>" for row in rows)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..report_page import Kept
-from ..statements import EstimateDifference, quartiles, several
+from ..statements import (
+    EstimateDifference,
+    at_level,
+    describe_estimate,
+    level_of_each,
+    quartiles,
+    several,
+)
 from ..support.pandas import import_pandas
 from ..support.text import printable
 from ..support.typing import DataFrame
@@ -183,8 +190,8 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         Parameters
         ----------
         interval : float, default=None
-            A level: instead, the rows are those of each part's ``to_frame(interval)``, whose
-            intervals hold at once within the part.
+            A level: instead, the rows are those of each part's ``to_frame(interval)``, with
+            intervals that are simultaneous over the whole frame.
 
         Returns
         -------
@@ -195,7 +202,14 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         """
         pd = import_pandas("EstimateSet.to_frame")
         if interval is not None:
-            frames = {_joined(key): one.to_frame(interval) for key, one in self.items() if len(one)}
+            each = self._level_of_each(interval)
+            frames = {
+                _joined(name): one.to_frame(each).assign(
+                    interval=at_level(interval, noise=one.noise)
+                )
+                for name, one in self.items()
+                if len(one)
+            }
             return pd.concat(frames, names=["part"])
         longest = max(self.values(), key=len)
         blocks = []
@@ -219,8 +233,12 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         return pd.DataFrame(np.hstack(blocks), index=longest.row_names, columns=columns)
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
+        n = sum(len(one) > 0 for one in self.values())
         parts = [
-            {**one.describe(level), "name": ", ".join(map(str, np.ravel(name)))}
+            {
+                **describe_estimate(one, level, "", n_tables=n),
+                "name": ", ".join(map(str, np.ravel(name))),
+            }
             for name, one in self.items()
             if len(one)
         ]
@@ -254,12 +272,18 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         n_columns = min(len(nonempty), 3)
         n_rows = -(-len(nonempty) // n_columns)
         figure = plt.figure(figsize=(5 * n_columns, 4 * n_rows), layout="constrained")
-        displays = {}
+        level = kwargs.pop("level", 0.95)
+        figure.suptitle(f"{100 * level:g} %: the intervals of all panels together")
+        displays, each = {}, self._level_of_each(level)
         for i, (name, part) in enumerate(nonempty.items(), 1):
             ax = figure.add_subplot(n_rows, n_columns, i)
-            displays[name] = part.plot(ax=ax, **kwargs)
+            displays[name] = part.plot(ax=ax, level=each, **kwargs)
             ax.set_title(str(name))
         return displays
+
+    def _level_of_each(self, level: float) -> float:
+        """Return the level of the intervals of each part, which are simultaneous over all parts."""
+        return level_of_each(level, sum(len(part) > 0 for part in self.values()))
 
     def _heading(self) -> str:
         return f"EstimateSet of {len(self)} part{'s' * (len(self) != 1)}"

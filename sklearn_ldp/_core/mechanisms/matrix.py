@@ -151,6 +151,20 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
             raise ValueError("The outputs of this channel do not tell all categories apart.")
         return self._decoding
 
+    @cached_property
+    def support_of_each(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The p and q of each category, if its decoding has two values; None otherwise.
+
+        The outputs with the larger value support the category, and the estimate is unbiased.
+        """
+        low, high = (pick(self.decoding, axis=1)[:, None] for pick in (np.min, np.max))
+        is_high = self.decoding > (low + high) / 2
+        if not np.allclose(self.decoding, np.where(is_high, high, low), rtol=1e-9, atol=1e-9):
+            return None
+        chances = ((1 - low) / (high - low), -low / (high - low))
+        p, q = (np.clip(chance[:, 0], 0, 1) for chance in chances)
+        return p, q
+
     def estimate_decoded(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
         shares = tallies / np.reshape(sizes, (-1, 1))
@@ -196,6 +210,12 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
     def null_variance(self) -> float:
         d = self.n_categories
         return float(self._of_pairs.sum() / d - np.trace(self._of_pairs) / d) / (d - 1)
+
+    @property
+    def half_count(self) -> float:
+        gaps = np.diff(np.sort(self.decoding, axis=1), axis=1)
+        least = np.where(gaps > 1e-9, gaps, np.inf).min(axis=1, initial=np.inf)
+        return float(least[np.isfinite(least)].max(initial=0)) / 2
 
     @property
     def slope(self) -> float:

@@ -498,6 +498,11 @@ class Noise(Tagged, tag="noise"):
         return hash((len(self.terms), np.asarray(self.n_samples, dtype=float).tobytes()))
 
     @property
+    def presumes_normal(self) -> bool:
+        """Whether only the standard deviation is known, so that intervals presume normal noise."""
+        return self.level is not None
+
+    @property
     def channel(self) -> Any:
         """The mechanism that made the reports; of a combination, that of the first estimate."""
         return self.terms[0].law

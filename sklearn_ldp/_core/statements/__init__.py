@@ -1,13 +1,13 @@
 """Intervals, differences, tests, detection and ranks, behind `sklearn_ldp.inference`."""
 
 from ._combined import combine
-from ._confidence import confidence_interval, table_columns, table_intervals
+from ._confidence import confidence_interval, level_of_each, table_columns, table_intervals
 from ._covariances import Estimate, EstimateCovariances, refuse_sums, refuse_without_law
 from ._described import describe_estimate, describe_nothing, rows_of, several
 from ._difference import EstimateDifference, check_apart
 from ._discoveries import Discoveries, adjusted_p_values, detected
 from ._intervals import ConfidenceInterval, answer_range
-from ._mean_by_answer import MeanDifference, Means, MeansByAnswer, mean_by_answer
+from ._mean_by_answer import MeanDifference, Means, MeansByAnswer, fieller, mean_by_answer
 from ._quantiles import Quantiles, quantile_values, quantiles, quartiles
 from ._ranks import RankInterval, TopCategories, ranks, top_categories
 from ._statements import at_level, check_level, check_of, stated

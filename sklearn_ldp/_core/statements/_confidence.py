@@ -8,7 +8,7 @@ import numpy as np
 
 from ..numerics.simplex import norm_sub
 from ..queries import as_query_set
-from ._covariances import EstimateCovariances, covariances_of_rows
+from ._covariances import EstimateCovariances, covariances_of_rows, refuse_unknown_tails
 from ._intervals import (
     ConfidenceInterval,
     Ends,
@@ -31,6 +31,8 @@ def confidence_interval(
 ) -> ConfidenceInterval:
     """Return the result of `FrequencyEstimate.confidence_interval`, whose arguments these are."""
     check_level(level)
+    if simultaneous or coverage == "selected":
+        refuse_unknown_tails(estimate.noise, "simultaneous intervals")
     if coverage == "each" and estimate.standard_errors is not None:
         return _stated_intervals(estimate, level, queries, simultaneous, of)
     if coverage == "each":
@@ -83,13 +85,25 @@ def _stated_intervals(
 
 
 def table_intervals(estimate: Any, level: float, queries: Any = None) -> ConfidenceInterval:
-    """Return the intervals that tables and pictures give, of all categories or queries at once."""
-    # Readers sort a table, cut it, and look at the largest: only intervals that hold at once
+    """Return the simultaneous intervals of tables and pictures, for all rows and categories."""
+    # Readers sort a table, cut it, and look at the largest: only simultaneous intervals
     # may be read like that. They are those of the raw estimate, which lies outside of them
-    # where noise has put it outside of what is possible.
+    # where noise has put it outside of what is possible. Noise of which only the standard
+    # deviation is known may have any tails, so its intervals are those of single categories.
     # queries: the queries; None asks for every category.
     raw = estimate if estimate.states_errors else estimate.as_raw()
-    return confidence_interval(raw, level, queries, True, "users", "each")
+    if raw.noise is not None and raw.noise.presumes_normal:
+        return confidence_interval(raw, level, queries, False, "users", "each")
+    each = level_of_each(level, len(raw))
+    return confidence_interval(raw, each, queries, True, "users", "each")
+
+
+def level_of_each(level: float, n: int) -> float:
+    """Return the level of each of n bands that are simultaneous at a level (Sidak)."""
+    # Errors of tables are independent, or nearly normal: their symmetric bands are then positively
+    # dependent (Royen 2014), so that the product of the levels is a bound.
+    check_level(level)
+    return level ** (1 / max(n, 1))
 
 
 def table_columns(estimate: Any, level: float) -> dict[str, np.ndarray]:

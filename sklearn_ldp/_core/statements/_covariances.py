@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
@@ -47,6 +47,15 @@ class Estimate(Protocol):
     ) -> Any: ...
 
 
+class SupportCounts(NamedTuple):
+    """The distribution of the number of reports that support each category."""
+
+    n: int  # number of users
+    p: np.ndarray  # (d,): probability that a report supports the user's own category
+    q: np.ndarray  # (d,): probability that a report supports the category of other users
+    is_sampled: bool  # whether the statement is about the population of the users
+
+
 @dataclass(frozen=True, eq=False)
 class EstimateCovariances:
     """Covariances of one raw estimate about the frequencies that a statement is about."""
@@ -79,6 +88,28 @@ class EstimateCovariances:
         """The p and q of reports that support a category or do not; None for other estimates."""
         law = self.noise.support_law  # q is 0 where supports are signed
         return law if law is not None and law.q > 0 else None
+
+    @cached_property
+    def counts(self) -> SupportCounts | None:
+        """The distribution of the counts behind an estimate with exact intervals; None otherwise.
+
+        The estimate is that of one collection by a matrix, whose counts may be more skewed than
+        score intervals allow for.
+        """
+        (term, *draws), noise = self.noise.terms, self.noise
+        n = float(np.ravel(np.asarray(term.users, dtype=float))[0])
+        known = getattr(term.law, "support_of_each", None)
+        is_plain = (
+            term.order is None
+            and bool(np.all(np.asarray(term.weight) == 1))
+            and noise.n_samples is not None
+            and n == self.n_samples == round(n)
+            and all(np.all(draw.times(1.0) == 1 / n) for draw in draws)
+        )
+        if not is_plain or known is None:
+            return None
+        p, q = known
+        return SupportCounts(int(n), p, q, self.of == "population" or bool(draws))
 
     @property
     def is_sampled(self) -> bool:
@@ -133,6 +164,16 @@ def refuse_without_law(estimate: Estimate, what: str, other: str = "") -> None:
     if estimate.noise is None:
         raise ValueError(
             f"No {what} without a noise model: give the estimate noise=NoiseModel(p, q, n_samples)."
+        )
+
+
+def refuse_unknown_tails(noise: Noise | None, what: str) -> None:
+    """Raise ValueError if only the standard deviation of the noise is known."""
+    if noise is not None and noise.presumes_normal:
+        raise ValueError(
+            f"There are no {what} without the distribution of the noise: only its standard "
+            f"deviation is known, {np.ravel(noise.std)[0]:.3g}. Ask for each category alone, by "
+            "confidence_interval(level), which presumes normal noise."
         )
 
 

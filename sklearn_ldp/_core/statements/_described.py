@@ -15,7 +15,7 @@ from ..domains import is_log
 from ..noise import Noise
 from ..queries import between
 from ..support.text import number_texts
-from ._confidence import table_columns, table_intervals
+from ._confidence import level_of_each, table_columns, table_intervals
 from ._intervals import sidak
 from ._quantiles import quantiles
 from ._ranks import ranks
@@ -42,14 +42,17 @@ _TOO_FEW = (
 
 
 def describe_estimate(
-    estimate: Any, level: float, question: str, of: str | None = None
+    estimate: Any, level: float, question: str, of: str | None = None, n_tables: int = 1
 ) -> dict[str, Any]:
-    """Return the result of `FrequencyEstimate.describe`, whose arguments these are."""
+    """Return the result of `FrequencyEstimate.describe`, whose arguments these are.
+
+    n_tables: the number of tables, of which this is one, whose intervals are simultaneous.
+    """
     check_level(level)
     if len(estimate) != 1:
         names = range(len(estimate)) if estimate.row_names is None else estimate.row_names
         parts = [
-            {**describe_estimate(row, level, "", of), "name": str(name)}
+            {**describe_estimate(row, level, "", of, n_tables), "name": str(name)}
             for name, row in zip(names, estimate, strict=True)
         ]
         whole = several(parts, str(estimate).partition("\n")[0], question)
@@ -58,13 +61,14 @@ def describe_estimate(
     raw, noise, d = estimate.as_raw(), estimate.noise, estimate.shape[1]
     labels = estimate.labels
     value = "estimate" if estimate.is_raw else "frequency"
-    table, interval = {"category": labels.tolist()}, at_level(level, estimate.states_errors)
+    table, interval = {"category": labels.tolist()}, at_level(level, estimate.states_errors, noise)
+    each = level_of_each(level, n_tables)
     is_weighted = noise is not None and noise.is_weighted
     may, may_not, tells = [], [*estimate.caveats, *_cut_sets(estimate)], True
     try:
-        columns = table_columns(estimate, level)
+        columns = table_columns(estimate, each)
         table |= {name: column[0].tolist() for name, column in columns.items()}
-        table |= {"interval": [at_level(level)] * d}
+        table |= {"interval": [at_level(level, noise=noise)] * d}
         may = _surely(estimate, level, labels, columns["low"][0])
         ends = columns["low"][0], columns["high"][0]
         may_not += _not_surely(estimate, raw, labels, *ends)
@@ -89,7 +93,7 @@ def describe_estimate(
         "interval": interval,
         "is_ordered": _is_ordered(estimate),
         "rows": rows_of(table),
-        "ranges": _ranges(estimate, level, value),
+        "ranges": _ranges(estimate, each, value),
         "scale": "log" if is_log(getattr(estimate.domain, "ends", None)) else "linear",
         "remark": "" if tells else _TOO_FEW,
         "may_be_said": may,
@@ -225,6 +229,8 @@ def _ranges(estimate: Any, level: float, value: str) -> list[dict[str, Any]] | N
 def _surely(estimate: Any, level: float, labels: np.ndarray, shown: np.ndarray) -> list[str]:
     """Sentences that hold at once with the lower ends that are shown."""
     raw, said, d = estimate.as_raw(), list[str](), len(labels)
+    if raw.noise.presumes_normal:
+        return said
     if getattr(raw.domain, "ends", None) is not None:
         found = quantiles(raw, [0.25, 0.5, 0.75], level, simultaneous=True)
         names = ("The first quartile", "The median", "The third quartile")
@@ -288,6 +294,11 @@ def _not_surely(
             f"How far the values shown are from the truth: they are those after {names}, which "
             "made them of the raw estimates. Intervals and sentences are of the raw estimates; the "
             "values shown lie inside or near the intervals."
+        )
+    if raw.noise.presumes_normal:
+        said.append(
+            "That all intervals contain the truth: only the standard deviation of the noise is "
+            "known. Each interval presumes that the noise is normal."
         )
     said += _dishonest(raw, raw.noise)
     answers = np.clip(estimate.answer()[0], 0, 1)

@@ -30,11 +30,9 @@ from ._intervals import (
     wald_intervals,
 )
 from ._statements import at_level, check_level, check_of
-from ._tests import WaldTest, sum_known, wald_test
+from ._tests import WaldTest, beyond_half_count, sum_known, wald_test
 
-# Reports in all shards, and the variance of their sums: so many, in 20 shards, have the sums of
-# others in fewer than one of 10^10 pairs of collections (multiply the chance of a shard).
-_TELLING = 100
+_RARE = 1e-8  # chance that collections of different users have the same tallies
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -221,7 +219,8 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         statistics = []
         for i, difference in enumerate(self.values):
             errors = self._pooled(i, of)
-            statistics.append(sum_known(difference, errors.product, errors.variances()))
+            beyond = beyond_half_count(difference, errors.half_count)
+            statistics.append(sum_known(beyond, errors.product, errors.variances()))
         return wald_test(statistics, self.shape[1] - 1)
 
     def changed(
@@ -386,16 +385,34 @@ def check_apart(estimates: list[Any], what: str) -> None:
 
 
 def _are_same(one: Any, other: Any) -> bool:
-    """Whether two estimates are of the same reports, as all of their shards are the same."""
+    """Whether two estimates are of the same reports, because other reports have other tallies."""
     if one is other or one.shards is None or other.shards is None:
         return one is other
-    n = one.shards.of.n_samples
+    tallies = one.shards.of.tallies
     return (
-        n >= _TELLING
-        and np.min(n * one.noise.std) ** 2 >= _TELLING
-        and np.array_equal(one.values, other.values)
-        and np.array_equal(one.shards.of.tallies, other.shards.of.tallies)
+        np.array_equal(one.values, other.values)
+        and np.array_equal(tallies, other.shards.of.tallies)
+        and _chance_of_equal(one) < _RARE
     )
+
+
+def _chance_of_equal(estimate: Any) -> float:
+    """Return a bound on the probability that reports of other users have the same tallies."""
+    # A number c of a tally counts some of the n reports of a shard. Under epsilon-LDP no user's
+    # probability to be counted is more than k = exp(epsilon) times that of another user, and no
+    # complement is. With mean y = c / n the mean of the users' variances is at least m - m**2 / 4V,
+    # with V = k / (1 + k)**2 and m = min(y, 1 - y, 2V), where the users have two probabilities.
+    # Two normal numbers of this variance round to the same integer with about the density at 0
+    # of their difference. The largest number of a shard may follow from the others.
+    if estimate.oracle is None:
+        return 1.0
+    counts, most = estimate.shards.of, 1 / (2 * np.cosh(estimate.oracle.epsilon / 2)) ** 2
+    numbers = np.sort(counts.tallies, axis=-1)
+    numbers = numbers if numbers.shape[-1] == 1 else numbers[..., :-1]
+    sizes = np.maximum(counts.sizes[..., None], 1)
+    shares = np.clip(np.minimum(numbers / sizes, 1 - numbers / sizes), 0, 2 * most)
+    variances = sizes * (shares - shares**2 / (4 * most))
+    return float(np.exp(-np.log(np.maximum(4 * np.pi * variances, 1)).sum() / 2))
 
 
 def _described(estimate: Any) -> str:

@@ -147,10 +147,10 @@ def _p_values(values: np.ndarray, covariances: EstimateCovariances, threshold: f
         return stats.binom.sf(counts - 1, n, law.q + (law.p - law.q) * threshold)
     if n_above == 0:
         return stats.binom.sf(counts - 1, n, law.q)
-    return _tails_of_sum(counts, (n_above, law.p), (n - n_above, law.q))
+    return tails_of_sum(counts, (n_above, law.p), (n - n_above, law.q))
 
 
-def _tails_of_sum(counts: np.ndarray, *laws: tuple[int, float]) -> np.ndarray:
+def tails_of_sum(counts: np.ndarray, *laws: tuple[int, float]) -> np.ndarray:
     """Return the probabilities that the sum of two binomial counts reaches these counts."""
     from scipy.signal import fftconvolve  # slow to import, and rarely needed
 

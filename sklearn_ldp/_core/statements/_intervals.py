@@ -12,7 +12,8 @@ from scipy.special import ndtr, ndtri
 from ..noise import as_rows, every_category
 from ..queries import as_query_set
 from ..support.text import MOST_LINES, labelled_lines
-from ._covariances import Estimate, EstimateCovariances, refuse_sums
+from ._covariances import Estimate, EstimateCovariances, SupportCounts, refuse_sums
+from ._discoveries import tails_of_sum
 
 _MANY_ANSWERS = 500  # above it, Sidak's critical value replaces the one with covariances
 _MANY_CATEGORIES = 100  # single categories are nearly uncorrelated, unless they are few
@@ -142,7 +143,7 @@ def intervals(
     if rows is not None:
         return answer_intervals(values, covariances, rows, level, simultaneous)
     if not (simultaneous and len(values)):
-        return score_intervals(values, covariances, two_sided(level))
+        return category_intervals(values, covariances, two_sided(level))
     d = len(values)
     critical = sidak(d, level)
     if d <= _MANY_CATEGORIES:
@@ -240,6 +241,60 @@ def gaussian_maximum(covariance: np.ndarray) -> LargestOf:
 
 
 # -- one category -----------------------------------------------------------------------------
+def category_intervals(
+    values: np.ndarray, covariances: EstimateCovariances, critical: float
+) -> Ends:
+    """Return exact intervals of the categories if there are such, and score intervals otherwise.
+
+    Shapes: values (d,) -> (d,).
+    """
+    exact = covariances.counts
+    if exact is None:
+        return score_intervals(values, covariances, critical)
+    counts = np.rint(exact.n * (exact.q + (exact.p - exact.q) * values)).clip(0, exact.n)
+    tail = float(ndtr(-critical))
+    if exact.is_sampled:
+        low, high = _population_ends(counts, exact, tail)
+    else:
+        fewest, most = np.empty(len(values)), np.empty(len(values))
+        for p, q in set(zip(exact.p.tolist(), exact.q.tolist(), strict=True)):
+            own = np.flatnonzero((exact.p == p) & (exact.q == q))
+            fewest[own] = _fewest_users(counts[own], exact.n, p, q, tail)
+            most[own] = exact.n - _fewest_users(exact.n - counts[own], exact.n, 1 - q, 1 - p, tail)
+        low, high = fewest / exact.n, most / exact.n
+    constant, *_ = covariances.quadratic()
+    half_width = critical * np.sqrt(np.maximum(constant, 0))
+    return within(low, high, np.maximum(half_width, 2 / exact.n))  # at least half a user
+
+
+def _fewest_users(counts: np.ndarray, n: int, p: float, q: float, tail: float) -> np.ndarray:
+    """Return the least number of users of a category that makes a count or more likely enough.
+
+    Shapes: counts (d,) -> (d,).
+    """
+    # The probability grows with the number m of these users. Bisection takes log2(n) + 1 steps.
+    distinct, places = np.unique(counts, return_inverse=True)
+    least, most = np.zeros(len(distinct), dtype=int), np.full(len(distinct), n)
+    for _ in range(n.bit_length() + 1):
+        middle = (least + most) // 2
+        chances = np.empty(len(distinct))
+        for m in np.unique(middle).tolist():
+            chances[middle == m] = tails_of_sum(distinct[middle == m], (m, p), (n - m, q))
+        is_enough = chances > tail
+        most = np.where(is_enough, middle, most)
+        least = np.where(is_enough, least, np.minimum(middle + 1, most))
+    return most[places]
+
+
+def _population_ends(counts: np.ndarray, exact: SupportCounts, tail: float) -> Ends:
+    """Return the ends of Clopper and Pearson, which are exact for users drawn at random."""
+    n, p, q = exact.n, exact.p, exact.q
+    with np.errstate(invalid="ignore"):
+        low = np.where(counts > 0, stats.beta.ppf(tail, counts, n - counts + 1), 0.0)
+        high = np.where(counts < n, stats.beta.isf(tail, counts + 1, n - counts), 1.0)
+    return (low - q) / (p - q), (high - q) / (p - q)
+
+
 def score_intervals(values: np.ndarray, covariances: EstimateCovariances, critical: Any) -> Ends:
     """Return score intervals of the categories, with half a count.
 
@@ -270,13 +325,9 @@ def _exact_intervals(values: np.ndarray, covariances: EstimateCovariances, criti
     """Return Clopper-Pearson intervals, whose tails are exact if users are drawn at random."""
     # With fixed users the count varies less than a binomial one, so that they are too long.
     law: Any = covariances.binomial
-    n, tail = covariances.n_samples, float(ndtr(-critical))
-    count = covariances.support_counts(values)
-    with np.errstate(invalid="ignore"):
-        low = np.where(count > 0, stats.beta.ppf(tail, count, n - count + 1), 0.0)
-        high = np.where(count < n, stats.beta.isf(tail, count + 1, n - count), 1.0)
-    low, high = ((end - law.q) / (law.p - law.q) for end in (low, high))
-    return within(low, high, critical * float(np.ravel(covariances.noise.std)[0]))
+    counts = SupportCounts(round(covariances.n_samples), law.p, law.q, True)
+    ends = _population_ends(covariances.support_counts(values), counts, float(ndtr(-critical)))
+    return within(*ends, critical * float(np.ravel(covariances.noise.std)[0]))
 
 
 def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: float) -> Ends:
@@ -292,6 +343,8 @@ def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: f
     # Pearson miss at most as often, too. All are monotone in the count, so that the inner ones
     # do not miss more often.
     critical: Any = -ndtri(tail)
+    if covariances.counts is not None:
+        return category_intervals(values, covariances, critical)
     law = covariances.binomial
     if law is None:
         if covariances.noise.support_law is not None:
@@ -350,7 +403,7 @@ def answer_intervals(
     single = np.flatnonzero(np.diff(rows.indptr) == 1)
     if single.size:
         places = rows.indptr[single]
-        of_categories = np.array(score_intervals(values, covariances, critical))
+        of_categories = np.array(category_intervals(values, covariances, critical))
         ends = of_categories[:, rows.indices[places]] * rows.data[places]
         low[single], high[single] = ends.min(axis=0), ends.max(axis=0)
     return within(low, high, half_width, *answer_range(rows))

@@ -134,6 +134,25 @@ class Means(Reported):
         return ax
 
 
+def fieller(
+    sums: np.ndarray, products: np.ndarray, moments: Sequence[Any], u: float, bounds: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the intervals of ratios of sums (Fieller, JRSS B 16, 1954).
+
+    Shapes: sums, products (d,) -> (d,).
+    moments: the variance of `sums`, its covariance with `products`, and the variance of these.
+    bounds: the ends where the denominator may be 0.
+    """
+    # The ratios t with (products - t sums)**2 <= u**2 (c - 2 b t + a t**2).
+    a, b, c = moments
+    x, y, z = sums**2 - u**2 * a, products * sums - u**2 * b, products**2 - u**2 * c
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = np.sqrt(np.maximum(y**2 - x * z, 0))
+        is_there = (x > 0) & (sums > 0)
+        low, high = ((y - root) / x, (y + root) / x)
+    return np.where(is_there, low, bounds[0]), np.where(is_there, high, bounds[1])
+
+
 class MeansByAnswer(Means):
     """The mean of an outcome in each true category: what `mean_by_answer` returns.
 
@@ -196,7 +215,7 @@ class MeansByAnswer(Means):
         return "\n  ".join(["Mean of the outcome by the true answer, with standard errors", *lines])
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
-        """Return normal intervals of the means, each for itself.
+        """Return confidence intervals of the means, each for itself, by Fieller's method.
 
         Parameters
         ----------
@@ -206,11 +225,27 @@ class MeansByAnswer(Means):
         Returns
         -------
         ConfidenceInterval
-            `low` and `high`, each of shape (d,).
+            `low` and `high`, each of shape (d,). If a category may be nobody's at this level, the
+            ends are the smallest and the largest outcome.
         """
+        # Few people have rare outcomes, so their sum is skewed, and its estimated variance is
+        # too small where it is small. As Agresti and Coull do for a proportion, the variance
+        # counts u**2 / 2 more reports of each extreme outcome.
         check_level(level)
-        half = ndtri(0.5 + level / 2) * self.standard_errors
-        return ConfidenceInterval(self.values - half, self.values + half)
+        u = ndtri(0.5 + level / 2)
+        outcomes = np.array([(z.min(), z.max()) for _, z, _ in self._parts])
+        extremes = np.array([outcomes[:, 0].min(), outcomes[:, 1].max()])
+        sums = products = np.zeros(len(self.values))
+        moments: list[Any] = [0.0, 0.0, 0.0]
+        largest = np.max([(w[:, None] * abs(x)).max(axis=0) for x, _, w in self._parts], axis=0)
+        for decoded, z, w in self._parts:
+            sums, products = sums + w @ decoded, products + (w * z) @ decoded
+            moments = [m + (w**2 * z**k) @ decoded**2 for k, m in enumerate(moments)]
+        more = u**2 / 2 * largest**2
+        moments = [m + more * np.sum(extremes**k) for k, m in enumerate(moments)]
+        low, high = fieller(sums, products, moments, u, extremes)
+        is_there = self.values == self.values
+        return ConfidenceInterval(np.where(is_there, low, np.nan), np.where(is_there, high, np.nan))
 
     def _variance_of_difference(self, i, j):
         c = self._covariance  # the two means have reports in common

@@ -10,7 +10,12 @@ import numpy as np
 from scipy import stats
 
 from ..noise import every_category
-from ._covariances import Estimate, EstimateCovariances, covariances_of_rows
+from ._covariances import (
+    Estimate,
+    EstimateCovariances,
+    covariances_of_rows,
+    refuse_unknown_tails,
+)
 from ._intervals import stacked
 from ._statements import check_level
 
@@ -99,6 +104,7 @@ def ranks(estimate: Estimate, level: float = 0.95, *, of: str = "users") -> Rank
     ([[1, 2, 2]], [[1, 3, 3]])
     """
     check_level(level)
+    refuse_unknown_tails(estimate.noise, "intervals of ranks")
     rows, d = covariances_of_rows(estimate, of, "interval of ranks"), estimate.shape[1]
     # Of a single category there is no range.
     critical = stats.studentized_range.ppf(level, max(d, 2), np.inf) / np.sqrt(2)

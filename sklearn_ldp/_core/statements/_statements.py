@@ -19,9 +19,11 @@ def check_level(level: Any) -> None:
         raise ValueError(message)
 
 
-def at_level(level: float, is_raw: bool = True) -> str:
+def at_level(level: float, is_raw: bool = True, noise: Any = None) -> str:
     """Return the name of the intervals of tables and pictures, such as "95 % at once"."""
-    return f"{100 * level:g} % at once{'' if is_raw else ', of raw'}"
+    is_presumed = noise is not None and noise.presumes_normal
+    which = "each, if noise is normal" if is_presumed else "at once"
+    return f"{100 * level:g} % {which}{'' if is_raw else ', of raw'}"
 
 
 def stated(estimate: Any, of: str | None) -> tuple[Any, str]:

@@ -94,7 +94,8 @@ def goodness_of_fit(
     statistics = []
     for values, covariances in rows:
         under = replace(covariances, frequencies=expected)
-        statistics.append(sum_known(values - expected, under.product, under.variances()))
+        difference = beyond_half_count(values - expected, under.half_count)
+        statistics.append(sum_known(difference, under.product, under.variances()))
     return wald_test(statistics, estimate.shape[1] - 1)
 
 
@@ -282,6 +283,11 @@ def quadratic_form(product: Product, diagonal: np.ndarray, vector: np.ndarray) -
             "report the oracle, its parameters and the number of users."
         )
     return float(vector @ solution)
+
+
+def beyond_half_count(difference: np.ndarray, half_count: float) -> np.ndarray:
+    """Return differences that are half a count nearer to 0 (Yates's correction for continuity)."""
+    return np.sign(difference) * np.maximum(np.abs(difference) - half_count, 0)
 
 
 def sum_known(difference: np.ndarray, product: Product, variances: np.ndarray) -> float:

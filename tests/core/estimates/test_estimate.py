@@ -646,7 +646,7 @@ def test_intervals_and_discoveries_name_categories():
 @pytest.mark.parametrize("n_estimates", [1, 2])
 def test_a_tidy_frame(n_estimates):
     raw = OUE(2.0, categories=COLOURS, random_state=0).simulate([500, 300, 200], n_estimates)
-    low, high = raw.confidence_interval(0.9, simultaneous=True)
+    low, high = raw.confidence_interval(0.9 ** (1 / n_estimates), simultaneous=True)
     estimate = NormSub().fit_transform(raw)
     tidy = estimate.to_frame(interval=0.9)
     assert tidy["category"].tolist() == COLOURS * n_estimates
