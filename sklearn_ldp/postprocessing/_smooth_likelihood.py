@@ -29,9 +29,10 @@ _TREND = 10.0  # standard deviation of a curve's slope and of its bend, in log-f
 
 # Groups of neighbours with effects of their own. Few of them tell whether more are worth the time.
 _MOST_GROUPS, _FEW_GROUPS = 256, 64
-_ROUGH = [(penalty, size) for penalty in (1e5, 1e3, 1e1) for size in (0.5, 1.0, 2.0)]
+_ROUGH = [(penalty, size) for penalty in (1e5, 1e3, 1e1) for size in (0.5, 1.0, 2.0, 4.0)]
 _PROBE = [(1e3, 1.0)]
-_MOST_MODELS = len(_PENALTIES) + len(_PROBE) + 2 * len(_ROUGH)
+_SPIKES = [(1e3, 4.0)]
+_MOST_MODELS = len(_PENALTIES) + 3 * len(_PROBE) + len(_SPIKES) + 2 * len(_ROUGH)
 
 _HOPELESS, _NOTABLE = 20.0, 3.0  # differences of log-evidence
 # From few reports the approximation was too large by 3.3 at most (1,073 tallies, 27 November 2026).
@@ -112,6 +113,10 @@ def smooth_mle(
             drawn = average_of_drawn(tally, law, n_categories)
             if drawn.n_effective >= _ENOUGH_DRAWN and drawn.evidence >= top - _FLATTERY:
                 return SmoothFit(drawn.frequencies, best.penalty, 1.0)
+        if of_groups <= best.evidence - _NOTABLE:
+            # A curve of many splines can follow spikes, but no bin beside them is empty then.
+            rough += _fitted(reports, grouped[0], _SPIKES, bar, rough[0].coefficients)
+            of_groups = rough[-1].evidence
         if of_groups > best.evidence - _NOTABLE:
             for columns in grouped:
                 rough += _fitted(reports, columns, _ROUGH, bar)
@@ -290,10 +295,10 @@ class SmoothMLE(BasePostProcessor):
     uniform. From few reports it is the mean of curves that were drawn beforehand, weighed by their
     likelihood.
 
-    Spikes, heaps and steps are no smooth curve. If the reports tell so, models in which neighbours
-    (in up to 64 or 256 groups) differ at random are averaged too, by the same evidence:
-    `curve_weight_` tells whether. Single categories and their ranks are another question: take
-    :class:`EmpiricalBayes` on the estimate of :class:`OLH`.
+    Spikes, heaps and steps are no smooth curve. If the evidence shows them, models in which
+    neighbors (in up to 64 or 256 groups) differ at random are averaged too, by the same evidence.
+    `curve_weight_` is the probability of the curves. Single categories and their ranks are another
+    question: take :class:`EmpiricalBayes` on the estimate of :class:`OLH`.
 
     The oracle must have kept the number of reports of each kind: it is available for
     :class:`MatrixOracle`, of which ``strategy="square-wave"`` suits curves and
@@ -332,7 +337,7 @@ class SmoothMLE(BasePostProcessor):
     ``c = A f``. The log-posterior is ``sum_y t_y log c_y - z'z / 2``, its gradient ``X' (f (A'(t /
     c) - n)) - z``, and its expected curvature ``I + n J' diag(1 / c) J`` with ``J = A diag(f) X -
     c f'X``. Penalties are 10**6 to 10**-2 (inverse variances of third differences); slope and bend
-    of a curve have the standard deviation 10, effects of groups .5, 1 and 2.
+    of a curve have the standard deviation 10, effects of groups .5, 1, 2 and 4.
 
     The average over models that also let groups of neighbours differ is unpublished. With 100,000
     users in 256 bins at epsilon 1 and ``strategy="square-wave"``, the mean Wasserstein distance

@@ -95,9 +95,8 @@ class LatentClasses(BaseTableProcessor):
     :class:`~sklearn_ldp.EmpiricalBayes`. The model is fitted by least squares, weighted by the
     variances of the cells; then once more with the variances that it implies. Its dependence is
     shrunk towards the product of its columns by Stein's unbiased estimate of the error. What it
-    leaves is
-    shrunk cell by cell, by a factor that is estimated for each table from the size of what is left
-    in comparison with its noise. Then each table moves towards that of
+    leaves is shrunk cell by cell, by a factor that is estimated for each table from the size of
+    what is left in comparison with its noise. Then each table moves towards that of
     :class:`~sklearn_ldp.Consistent`, as far as Stein's estimate of the error confirms it, less one
     standard deviation: a few classes cannot show that two columns are equal. Measured in the notes
     on tables, with ``python -m benchmarks.accuracy.table_models``.

@@ -294,6 +294,22 @@ def test_heaps_between_few_groups_are_found(groups, seed, monkeypatch):
         assert cdf_error(fit.frequencies, heaps(d)) < 3 * cdf_error(cheap, heaps(d))
 
 
+@pytest.mark.parametrize("size", [4.0, 1.0])
+def test_a_few_spikes_are_no_curve_of_many_splines(size, seed, monkeypatch):
+    """The logarithm of the evidence was 46 and 56 above that of a curve, in two runs.
+
+    Negative control, in one run because it fails in 1 of 12: effects of groups that are small
+    cannot make the bins beside spikes empty.
+    """
+    d = 64
+    seed = seed if size == 4.0 else 0
+    truth = np.zeros(d)
+    truth[[9, 10, 24, 32, 40, 59]] = [0.217, 0.369, 0.135, 0.103, 0.011, 0.165]
+    monkeypatch.setattr(models, "_SPIKES", [(1e3, size)])
+    tally, law = drawn(RangeOracle(4.0), d, truth, n=30_000, seed=seed)
+    assert (smooth_mle(tally, law, d).curve_weight < 0.01) == (size == 4.0)
+
+
 @pytest.mark.slow
 def test_large_spikes_that_drew_curves_with_them():
     """A run in which only a fit shows what effects of groups gain."""
