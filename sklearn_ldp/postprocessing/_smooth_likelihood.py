@@ -28,6 +28,8 @@ _PENALTIES = 10.0 ** np.arange(6, -3, -1)
 _TREND = 10.0  # standard deviation of a curve's slope and of its bend, in log-frequencies
 
 # Groups of neighbours with effects of their own. Few of them tell whether more are worth the time.
+# The greatest effects were added on 2026-11-28: six variants on populations of
+# `python -m benchmarks.accuracy._simple_numbers`, and spikes in 64 bins of its default ones.
 _MOST_GROUPS, _FEW_GROUPS = 256, 64
 _ROUGH = [(penalty, size) for penalty in (1e5, 1e3, 1e1) for size in (0.5, 1.0, 2.0, 4.0)]
 _PROBE = [(1e3, 1.0)]
