@@ -337,6 +337,10 @@ def _confirmed(
         variances.append(pair.table.variance)
     if not made or not is_changed:
         return cells
+    # Tables that nobody reported, or of more columns, have to agree with those that moved.
+    others = [name for name, own in linear.columns_of.items() if len(own) > 1 and name not in made]
+    made |= {name: cells[name] for name in others}
+    variances += [max(variances)] * len(others)
     agreed, _ = agreeing_cells(linear, made, variances)
     return {**cells, **{name: np.maximum(own, 0) for name, own in agreed.items()}}
 
