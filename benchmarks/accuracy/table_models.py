@@ -5,6 +5,8 @@ of all tables of two columns, for one report per user: the product of the true c
 columns by EmpiricalBayes; Consistent; LatentClasses. The second one has n times
 the squared error of tables of 16 binary columns, by the formula of "auto" and as measured.
 The third one has the test accuracy of a logistic regression that is trained on synthetic rows.
+The fourth one has simple tables, independent columns and equal ones among them: errors over the
+least one of the product of columns, of Norm-Sub and of Consistent, on the same reports.
 
 The constants of LatentClasses and of the share of single columns were chosen on three tables that
 _real_tables.py writes: flights, incomes and diamonds (--population). Adult is only reported on.
@@ -12,6 +14,7 @@ _real_tables.py writes: flights, incomes and diamonds (--population). Adult is o
     python -m benchmarks.accuracy.table_models
     python -m benchmarks.accuracy.table_models --n-users 1000000 --repeats 6
     python -m benchmarks.accuracy.table_models --population flights.csv
+    python -m benchmarks.accuracy.table_models --only simple
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from sklearn_ldp import (
     EmpiricalBayes,
     LatentClasses,
     MarginalOracle,
+    NormSub,
 )
 from sklearn_ldp.surveys import compare_methods
 
@@ -220,16 +224,81 @@ def rows_table(n_repeats: int) -> Iterator[str]:
     yield by_epsilon(cells)
 
 
+def simple_people(n_users: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Return codes of people whose columns are independent, equal, or one a shift of the other."""
+
+    def column(size, alpha=1.0):
+        return rng.choice(size, n_users, p=rng.dirichlet(np.full(size, alpha)))
+
+    people = {
+        f"independent, {sizes}": [column(size) for size in sizes]
+        for sizes in ((10, 10), (3, 4, 5), (4, 6, 10, 5), (8,) * 6)
+    }
+    for size in (10, 20):
+        people[f"equal, {size}"] = [column(size, 3.0)] * 2
+    x = column(10, 3.0)
+    people["equal and another, 10"] = [x, x, column(5)]
+    others = rng.integers(0, 10, n_users)
+    people["shifted in 80 %, 10"] = [x, np.where(rng.random(n_users) < 0.8, (x + 1) % 10, others)]
+    names = "abcdef"
+    return {
+        of: pd.DataFrame(dict(zip(names, columns, strict=False))) for of, columns in people.items()
+    }
+
+
+def simple_ratio(people: Any, epsilon: float, seed: int) -> dict[str, float]:
+    """Return errors of one collection of simple tables: the cheap answers, and LatentClasses."""
+    domains = domains_of(people)
+    truth = true_tables(people, domains)
+    raw = MarginalOracle(epsilon, domains=domains, random_state=seed).fit_transform(people)
+    columns = EmpiricalBayes().fit_transform(Consistent(non_negative=False).fit_transform(raw))
+    asked = ColumnOracle(epsilon, domains=domains, random_state=seed).fit_transform(people)
+    consistent = Consistent().fit_transform(raw)
+    model = LatentClasses().fit_transform(raw)
+    ways = {
+        "product": products(columns, truth),
+        "Norm-Sub": {name: NormSub().fit_transform(raw[name]).values[0] for name in truth},
+        "Consistent": {name: consistent.row(name) for name in truth},
+        "LatentClasses": {name: model.row(name) for name in truth},
+        "ColumnOracle, product": products(EmpiricalBayes().fit_transform(asked), truth),
+    }
+    return {
+        way: float(np.mean([np.abs(tables[pair] - truth[pair]).sum() / 2 for pair in truth]))
+        for way, tables in ways.items()
+    }
+
+
+def simple_table(n_users: int, n_repeats: int) -> Iterator[str]:
+    """Yield the lines of the table of simple tables."""
+    yield f"{n_users:,} users, total variation, {n_repeats} populations (seeds from 1,000)"
+    rows = []
+    for epsilon in (1.0, 4.0):
+        found: dict[str, list[dict[str, float]]] = {}
+        for seed in range(1000, 1000 + n_repeats):
+            for of, people in simple_people(n_users, np.random.default_rng(seed)).items():
+                found.setdefault(of, []).append(simple_ratio(people, epsilon, seed))
+        for of, errors in found.items():
+            table = pd.DataFrame(errors)
+            means = table.mean()
+            best = means[["product", "Norm-Sub", "Consistent"]].idxmin()
+            ratio = means["LatentClasses"] / means[best]
+            left = (table["LatentClasses"] - ratio * table[best]).std()
+            error = left / np.sqrt(n_repeats) / means[best]
+            numbers = [f"{mean:.4f}" for mean in means]
+            rows.append([of, f"{epsilon:g}", *numbers, f"{ratio:.2f} ({error:.2f})"])
+    yield markdown(["columns", "epsilon", *means.index, "over the least"], rows)
+
+
 def main(argv: list[str] | None = None) -> None:
     """Print the tables."""
     parser = command(__doc__, __spec__, repeats=8)
     parser.add_argument("--population", help="CSV of codes instead of Adult: the first table only")
     parser.add_argument("--n-users", type=int, help="draw so many users with replacement")
-    parser.add_argument("--only", choices=["pairs", "binary", "rows"])
+    parser.add_argument("--only", choices=["pairs", "binary", "rows", "simple"])
     args = parser.parse_args(argv)
-    if args.population is None and not DATA.exists():
+    if args.population is None and args.only != "simple" and not DATA.exists():
         raise SystemExit(f"table_models: there are no real data in {DATA}; give --population FILE")
-    wanted = [args.only] if args.only else ["pairs", "binary", "rows"]
+    wanted = [args.only] if args.only else ["pairs", "binary", "rows", "simple"]
     if args.population or (args.n_users and not args.only):
         wanted = ["pairs"]
     warnings.filterwarnings("ignore", category=FutureWarning)
@@ -243,7 +312,9 @@ def main(argv: list[str] | None = None) -> None:
         lines = binary_table(args.n_users or 200_000, min(args.repeats, 5))
         print("\n".join(lines), end="\n\n")
     if "rows" in wanted:
-        print("\n".join(rows_table(args.repeats)))
+        print("\n".join(rows_table(args.repeats)), end="\n\n")
+    if "simple" in wanted:
+        print("\n".join(simple_table(args.n_users or 30_000, args.repeats)))
 
 
 if __name__ == "__main__":

@@ -28,10 +28,13 @@ _PENALTIES = 10.0 ** np.arange(6, -3, -1)
 _TREND = 10.0  # standard deviation of a curve's slope and of its bend, in log-frequencies
 
 # Groups of neighbours with effects of their own. Few of them tell whether more are worth the time.
+# The greatest effects were added on 2026-11-28: six variants on populations of
+# `python -m benchmarks.accuracy._simple_numbers`, and spikes in 64 bins of its default ones.
 _MOST_GROUPS, _FEW_GROUPS = 256, 64
-_ROUGH = [(penalty, size) for penalty in (1e5, 1e3, 1e1) for size in (0.5, 1.0, 2.0)]
+_ROUGH = [(penalty, size) for penalty in (1e5, 1e3, 1e1) for size in (0.5, 1.0, 2.0, 4.0)]
 _PROBE = [(1e3, 1.0)]
-_MOST_MODELS = len(_PENALTIES) + len(_PROBE) + 2 * len(_ROUGH)
+_SPIKES = [(1e3, 4.0)]
+_MOST_MODELS = len(_PENALTIES) + 3 * len(_PROBE) + len(_SPIKES) + 2 * len(_ROUGH)
 
 _HOPELESS, _NOTABLE = 20.0, 3.0  # differences of log-evidence
 # From few reports the approximation was too large by 3.3 at most (1,073 tallies, 27 November 2026).
@@ -90,19 +93,35 @@ def smooth_mle(
     even = np.full(n_categories, 1 / n_categories)
     curve = _curve(n_categories)
     with Progress(_MOST_MODELS, is_shown=bool(verbose)) as bar:
-        curves = [_Model(np.inf, even, float(tally @ np.log(reports.chances(even))))]
+        evidence = float(tally @ np.log(reports.chances(even)))
+        curves = [_Model(np.inf, even, evidence, np.zeros(curve.mixing.shape[1]))]
         curves += _fitted(reports, curve, [(penalty,) for penalty in _PENALTIES], bar)
         best = max(curves, key=lambda model: model.evidence)
-        rough = _fitted(reports, _with_groups(curve, _FEW_GROUPS), _PROBE, bar)
+        grouped = [_with_groups(curve, _FEW_GROUPS)]
+        rough = _fitted(reports, grouped[0], _PROBE, bar)
+        if n_categories > _FEW_GROUPS:
+            finest = _with_groups(curve, _MOST_GROUPS)
+            grouped.append(finest)
+            # Heaps cancel out within few groups. One step from the curve predicts the evidence of
+            # many groups. If that is not hopeless, a fit confirms it.
+            start = np.pad(best.coefficients, (0, finest.sizes[2]))
+            glimpse = _fitted(reports, finest, _PROBE, bar, start, most_steps=1)[0]
+            if glimpse.evidence > best.evidence - _NOTABLE:
+                rough += _fitted(reports, finest, _PROBE, bar, start)
         # From few reports a mode is no stand-in for a posterior that is as wide as its prior.
-        top = max(best.evidence, rough[0].evidence)
+        of_groups = max(model.evidence for model in rough)
+        top = max(best.evidence, of_groups)
         if top < curves[0].evidence + _MUCH:
             drawn = average_of_drawn(tally, law, n_categories)
             if drawn.n_effective >= _ENOUGH_DRAWN and drawn.evidence >= top - _FLATTERY:
                 return SmoothFit(drawn.frequencies, best.penalty, 1.0)
-        if rough[0].evidence > best.evidence - _NOTABLE:
-            for most in (_FEW_GROUPS, _MOST_GROUPS):
-                rough += _fitted(reports, _with_groups(curve, most), _ROUGH, bar)
+        if of_groups <= best.evidence - _NOTABLE:
+            # A curve of many splines can follow spikes, but no bin beside them is empty then.
+            rough += _fitted(reports, grouped[0], _SPIKES, bar, rough[0].coefficients)
+            of_groups = rough[-1].evidence
+        if of_groups > best.evidence - _NOTABLE:
+            for columns in grouped:
+                rough += _fitted(reports, columns, _ROUGH, bar)
     models = curves + rough
     weights = softmax([model.evidence for model in models])
     frequencies = weights @ [model.frequencies for model in models]
@@ -115,6 +134,7 @@ class _Model(NamedTuple):
     penalty: float
     frequencies: np.ndarray
     evidence: float
+    coefficients: np.ndarray
 
 
 class _Columns(NamedTuple):
@@ -153,7 +173,12 @@ def _with_groups(curve: _Columns, most: int) -> _Columns:
 
 
 def _fitted(
-    reports: _Reports, columns: _Columns, settings: Sequence[tuple[float, ...]], bar: Progress
+    reports: _Reports,
+    columns: _Columns,
+    settings: Sequence[tuple[float, ...]],
+    bar: Progress,
+    start: np.ndarray | None = None,
+    most_steps: int = _MOST_STEPS,
 ) -> list[_Model]:
     """Fit models one after the other, each from the last one's mode."""
     # Curves, while there is hope.
@@ -161,14 +186,15 @@ def _fitted(
     # any.
     models: list[_Model] = []
     what = "curves" if len(columns.sizes) < 3 else f"{columns.sizes[2]} groups"
-    coefficients, information = np.zeros(columns.mixing.shape[1]), None
+    coefficients = np.zeros(columns.mixing.shape[1]) if start is None else start
+    information = None
     for penalty, *size in settings:
         bar.step(f"{what}, penalty {penalty:g}")
         scales = np.repeat([_TREND, penalty**-0.5, *size], columns.sizes)
         coefficients, information, frequencies, evidence = reports.mode(
-            columns, scales, coefficients, information
+            columns, scales, coefficients, information, most_steps
         )
-        models.append(_Model(penalty, frequencies, evidence))
+        models.append(_Model(penalty, frequencies, evidence, coefficients))
         if not size and evidence < max(m.evidence for m in models) - _HOPELESS:
             break
     return models
@@ -207,6 +233,7 @@ class _Reports:
         scales: np.ndarray,
         start: np.ndarray,
         information: np.ndarray | None = None,
+        most_steps: int = _MOST_STEPS,
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, float]:
         """Return where the posterior of normal coefficients is greatest."""
         # scales: standard deviations of the prior of the coefficients; start: their first values.
@@ -235,7 +262,7 @@ class _Reports:
             value, gradient = ascent(z + solve_triangular(root, move, lower=True, trans=1))
             return top - value, -solve_triangular(root, gradient, lower=True)
 
-        for _ in range(_MOST_STEPS):
+        for _ in range(most_steps):
             top, gradient = ascent(z)
             if information is None:
                 information = self.information(frequencies_at(z), columns)
@@ -256,7 +283,7 @@ class _Reports:
                 move = minimize(descent, 0 * z, jac=True, method="L-BFGS-B", options=limits).x
                 step = solve_triangular(root, move, lower=True, trans=1)
             z, information = z + length * step, None
-        evidence = top - float(np.log(np.diag(root)).sum())
+        evidence = top + rise / 2 - float(np.log(np.diag(root)).sum())
         return z * scales, information, frequencies_at(z), evidence
 
 
@@ -271,10 +298,10 @@ class SmoothMLE(BasePostProcessor):
     uniform. From few reports it is the mean of curves that were drawn beforehand, weighed by their
     likelihood.
 
-    Spikes, heaps and steps are no smooth curve. If the reports tell so, models in which neighbours
-    (in up to 64 or 256 groups) differ at random are averaged too, by the same evidence:
-    `curve_weight_` tells whether. Single categories and their ranks are another question: take
-    :class:`EmpiricalBayes` on the estimate of :class:`OLH`.
+    Spikes, heaps and steps are no smooth curve. If the evidence shows them, models in which
+    neighbors (in up to 64 or 256 groups) differ at random are averaged too, by the same evidence.
+    `curve_weight_` is the probability of the curves. Single categories and their ranks are another
+    question: take :class:`EmpiricalBayes` on the estimate of :class:`OLH`.
 
     The oracle must have kept the number of reports of each kind: it is available for
     :class:`MatrixOracle`, of which ``strategy="square-wave"`` suits curves and
@@ -313,7 +340,7 @@ class SmoothMLE(BasePostProcessor):
     ``c = A f``. The log-posterior is ``sum_y t_y log c_y - z'z / 2``, its gradient ``X' (f (A'(t /
     c) - n)) - z``, and its expected curvature ``I + n J' diag(1 / c) J`` with ``J = A diag(f) X -
     c f'X``. Penalties are 10**6 to 10**-2 (inverse variances of third differences); slope and bend
-    of a curve have the standard deviation 10, effects of groups .5, 1 and 2.
+    of a curve have the standard deviation 10, effects of groups .5, 1, 2 and 4.
 
     The average over models that also let groups of neighbours differ is unpublished. With 100,000
     users in 256 bins at epsilon 1 and ``strategy="square-wave"``, the mean Wasserstein distance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from numbers import Integral, Real
@@ -18,7 +18,7 @@ from .._core.support.random import RandomState, as_generator
 from ..postprocessing import EmpiricalBayes
 from ._class_mixture import ClassFit, ClassMixture, PairTables, positive
 from ._components import Components, Subset
-from ._consistent import BaseTableProcessor, agreeing_cells, linear_tables
+from ._consistent import BaseTableProcessor, Consistent, agreeing_cells, linear_tables
 from ._plan import TableRequest
 from ._table_set import TableSet
 from ._views import TableView, best_components
@@ -32,6 +32,7 @@ _LITTLE_NOISE = 0.03
 # least, over all times; and by what its following counts: it follows more than small steps show.
 # Chosen on the same data.
 _STEP, _MOVED_CELLS, _CAUTION = 0.1, 600, 1.4
+_EMPTY = 1e-5  # frequencies below it are taken for those that Consistent lifts to 0
 _LEAST_SIGNAL = 1e-6  # keeps a quotient finite where nothing was found
 
 
@@ -42,8 +43,8 @@ class LatentClasses(BaseTableProcessor):
     The classes have a prior that pulls them together, and of the dependence that they find, the
     model keeps the part that an unbiased estimate of its error confirms: none of it where
     independent columns do better. All tables follow from the model: they have no negative cells and
-    agree with each other. Where there is little noise, each table also takes a part of what the
-    model leaves.
+    agree with each other. Each table also takes a part of what the model leaves, where there is
+    little noise or the reports confirm it.
 
     This is more accurate than :class:`~sklearn_ldp.Consistent` unless there is next to no noise.
     It makes synthetic rows (:meth:`TableSet.sample`), answers questions about more columns than any
@@ -60,7 +61,8 @@ class LatentClasses(BaseTableProcessor):
         those in its column. Larger values make columns more independent.
     residual : "auto" or bool, default="auto"
         Whether each table takes a part of what the model leaves of it. "auto" does so where the
-        tables have little noise.
+        tables have little noise, or an unbiased estimate of the error confirms it. False leaves
+        the tables of the model.
     random_state : int, RandomState, Generator or None, default=0
         The starts. The default gives the same model for the same tables each time.
 
@@ -93,10 +95,11 @@ class LatentClasses(BaseTableProcessor):
     :class:`~sklearn_ldp.EmpiricalBayes`. The model is fitted by least squares, weighted by the
     variances of the cells; then once more with the variances that it implies. Its dependence is
     shrunk towards the product of its columns by Stein's unbiased estimate of the error. What it
-    leaves is
-    shrunk cell by cell, by a factor that is estimated for each table from the size of what is left
-    in comparison with its noise. Measured in the notes on tables, with
-    ``python -m benchmarks.accuracy.table_models``.
+    leaves is shrunk cell by cell, by a factor that is estimated for each table from the size of
+    what is left in comparison with its noise. Then each table moves towards that of
+    :class:`~sklearn_ldp.Consistent`, as far as Stein's estimate of the error confirms it, less one
+    standard deviation: a few classes cannot show that two columns are equal. Measured in the notes
+    on tables, with ``python -m benchmarks.accuracy.table_models``.
 
     The model sees tables of one and of two columns; those of more columns are reduced to pairs.
 
@@ -153,14 +156,18 @@ class LatentClasses(BaseTableProcessor):
         fit.fit(_side_by_side(tables.sizes, observed, [one.variance for one in observed]))
         variances = [one.variances(fit.mixture) for one in observed]
         fit.fit(_side_by_side(tables.sizes, observed, variances))
-        self.dependence_: float = _dependence(fit, tables.sizes, observed, variances)
+        followings = _followings(fit, tables.sizes, observed, variances)
+        self.dependence_: float = _dependence(followings)
         self.mixture_: Any = fit.mixture.shrunk(self.dependence_)
         self.noise_index_: float = _noise_index(observed, tables.sizes)
         cells = {name: self.mixture_.table(columns) for name, columns in linear.columns_of.items()}
-        is_clear = self.noise_index_ <= _LITTLE_NOISE
-        takes_residual = is_clear if isinstance(self.residual, str) else self.residual
-        if takes_residual:
-            cells = _with_residuals(linear, cells, observed, self.mixture_)
+        if self.residual is not False:
+            is_clear = self.noise_index_ <= _LITTLE_NOISE
+            takes_residual = is_clear if isinstance(self.residual, str) else True
+            follows = [one.of_independent + self.dependence_ * one.of_beyond for one in followings]
+            near = Consistent().fit_transform(tables)
+            pairs = zip(followings, follows, strict=True)
+            cells = _confirmed(linear, near, components, cells, pairs, takes_residual)
         named = linear.items()
         made = {name: one.with_values([cells[name]], by="LatentClasses") for name, one in named}
         return TableSet(made, tables.domain, tables.views, self.mixture_)
@@ -191,38 +198,63 @@ def _side_by_side(
     return tables
 
 
-def _dependence(
+@dataclass(frozen=True, eq=False)
+class _Following:
+    """A pair's cells in the model, and how far they follow when the tables move a little."""
+
+    # All cells are in units of their noise, and the numbers are sums over the cells.
+    table: _Observed
+    scale: np.ndarray  # (n_cells,): standard deviations of the observed cells
+    independent: np.ndarray  # (n_cells,): the product of the model's columns
+    beyond: np.ndarray  # (n_cells,): the dependence that the model adds
+    of_independent: float  # sum of the derivatives of `independent`
+    of_beyond: float  # sum of the derivatives of `beyond`
+
+
+def _followings(
     fit: ClassFit, sizes: tuple[int, ...], observed: Sequence[_Observed], variances: Sequence[Any]
-) -> float:
-    """How much of the dependence that a model found the tables confirm, in [0, 1]."""
-    # The error of the model's tables is estimated without bias from what they leave of the
-    # observed ones, and from how far they follow when these move a little (C. Stein,
-    # "Estimation of the mean of a multivariate normal distribution", Annals of Statistics 1981,
-    # :doi:`10.1214/aos/1176345632`). Between independence and the model it is a parabola.
+) -> list[_Following]:
+    """Move the tables of pairs by small steps, and see how the model follows."""
+    # The derivatives are those of C. Stein, "Estimation of the mean of a multivariate normal
+    # distribution", Annals of Statistics 1981, :doi:`10.1214/aos/1176345632`.
     places = [i for i, one in enumerate(observed) if len(one.columns) == 2]
     pairs = {i: np.sqrt(np.broadcast_to(variances[i], observed[i].values.shape)) for i in places}
-    if not pairs:
-        return 0.0
 
-    def beyond(mixture: ClassMixture) -> np.ndarray:
-        """The dependence in the model's pairs, in units of the noise."""
+    def in_units(mixture: ClassMixture) -> dict[int, np.ndarray]:
+        """Each pair's cells with independent columns, and the model's dependence: (2, n_cells)."""
         without, columns = mixture.shrunk(0.0), {i: observed[i].columns for i in pairs}
-        left = {i: mixture.table(own) - without.table(own) for i, own in columns.items()}
-        return np.concatenate([left[i] / s for i, s in pairs.items()])
+        made = {
+            i: np.stack([m.table(own) for m in (without, mixture)]) for i, own in columns.items()
+        }
+        return {i: np.stack([made[i][0], made[i][1] - made[i][0]]) / s for i, s in pairs.items()}
 
-    mixture, found = fit.mixture, beyond(fit.mixture)
-    left = [(observed[i].values - mixture.table(observed[i].columns)) / s for i, s in pairs.items()]
-    rng, follows = np.random.default_rng(0), 0.0
-    n_steps = max(2, _MOVED_CELLS // len(found))
+    before = in_units(fit.mixture)
+    rng = np.random.default_rng(0)
+    follows = {i: np.zeros(2) for i in pairs}
+    n_cells = sum(len(scale) for scale in pairs.values())
+    n_steps = max(2, _MOVED_CELLS // max(n_cells, 1)) if pairs else 0
     for _ in range(n_steps):
-        steps, moved = [], list(observed)
+        moved = list(observed)
+        steps = {i: rng.choice([-_STEP, _STEP], len(scale)) for i, scale in pairs.items()}
         for i, scale in pairs.items():
-            steps.append(rng.choice([-_STEP, _STEP], len(scale)))
-            moved[i] = replace(moved[i], values=moved[i].values + scale * steps[-1])
-        refit = copy.copy(fit).fit(_side_by_side(sizes, moved, variances))
-        follows += np.concatenate(steps) @ (beyond(refit.mixture) - found) / _STEP**2 / n_steps
-    confirmed = found @ (found + np.concatenate(left)) - _CAUTION * follows
-    return float(np.clip(confirmed / max(found @ found, _LEAST_SIGNAL), 0, 1))
+            moved[i] = replace(moved[i], values=moved[i].values + scale * steps[i])
+        after = in_units(copy.copy(fit).fit(_side_by_side(sizes, moved, variances)).mixture)
+        for i, step in steps.items():
+            follows[i] += (after[i] - before[i]) @ step / _STEP**2 / n_steps
+    return [_Following(observed[i], s, *before[i], *follows[i]) for i, s in pairs.items()]
+
+
+def _dependence(followings: Sequence[_Following]) -> float:
+    """How much of the dependence that a model found the tables confirm, in [0, 1]."""
+    # The error of the model's tables is estimated without bias from what they leave of the
+    # observed ones, and from how far they follow when these move a little. Between independence
+    # and the model it is a parabola.
+    confirmed, possible = 0.0, _LEAST_SIGNAL
+    for pair in followings:
+        left = pair.table.values / pair.scale - pair.independent
+        confirmed += pair.beyond @ left - _CAUTION * pair.of_beyond
+        possible += pair.beyond @ pair.beyond
+    return float(np.clip(confirmed / possible, 0, 1))
 
 
 def _observed(tables: TableSet, components: Components) -> list[_Observed]:
@@ -277,24 +309,63 @@ def _columns(tables: TableSet, components: Components) -> list[np.ndarray]:
     return columns
 
 
-def _with_residuals(
-    linear: TableSet, cells: dict[Any, np.ndarray], observed: list[_Observed], mixture: ClassMixture
+def _confirmed(
+    linear: TableSet,
+    near: TableSet,
+    components: Components,
+    cells: dict[Any, np.ndarray],
+    pairs: Iterable[tuple[_Following, float]],
+    takes_residual: bool,
 ) -> dict[Any, np.ndarray]:
-    """The model's tables, each with its part of what they leave of the linear ones."""
-    by_columns = {one.columns: one for one in observed}
-    made, variances = {}, []
-    for name, of_table in linear.columns_of.items():
-        one = by_columns.get(of_table)
-        if one is None or len(of_table) < 2:
+    """The model's tables, each with the part of the linear and consistent ones that it deserves."""
+    names = {columns: name for name, columns in linear.columns_of.items()}
+    made, variances, is_changed = {}, [], takes_residual
+    for pair, follows in pairs:
+        columns = pair.table.columns
+        if columns not in names:
             continue
-        f, variance = cells[name], np.broadcast_to(one.variances(mixture), cells[name].shape)
-        left = linear.row(name) - f
-        # What is left of a cell is taken to be proportional to its frequency, squared on average.
-        spread = np.sum((left**2 - variance) * f / variance**2) / np.sum(f**2 / variance**2)
-        signal = max(float(spread), 0.0) * f
-        made[name] = norm_sub(f + left * signal / (signal + variance))
-        variances.append(one.variance)
-    if not made:
+        name = names[columns]
+        own, target = cells[name], near.row(name)
+        if takes_residual:
+            own, follows = _with_residual(pair, own, follows, linear.row(name))
+        n_cells = len(own)
+        known = components.squared_error(columns) / (pair.table.variance * n_cells)
+        n_free = np.count_nonzero(target > _EMPTY) - 1
+        part = _part(pair, own, follows, target, min(known, 1.0) * n_free)
+        is_changed = is_changed or part > 0
+        made[name] = own + part * (target - own)
+        variances.append(pair.table.variance)
+    if not made or not is_changed:
         return cells
+    # Tables that nobody reported, or of more columns, have to agree with those that moved.
+    others = [name for name, own in linear.columns_of.items() if len(own) > 1 and name not in made]
+    made |= {name: cells[name] for name in others}
+    variances += [max(variances)] * len(others)
     agreed, _ = agreeing_cells(linear, made, variances)
     return {**cells, **{name: np.maximum(own, 0) for name, own in agreed.items()}}
+
+
+def _with_residual(
+    pair: _Following, own: np.ndarray, follows: float, linear: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """A table with its part of what it leaves of the linear one, and how far it then follows."""
+    left, variance = linear - own, pair.scale**2
+    # What is left of a cell is taken to be proportional to its frequency, squared on average.
+    spread = np.sum((left**2 - variance) * own / variance**2) / np.sum(own**2 / variance**2)
+    signal = max(float(spread), 0.0) * own
+    part = signal / (signal + variance)
+    return norm_sub(own + left * part), float(follows * (1 - part.mean()) + part.sum())
+
+
+def _part(
+    pair: _Following, own: np.ndarray, follows: float, target: np.ndarray, of_target: float
+) -> float:
+    """How far a table should move to the nearest consistent one, in [0, 1]."""
+    # follows, of_target: sums of the derivatives of both tables. The error between both is
+    # estimated without bias, as that of the dependence is. The noise of the estimate has about
+    # the variance `length`; the part is smaller by one standard deviation.
+    base, end = own / pair.scale, target / pair.scale
+    way = end - base
+    length = max(float(way @ way), _LEAST_SIGNAL)
+    confirmed = way @ (pair.table.values / pair.scale - base) + follows - of_target
+    return float(np.clip((confirmed - np.sqrt(length)) / length, 0, 1))

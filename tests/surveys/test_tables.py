@@ -495,6 +495,8 @@ def test_tables_that_nobody_told_about():
     model = LatentClasses().fit_transform(tables)
     assert all(len(table) == 1 for table in model.values())
     assert_tables_agree(model, atol=1e-6)
+    moved = LatentClasses(residual=True).fit_transform(tables)
+    assert_tables_agree(moved, atol=1e-6)
     parities = MarginalOracle(1.0, domains=BINARY, method="fourier", random_state=0)
     assert any(len(table) == 0 for table in parities.fit_transform(people(BINARY, 3)).values())
     with pytest.raises(ValueError, match="expects 60 users among 36 sets of columns: nobody would"):
