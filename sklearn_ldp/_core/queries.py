@@ -971,6 +971,11 @@ def as_query_set(queries: Queries | None) -> QuerySet:
     if isinstance(queries, QuerySet):
         return queries
     if isinstance(queries, Mapping):
+        if any(isinstance(value, QuerySet | None) for value in queries.values()):
+            raise TypeError(
+                f"Queries by the names of parts are for a set of estimates, got {queries!r} for a "
+                "single estimate. Pass the queries of this estimate."
+            )
         return groups(queries)
     given: Any = queries
     is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)

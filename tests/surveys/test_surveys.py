@@ -158,8 +158,10 @@ def test_names_of_parts_that_are_refused():
         EmpiricalBayes(ordered={"age": True}).fit(ESTIMATES["age"])
     with pytest.raises(ValueError, match="In the part 'age': Queries are for 2 categories"):
         EmpiricalBayes(groups={"age": [0, 1]}).fit(ESTIMATES)
-    with pytest.raises(TypeError, match="got dict"):
-        HeldOutSearch(queries={"age": top_k(1)}).fit(OUE(1.0, categories=5).simulate([9] * 5))
+    single = OUE(1.0, categories=5).simulate([9] * 5)
+    for method in (HeldOutSearch, EmpiricalBayes):
+        with pytest.raises(TypeError, match="by the names of parts are for a set of estimates"):
+            method(queries={"age": top_k(1)}).fit(single)
 
 
 # -- scores, differences and pictures -----------------------------------------------------------

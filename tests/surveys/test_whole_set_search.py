@@ -254,9 +254,13 @@ def test_tables_whose_reports_cannot_be_held_out(domains, options):
 
 def test_what_else_is_refused(raw):
     candidates = [NormSub(), make_pipeline(NormSub(), Consistent())]
-    for search in (SyntheticSearch(candidates), HeldOutSearch(candidates, method="bootstrap")):
-        with pytest.raises(ValueError, match="candidate Consistent needs all .* use HeldOutSearch"):
-            search.fit(raw)
+    with pytest.raises(ValueError, match="candidate Consistent needs all .* use HeldOutSearch"):
+        SyntheticSearch(candidates).fit(raw)
+    for options in ({"method": "bootstrap"}, {"noise": 0.1}):
+        with pytest.raises(
+            ValueError, match="judges whole sets by their shards.* leave out method="
+        ):
+            HeldOutSearch(candidates, **options).fit(raw)
     with pytest.raises(ValueError, match="raw estimate, but this one has been changed by NormSub"):
         HeldOutSearch([Consistent()]).fit(NormSub().fit_transform(raw))
     columns = ColumnOracle(1.0, domains=DOMAINS).fit_transform(people(DOMAINS))

@@ -220,12 +220,11 @@ class EmpiricalBayes(LearntPrior):
     def _hints(self, estimate: FrequencyEstimate, of_bins: bool = True) -> QueryHints:
         """The hints of parameters and queries: groups, order and the most frequent."""
         name = type(self).__name__
-        for parameter in ("ordered", "queries"):
-            if isinstance(getattr(self, parameter), Mapping):
-                raise ValueError(
-                    f"{name} takes a mapping as {parameter} for a set of estimates, by the names "
-                    f"of its parts, got a single estimate: pass what holds for it alone."
-                )
+        if isinstance(self.ordered, Mapping):
+            raise ValueError(
+                f"{name} accepts a mapping as ordered for a set of estimates, by the names of its "
+                "parts, but got a single estimate. Pass True, False or None."
+            )
         partitions, ordered, top = QueryHints.of(self.queries, estimate, name)
         if self.groups is not None:
             partitions = as_partitions(self.groups, estimate.categories, name) + partitions
