@@ -13,6 +13,7 @@ from ..._core.estimates import FrequencyEstimate
 from ..._core.noise import Noise
 from ..._core.numerics.deconvolution import fit_average, fit_g_model
 from ..._core.queries import Queries, QuerySet
+from .few import of_few_categories
 from .group_priors import FEWEST
 from .hints import Grouping, QueryHints, as_partitions, range_partitions
 from .priors import LearntPrior
@@ -193,6 +194,14 @@ class EmpiricalBayes(LearntPrior):
 
     def _fit_prior(self, sample):
         return (fit_average if self.prior == "average" else fit_g_model)(sample)
+
+    def _row(self, values, noise, sample, sums_to_one):
+        is_given = sums_to_one and self.prior == "average"
+        few = of_few_categories(values, noise) if is_given else None
+        learnt = super()._row if few is None or few.share < 1 else None
+        if learnt is not None:
+            learnt = learnt(values, noise, sample, sums_to_one)
+        return learnt if few is None else few.row(values, noise, sample, learnt)
 
     def _process(self, estimate):
         partitions, ordered, top = self._hints(estimate)
