@@ -167,7 +167,7 @@ def test_no_few_answers_are_far_from_the_cheap_answer(oracle, n, shape, d, seed)
 
 # -- wider domains ----------------------------------------------------------------------------
 def test_given_priors_give_way_to_the_learnt_one(monkeypatch):
-    """In full up to 12 categories, in half at 18, and from 24 the result is that of a learnt one."""
+    """Up to 12 categories they are all, at 18 half, and from 24 nothing of the result."""
     made = {}
     for d in (12, 18, 24):
         counts = np.round(5_000 / np.arange(1, d + 1)).astype(int)

@@ -53,27 +53,50 @@ class FewFrequencies(NamedTuple):
         return weights
 
 
-def few_frequencies(z: np.ndarray, total: float, law: NormalLaw) -> FewFrequencies:
+class KnownVariances(NamedTuple):
+    """Estimates are normal, each with a variance of its own."""
+
+    variances: np.ndarray  # (d,)
+
+    def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """Log of the density of estimates given true frequencies, one row of these for each."""
+        variance = self.variances[:, None]
+        return -0.5 * (z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
+
+    def spread(self, theta: np.ndarray) -> np.ndarray:
+        """Standard deviations."""
+        return np.sqrt(self.variances)
+
+
+def few_frequencies(
+    z: np.ndarray,
+    total: float,
+    law: NormalLaw | KnownVariances,
+    sizes: np.ndarray | None = None,
+) -> FewFrequencies:
     """Return the posterior of frequencies whose sum is known.
 
-    Shapes: z (d,).
+    Shapes: z (d,), sizes (d,).
     z: estimates with independent errors, at least two.
     total: the sum of the frequencies.
     law: the law of an estimate given its frequency.
+    sizes: number of alike categories whose frequencies each one is the sum of; None takes all
+    as equal.
     """
-    values, back = np.unique(z, return_inverse=True)
+    _, first, back = np.unique(z, return_index=True, return_inverse=True)
     d, centre = len(z), total * norm_sub(z / total)
     lattice = _Lattice.around(centre, total, float(law.spread(centre).max()))
     log = law.log_density(z, lattice.places * lattice.step)
-    means, log_evidence = _means(lattice, log, centre)
-    equal = total / d
-    of_equal = float(law.log_density(z, np.array([equal])).sum())
+    parts = np.full(d, 1 / d) if sizes is None else sizes / sizes.sum()
+    means, log_evidence = _means(lattice, log, centre, parts)
+    of_equal = float(law.log_density(z, total * parts[:, None]).sum())
     score = _log_prior(d, total) + np.append(log_evidence, of_equal)
     shares = np.exp(score - logsumexp(score))
-    average = shares @ np.vstack([means, np.full(d, equal)])
+    average = np.clip(shares @ np.vstack([means, total * parts]), 0, total)
+    if sizes is not None:
+        return FewFrequencies(average, shares)
     # Equal estimates have equal means, and larger ones larger means, in spite of rounding.
-    first = np.unique(back, return_index=True)[1]
-    rising = np.maximum.accumulate(np.clip(average[first], 0, total))[back]
+    rising = np.maximum.accumulate(average[first])[back]
     return FewFrequencies(rising, shares)
 
 
@@ -101,21 +124,25 @@ class _Lattice(NamedTuple):
         return cls(start[:, None] + np.arange(width), step, size)
 
 
-def _means(lattice: _Lattice, log: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _means(
+    lattice: _Lattice, log: np.ndarray, centre: np.ndarray, parts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the posterior means under each Dirichlet prior, and its log evidence.
 
-    Shapes: log (d, width), centre (d,) -> (n_sums, d), (n_sums,).
+    Shapes: log (d, width), centre (d,), parts (d,) -> (n_sums, d), (n_sums,).
     log: logarithms of the likelihoods on the lattice.
+    parts: the mean of the priors, with the sum 1.
     """
     places, step, size = lattice
     d, width = places.shape
-    alpha = _SUMS[:, None, None] / d
+    alpha = (_SUMS[:, None] * parts)[:, :, None]
     # The density of the prior has a pole at 0, where half a step of it counts.
     of_zero = alpha * np.log(0.5) - np.log(alpha)
     log_prior = np.where(places > 0, (alpha - 1) * np.log(np.maximum(places, 1)), of_zero)
     away = places - centre[:, None] / step
     density, log_total = _tilted(log_prior + log, away)
-    n = next_fast_len(min(d, 6) * width, real=True)
+    # What is beyond so many standard deviations of the sum is negligible.
+    n = next_fast_len(int(min(d, 2 * np.sqrt(d)) * width), real=True)
     waves, moments = rfft(density, n), rfft(density * away, n)
     one = np.ones_like(waves[:, :1])
     before = np.cumprod(np.concatenate([one, waves[:, :-1]], axis=1), axis=1)
@@ -128,7 +155,7 @@ def _means(lattice: _Lattice, log: np.ndarray, centre: np.ndarray) -> tuple[np.n
     probability = np.maximum((waves[:, 0] * after[:, 0] @ at_sum).real, 1e-300)
     means = (before * after * moments @ at_sum).real / probability[:, None]
     # The normalising constant of the prior, in steps.
-    constant = d * gammaln(_SUMS / d) - gammaln(_SUMS) + (_SUMS - 1) * np.log(size)
+    constant = gammaln(alpha).sum(axis=(1, 2)) - gammaln(_SUMS) + (_SUMS - 1) * np.log(size)
     return centre + step * means, log_total + np.log(probability) - constant
 
 

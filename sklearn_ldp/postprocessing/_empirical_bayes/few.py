@@ -13,9 +13,7 @@ from .priors import LearntRow
 
 # Chosen by hand.
 _GIVEN, _LEARNT = 12, 24  # up to so many categories the prior is given, and from so many learnt
-_MOST_GROWTH = (
-    1000.0  # of the variance, from nobody to all users: beyond, there is next to no noise
-)
+_MOST_GROWTH = 1000.0  # of the variance, up to all users: beyond, there is next to no noise
 
 
 class FewRow(NamedTuple):
@@ -34,7 +32,8 @@ class FewRow(NamedTuple):
         if learnt is not None:
             weights = self.share * weights + (1 - self.share) * learnt.weights
             means = self.share * means + (1 - self.share) * learnt.means
-        return LearntRow(values, noise, sample, weights, *sample.prior(weights), means)
+        support, prior = sample.prior(weights)
+        return LearntRow(values, noise, sample, weights, support, prior, means)
 
 
 def of_few_categories(values: np.ndarray, noise: Noise) -> FewRow | None:
