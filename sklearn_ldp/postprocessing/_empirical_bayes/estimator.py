@@ -58,7 +58,8 @@ class EmpiricalBayes(LearntPrior):
         `groups`, ``ranges(10)`` like `ordered`, and other queries like None, but for ``top_k(k)``:
         then the values answer this question only, see the notes, so it cannot be in a list with
         others. To tell groups helps where they differ; where not, it costs 4 % of the error on
-        average, and a fifth of it for few groups of few reports. For a set of estimates also a mapping by the names of parts.
+        average, and a fifth of it for few groups of few reports. For a set of estimates also a
+        mapping by the names of parts.
     %(noise)s
 
     Attributes
@@ -107,9 +108,9 @@ class EmpiricalBayes(LearntPrior):
     ================================  =======  =======  =====
 
     If all frequencies are equal, the errors are 0.5e-8, 1.8e-8 and 0.9e-8 (PowerNS: 9.0e-8). The
-    noise is assumed to be independent between categories, and normal; where few reports support a category nobody has (a skewness
-    above .03), it is that of their counts instead. The spread of the posterior is not a confidence
-    interval.
+    noise is assumed to be independent between categories, and normal; where few reports support a
+    category nobody has (a skewness above .03), it is that of their counts instead. The spread of
+    the posterior is not a confidence interval.
 
     **Few categories.** No prior can be learnt from a handful of estimates. Up to 12 categories of
     frequencies that sum to 1, ``prior="average"`` is a mixture of Dirichlet priors, from one answer
@@ -148,7 +149,8 @@ class EmpiricalBayes(LearntPrior):
     100,000 and a million users): .007 to .025; with ``top_k(10)`` up to .22, with 20 groups .02 to
     .29, with ``ranges(10)`` .03 to 1.6 (1,024 categories at epsilon 4 take longest).
 
-    The methods for few categories, few reports, groups, an order and the most frequent are unpublished.
+    The methods for few categories, few reports, groups, an order and the most frequent are
+    unpublished.
 
     References
     ----------

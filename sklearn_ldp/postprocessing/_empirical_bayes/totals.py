@@ -21,7 +21,7 @@ from .priors import LearntRow
 
 # Chosen on 2026-11-28 among 100 rules (this range, prior odds of an excess, totals towards which it
 # leads, guards for few groups) on 208 cells of groups of 10 to 100 categories; others are those of
-# `python -m benchmarks.accuracy.simple_questions`. The rest was chosen by hand, and bounds the work.
+# `python -m benchmarks.accuracy.simple_questions`. The rest was chosen by hand; it bounds the work.
 _EXCESSES = np.exp(np.arange(-2, 4.01, 0.5))  # in units of what chance leaves between the totals
 _FEW = 4  # groups whose variances are exact in any case ..
 _CHEAP = 500_000  # .. and of how many categories, over all groups, those of all groups are
