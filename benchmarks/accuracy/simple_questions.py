@@ -4,7 +4,7 @@
     python -m benchmarks.accuracy.simple_questions --only categories --repeats 50
 
 `categories`: a few answers, of populations from one answer that everybody has to equal shares. The
-cheap answer is the better of the raw estimate and Norm-Sub. `totals`: groups of categories, equal
+cheap answer is the better of the raw estimate and Norm-Sub. `searches`: the same. `totals`: groups of categories, equal
 or unequal inside. The cheap answer is the best of the raw totals, those of Norm-Sub, and
 James-Stein's of the raw totals. A ratio is that of root mean squared errors over the collections.
 """
@@ -49,7 +49,8 @@ COLLECTIONS = (
 GROUPS = ((5, 100), (10, 100), (20, 50), (50, 20))  # groups, and categories of each
 OF_GROUPS = ((OUE, 1.0, 50_000), (OLH, 1.0, 200_000))
 CONCENTRATIONS = (0.5, 2.0, 10.0, 50.0)
-SEARCHED = 12  # collections of a cell that searches see
+SEARCHED = (3, 8)  # numbers of answers for searches, which take seconds
+CHEAP = ("raw", "NormSub")
 
 Errors = dict[str, np.ndarray]  # squared error of each collection, by method
 
@@ -107,12 +108,11 @@ def category_errors(cell: Cell) -> Errors:
 
 
 def searched_errors(cell: Cell) -> Errors:
-    """Return squared errors of every category in a few collections, for searches."""
-    some = cell._replace(estimate=cell.estimate[:SEARCHED])
-    errors = category_errors(some)
-    for search in (SyntheticSearch, SyntheticStack):
-        rows = [search(random_state=0).fit(one).frequencies_ for one in some.estimate]
-        errors[search.__name__] = np.sum((np.array(rows) - cell.truth) ** 2, axis=1)
+    """Return squared errors of every category, for searches."""
+    errors = category_errors(cell)
+    for search in (SyntheticSearch(random_state=0), SyntheticStack(random_state=0)):
+        rows = search.fit(cell.estimate).estimate_.values
+        errors[type(search).__name__] = np.sum((rows - cell.truth) ** 2, axis=1)
     return errors
 
 
@@ -202,21 +202,30 @@ def show(table: pd.DataFrame, by: str, n_worst: int = 5) -> None:
 
 def categories(repeats: int, seed: int) -> None:
     """Print the table of few categories."""
-    table = ratios(
-        few_categories(repeats, seed), category_errors, "EmpiricalBayes", ("raw", "NormSub")
-    )
+    table = ratios(few_categories(repeats, seed), category_errors, "EmpiricalBayes", CHEAP)
     show(table, "population")
+
+
+def searches(repeats: int, seed: int) -> None:
+    """Print the tables of searches for few categories, from a tenth of the collections."""
+    cells = few_categories(max(repeats // 10, 2), seed)
+    some = [cell for cell in cells if cell.names["answers"] in SEARCHED]
+    errors = [searched_errors(cell) for cell in some]
+    for search in (SyntheticSearch, SyntheticStack):
+        print(f"\n{search.__name__}")
+        made = iter(errors)
+        table = ratios(some, lambda cell, made=made: next(made), search.__name__, CHEAP)
+        show(table, "population")
 
 
 def totals(repeats: int, seed: int) -> None:
     """Print the table of totals, from a tenth of the collections."""
     cells = group_totals(max(repeats // 10, 2), seed)
-    cheap = ("raw", "NormSub", "James-Stein")
-    table = ratios(cells, total_errors, "EmpiricalBayes", cheap)
+    table = ratios(cells, total_errors, "EmpiricalBayes", (*CHEAP, "James-Stein"))
     show(table, "inside")
 
 
-SECTIONS = {"categories": categories, "totals": totals}
+SECTIONS = {"categories": categories, "searches": searches, "totals": totals}
 
 
 def main() -> None:

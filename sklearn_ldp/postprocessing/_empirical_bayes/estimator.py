@@ -117,7 +117,7 @@ class EmpiricalBayes(LearntPrior):
     that everybody has to equal ones, whose posterior mean is computed without draws. From 24
     categories the prior is learnt, and between both the two means are averaged. In 288 cells of 2
     to 12 answers the error over the better of the raw estimate and Norm-Sub is .82 by geometric
-    mean, and 1.15 at most (``python -m benchmarks.accuracy.simple_questions``). If all frequencies
+    mean, and 1.13 at most (``python -m benchmarks.accuracy.simple_questions``). If all frequencies
     are exactly equal, the error is half that of the cheap answer, though a prior for this case
     alone would be better.
 
