@@ -4,9 +4,10 @@
     python -m benchmarks.accuracy.simple_questions --only categories --repeats 50
 
 `categories`: a few answers, of populations from one answer that everybody has to equal shares. The
-cheap answer is the better of the raw estimate and Norm-Sub. `searches`: the same. `totals`: groups of categories, equal
-or unequal inside. The cheap answer is the best of the raw totals, those of Norm-Sub, and
-James-Stein's of the raw totals. A ratio is that of root mean squared errors over the collections.
+cheap answer is the better of the raw estimate and Norm-Sub. `searches`: the same. `totals`: groups
+of categories, equal or unequal inside. The cheap answer is the best of the raw totals, those of
+Norm-Sub, and James-Stein's of the raw totals. A ratio is that of root mean squared errors over the
+collections.
 """
 
 from __future__ import annotations
