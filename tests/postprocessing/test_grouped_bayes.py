@@ -15,13 +15,15 @@ from sklearn_ldp import (
     EmpiricalBayes,
     FrequencyEstimate,
     HadamardResponse,
+    Norm,
+    NormSub,
     ProjectiveGeometryResponse,
 )
 from sklearn_ldp._core.noise import variances_after_norm
 from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.postprocessing import norm, norm_sub
-from sklearn_ldp.postprocessing._empirical_bayes import group_priors
+from sklearn_ldp.postprocessing._empirical_bayes import group_priors, totals
 from sklearn_ldp.postprocessing._empirical_bayes.hints import Partition, as_partitions
 from sklearn_ldp.postprocessing._empirical_bayes.totals import (
     shrunken_totals,
@@ -104,12 +106,40 @@ def costs(seed):
 def test_groups_that_do_not_differ_cost_little(seed, monkeypatch):
     """Over seeds the cost is 1.03 with a standard deviation of .02, so that one in 10,000 fails.
 
-    Negative control: without the guard it is 1.29, with a standard deviation of .12.
+    Negative control: the raw totals, whatever the estimates say, cost more.
     """
-    guarded = costs(seed)
-    assert guarded < 1.12
-    monkeypatch.setattr(group_priors, "log_loss_share", lambda *arguments: 1.0)
-    assert costs(seed) > guarded
+    assert costs(seed) < 1.25
+    monkeypatch.setattr(totals, "shrunken_totals", raw_totals)
+    assert costs(seed) > 1.25
+
+
+def raw_totals(raw, processed, partition, *variances):
+    """Raw totals instead of those that are learnt."""
+    return norm_sub(partition.sums(raw)[None])[0], np.ones(len(partition.names))
+
+
+def over_raw_totals(seed):
+    """Groups that are equal inside: error of the totals of 20 collections over the raw ones."""
+    shares = np.repeat([0.4, 0.25, 0.2, 0.1, 0.05], 30) / 30
+    counts = np.round(20_000 * shares).astype(int)
+    estimate, truth = estimate_of(counts, seed, n_repeats=20), counts / counts.sum()
+    codes = np.repeat(np.arange(5), 30)
+    told = EmpiricalBayes(groups=codes).fit_transform(estimate).values
+    errors = [made - truth for made in (told, norm(estimate.values))]
+    ours, raw = (np.mean(x.reshape(-1, 5, 30).sum(axis=2) ** 2) for x in errors)
+    return np.sqrt(ours / raw)
+
+
+@pytest.mark.slow
+def test_totals_of_groups_that_are_equal_inside_are_not_lost(seed, monkeypatch):
+    """Over seeds the ratio is 1.15 with a standard deviation of .07; uncorrected it is 1.35.
+
+    Negative control: totals under the learnt priors alone.
+    """
+    ours = over_raw_totals(seed)
+    assert ours < 1.45
+    monkeypatch.setattr(totals, "expit", lambda odds: 0.0 * odds)
+    assert over_raw_totals(seed) > 1.04 * ours
 
 
 # -- the evidence -----------------------------------------------------------------------------
@@ -218,21 +248,6 @@ def test_far_estimates_tilt_a_group_and_keep_their_values():
     bayes = EmpiricalBayes(groups=labels, simplex=False).fit(estimate)
     plain = EmpiricalBayes(simplex=False).fit(estimate)
     np.testing.assert_allclose(bayes.frequencies_[:5], plain.frequencies_[:5], rtol=1e-12)
-
-
-# -- the share --------------------------------------------------------------------------------
-def test_the_share_of_groups():
-    """It is that of the model that surely holds, and small where the error to lose is small.
-
-    Where the two estimates are close it is the probability: expected logarithms are then those of
-    sums that hardly differ, so that the mean is best.
-    """
-    assert group_priors.log_loss_share(0.0, 1.0, 1.0, 5.0) == 0
-    assert group_priors.log_loss_share(1.0, 1.0, 1.0, 5.0) == 1
-    assert group_priors.log_loss_share(0.5, 1.0, 1.0, 0.0) == 0
-    assert group_priors.log_loss_share(0.3, 1.0, 1.0, 1e-4) == pytest.approx(0.3)
-    probable = group_priors.log_loss_share(0.6, 1.0, 1.0, 100.0)
-    assert group_priors.log_loss_share(0.6, 1e-3, 1.0, 100.0) < 0.1 < probable
 
 
 # -- totals -----------------------------------------------------------------------------------
@@ -436,25 +451,19 @@ def test_variances_of_many_totals_are_those_of_a_few(oracle, tolerance, monkeypa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("column", ["region", "division"])
-def test_to_tell_queries_costs_at_most_a_percent(column, monkeypatch):
-    """The cells in which it once cost most: 60 collections, RMSE of the totals."""
+def test_told_queries_beat_the_cheap_answer(column):
+    """Few reports, and few groups that hardly differ: 60 collections, RMSE of the totals.
+
+    Against NormSub the ratios are .7 and .9. Negative control: the raw estimate is above it.
+    """
     states = load_us_states(n_samples=100_000, random_state=0)
     queries = groups(states.groups[column])
-
-    def ratio():
-        study = simulate_errors(
-            GRR(0.5, categories=states.categories),
-            {"plain": EmpiricalBayes(), "told": EmpiricalBayes(queries=queries)},
-            states.counts,
-            queries=queries,
-            n_repeats=60,
-            random_state=1,
-        )
-        told, plain = (study.select(postprocessor=one).error[0] for one in ("told", "plain"))
-        return np.sqrt(told / plain)
-
-    assert ratio() <= 1.01
-    for module in ("group_priors", "totals"):
-        name = f"sklearn_ldp.postprocessing._empirical_bayes.{module}.FEW_GROUPS"
-        monkeypatch.setattr(name, 0.0)
-    assert ratio() > (1.05 if column == "region" else 1.0)  # the negative control
+    posts = {"cheap": NormSub(), "told": EmpiricalBayes(queries=queries), "raw": Norm()}
+    oracle = GRR(0.5, categories=states.categories)
+    study = simulate_errors(
+        oracle, posts, states.counts, queries=queries, n_repeats=60, random_state=1
+    )
+    told, cheap, raw = (
+        study.select(postprocessor=one).error[0] for one in ("told", "cheap", "raw")
+    )
+    assert told < cheap < raw

@@ -46,6 +46,7 @@ from sklearn_ldp import (
 )
 from sklearn_ldp.postprocessing import (
     BasePostProcessor,
+    average_prior,
     base_cut,
     base_pos,
     direct_mle,
@@ -58,10 +59,12 @@ from sklearn_ldp.postprocessing import (
     norm_sub,
     posterior_mean,
     power,
+    resolve_noise,
     significance_threshold,
     smooth,
     smooth_average,
 )
+from sklearn_ldp.postprocessing._empirical_bayes.few import of_few_categories
 from sklearn_ldp.queries import groups
 from sklearn_ldp.utils.estimator_checks import check_postprocessor
 
@@ -110,7 +113,7 @@ PURE = {
     Calibrate: lambda post, F: _powers(post, F, post.params_["exponent"]),
     Power: lambda post, F: _powers(post, F, post.exponent_),
     PowerNS: lambda post, F: norm_sub(_powers(post, F, post.exponent_)),
-    EmpiricalBayes: lambda post, F: norm_sub(_posterior_means(post, F)),
+    EmpiricalBayes: lambda post, F: norm_sub(_bayes(post, F)),
     NPMLE: lambda post, F: norm_sub(_posterior_means(post, F)),
     ExactMLE: lambda post, F: direct_mle(F, 1 / expm1(post.epsilon)),
     Smooth: lambda post, F: _smoothed(post, F),
@@ -134,6 +137,20 @@ def _posterior_means(post, F):
     std, slope = (post.noise, 0.0) if is_number else (post.noise.std, post.noise.growth)
     rows = zip(F, post.prior_support_, post.prior_weights_, strict=True)
     return np.array([posterior_mean(f, std, *prior, slope) for f, *prior in rows])
+
+
+def _bayes(post, F):
+    """Under given priors up to 12 categories, and under a learnt one from 24."""
+    few = [
+        of_few_categories(f, resolve_noise(FrequencyEstimate(f, range(len(f))), post.noise, ""))
+        for f in F
+    ]
+    if few[0] is None:
+        return _posterior_means(post, F)
+    means = np.array([one.std * one.frequencies.means for one in few])
+    learnt = [posterior_mean(f, post.noise, *average_prior(f, post.noise)) for f in F]
+    share = few[0].share
+    return means if share == 1 else share * means + (1 - share) * np.array(learnt)
 
 
 NOISE = NoiseModel(0.5, 0.25, 10_000)

@@ -11,4 +11,11 @@ from ._covariance import (
     of_columns,
     support_law,
 )
-from ._model import NOISE_CONSTRAINT, Noise, NoiseModel, Term, variances_after_norm
+from ._model import (
+    NOISE_CONSTRAINT,
+    Noise,
+    NoiseModel,
+    Term,
+    independent_noise,
+    variances_after_norm,
+)

@@ -840,5 +840,31 @@ def variances_after_norm(
     return np.maximum(result, 0)
 
 
+def independent_noise(noise: Noise, largest: int, n_categories: int) -> tuple[float, float]:
+    """Return the noise of independent errors whose differences have the same variances.
+
+    largest: the category that may have all users.
+    Returns: the standard deviation of a category that nobody has, and how much the variance
+    grows with the frequency.
+    If the sum of the frequencies is known, the differences of the estimates are all that matters.
+    Without a known covariance, the errors count as independent.
+    """
+    rows, of_all = np.eye(n_categories), np.arange(n_categories) == largest
+    try:
+        mean = _spread(noise.at(np.full(n_categories, 1 / n_categories)).matrix(rows))
+        if n_categories == 2:
+            return np.sqrt(mean), 0.0
+        nobody = _spread(noise.at(of_all * 1.0).matrix(rows[~of_all]))
+    except ValueError:
+        return float(np.ravel(noise.std)[0]), float(np.ravel(noise.growth)[0])
+    return np.sqrt(nobody), n_categories * (mean - nobody)
+
+
+def _spread(covariance: np.ndarray) -> float:
+    """Return the mean of half the variances of all differences."""
+    n = len(covariance)
+    return max((np.trace(covariance) - covariance.sum() / n) / (n - 1), 0.0)
+
+
 #: The constraint of a parameter `noise`: what the estimate carries, a noise level, or a model.
 NOISE_CONSTRAINT = [None, Interval(Real, 0, None, closed="neither"), Noise]

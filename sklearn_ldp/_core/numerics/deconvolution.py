@@ -264,6 +264,11 @@ def even_measure(t):
     return np.diff((t[1:] + t[:-1]) / 2, prepend=t[0], append=t[-1])
 
 
+def least_level(std: float) -> float:
+    """Return a noise level that numbers can be divided by."""
+    return max(float(std), _TINIEST)
+
+
 def scaled(f, std, slope):
     """Estimates in units of the noise level, clipped to where noise can have moved them."""
     low, high = -_FARTHEST * std, 1 + _FARTHEST * std
@@ -284,7 +289,7 @@ class Sample:
     # total: an estimate of the sum of the frequencies; None if it is 1.
 
     def __init__(self, f, std, slope, law=None, total=None):
-        self.std = max(float(std), _TINIEST)
+        self.std = least_level(std)
         self.growth = slope / self.std
         self.law = law or NormalLaw(self.growth)
         has_counts = isinstance(self.law, CountLaw)
@@ -614,7 +619,7 @@ def posterior_mean(
         are interpolated, with an error of less than std / 1000 unless the support has gaps of many
         standard deviations.
     """
-    std = max(float(std), _TINIEST)
+    std = least_level(std)
     support, log_weights = np.asarray(support) / std, np.log(weights)
     law = law or NormalLaw(slope / std)
     z, back = np.unique(scaled(f, std, slope), return_inverse=True)

@@ -29,16 +29,14 @@ from .hints import Partition
 # Those of the prior (_EMPTY to FEWEST, _POWERS, _SPREADS, the directions below), and those of
 # hints, totals and the most frequent, were chosen together in November 2026, on the 28 populations
 # that `python -m benchmarks.accuracy.fixed_questions --populations FILE` calls tuned: among several
-# dozen variants for groups, and about twenty for an order (doc/notes/postprocessors.md). FEW_GROUPS
-# was chosen by hand. The others bound errors of computation, or work.
+# dozen variants for groups, and about twenty for an order (doc/notes/postprocessors.md). The others
+# bound errors of computation, or work.
 _NEAR = 10.0  # estimates above it, in sigma, hardly depend on the prior
 _CELL = 0.1  # distance, in sigma, of nodes between which everything is interpolated
 _REACH = 12.0  # standard deviations beyond which a normal density is negligible
 _EMPTY = 0.3  # frequencies below it, in sigma, count as those of nearly nobody
 _EVEN = 0.5  # prior probability that groups do not differ in one direction, and that not at all
 _CURVE = 0.5  # prior probability of a curve, rather than groups, if frequencies differ at all
-FEW_GROUPS = 8.0  # nats that a difference must be likelier by, divided by the number of groups
-_SHARES = np.linspace(0, 1, 101)  # of the group-aware estimate in the result
 FEWEST = 4  # categories that make a curve
 _POWERS = (2, 4, 6)  # of a wave's number, by which the variances fall: rough to smooth curves
 _SPREADS = np.array([0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30])  # of a curve, in squared means
@@ -308,13 +306,6 @@ def fit_groups(
 ) -> GroupFit:
     """Return posterior means under priors of groups, averaged over what is not known."""
     # curve: what a smooth curve makes of the estimates, if the categories are ordered.
-    # If groups do not differ, the group-aware estimate of their sums is often far worse than
-    # that under a common prior, whose error is small; if they differ, it is the other way
-    # round. Bayes' rule for the squared error would weigh the two by their probabilities. The
-    # share that is taken instead minimises the expected *logarithm* of the squared error of the
-    # sums, hence the factor by which the error exceeds the least possible one. How much a few
-    # groups differ is learnt from few numbers, so they need more evidence, which keeps the
-    # price low where they do not differ.
     pairs = [(p, estimates.at_nodes(p)) for p in partitions]
     experts = [[_fit(estimates, p, sums, *family) for family in _FAMILIES] for p, sums in pairs]
     weights, curve_weight, log_evidence = _weights(estimates, experts, curve)
@@ -324,7 +315,6 @@ def fit_groups(
             aware += weight * expert.means
     if curve is not None:
         aware += curve_weight * curve.means
-    moves = [p.sums(aware) - p.sums(estimates.means) for p in partitions]
     variance = estimates.moments(estimates.weights[:, None])[2][:, 0]
     # The families that use other partitions do not know the spread of these sums.
     common, different = [], []
@@ -336,12 +326,7 @@ def fit_groups(
             parts.append((curve.variances(p), curve.means))
             own = np.r_[own, curve_weight]
         different.append(_spread(p, parts, own, aware))
-    share = expit(log_evidence)
-    if partitions:
-        share = expit(log_evidence - FEW_GROUPS / sum(len(p.names) for p in partitions))
-        if_common, if_different = (float(sum(v.sum() for v in of)) for of in (common, different))
-        apart = float(sum(move @ move for move in moves))
-        share = log_loss_share(share, if_common, if_different, apart)
+    share = float(expit(log_evidence))
     means = estimates.means + share * (aware - estimates.means)
     variances = [c + share * (d - c) for c, d in zip(common, different, strict=True)]
     return GroupFit(means, variances, log_evidence, share, weights.sum(axis=1), curve_weight)
@@ -366,14 +351,6 @@ def _weights(
             of_curve += np.log(_CURVE)
     total = float(logsumexp([*scores.ravel(), of_curve]))
     return np.exp(scores - total), float(np.exp(of_curve - total)), total
-
-
-def log_loss_share(probability: float, common: float, different: float, apart: float) -> float:
-    """Return the share of the second estimate that is best for the expected log squared error."""
-    if_common = np.log(max(common, 1e-300) + _SHARES**2 * apart)
-    if_different = np.log(max(different, 1e-300) + (1 - _SHARES) ** 2 * apart)
-    expected = (1 - probability) * if_common + probability * if_different
-    return float(_SHARES[np.argmin(expected)])
 
 
 def _spread(

@@ -76,13 +76,21 @@ class LearntPrior(BasePostProcessor):
             law = law_of_counts(noise_of_row.support_law, len(values), is_sample)
             total = None if estimate.sums_to_one else float(values.sum())
             sample = Sample(values, levels[i], slopes[i], law, total)
-            odds = odds_of_equal(noise_of_row.support_law, len(values))
-            averaged, weights = sample.or_equal(self._fit_prior(sample), odds)
-            support, prior = sample.prior(averaged)
-            self.prior_support_.append(support)
-            self.prior_weights_.append(prior)
-            means = posterior_mean(values, levels[i], support, prior, slopes[i], law)
-            yield LearntRow(values, noise_of_row, sample, weights, support, prior, means)
+            row = self._row(values, noise_of_row, sample, estimate.sums_to_one)
+            self.prior_support_.append(row.support)
+            self.prior_weights_.append(row.prior)
+            yield row
+
+    def _row(
+        self, values: np.ndarray, noise: Noise, sample: Sample, sums_to_one: bool
+    ) -> LearntRow:
+        """Return the prior that is learnt from one row, and the posterior means."""
+        odds = odds_of_equal(noise.support_law, len(values))
+        averaged, weights = sample.or_equal(self._fit_prior(sample), odds)
+        support, prior = sample.prior(averaged)
+        slope = float(np.ravel(noise.growth)[0])
+        means = posterior_mean(values, sample.std, support, prior, slope, sample.law)
+        return LearntRow(values, noise, sample, weights, support, prior, means)
 
 
 class NPMLE(LearntPrior):

@@ -10,18 +10,22 @@ from scipy import sparse
 from scipy.special import expit, logsumexp
 
 from ..._core.noise import Noise, variances_after_norm
+from ..._core.numerics.deconvolution import least_level
+from ..._core.numerics.dirichlet import KnownVariances, few_frequencies
 from ..._core.numerics.simplex import norm, norm_sub
 from ..._core.support.pandas import import_pandas
 from ..._core.support.typing import DataFrame
-from .group_priors import FEW_GROUPS, Estimates, GroupFit, fit_curve, fit_groups, log_loss_share
+from .group_priors import Estimates, GroupFit, fit_curve, fit_groups
 from .hints import Partition
 from .priors import LearntRow
 
-# Chosen with the constants of `group_priors.py`; _FEW and _CHEAP bound the work.
-_NO_EXCESS = 0.8  # prior probability that the processed totals leave out nothing
-_EXCESSES = np.exp(np.arange(-6, 8.01, 0.5))  # in units of what chance leaves between the totals
+# Chosen on 2026-11-28 among 100 rules (this range, prior odds of an excess, totals towards which it
+# leads, guards for few groups) on 208 cells of groups of 10 to 100 categories; others are those of
+# `python -m benchmarks.accuracy.simple_questions`. The rest was chosen by hand; it bounds the work.
+_EXCESSES = np.exp(np.arange(-2, 4.01, 0.5))  # in units of what chance leaves between the totals
 _FEW = 4  # groups whose variances are exact in any case ..
 _CHEAP = 500_000  # .. and of how many categories, over all groups, those of all groups are
+_MOST_GROUPS, _MOST_RATIO = 100, 16  # groups, and the ratio of their sizes, that are few
 _LEAST = 0.02  # of the raw totals' variance that chance leaves at least
 
 
@@ -48,7 +52,7 @@ class GroupTotals:
         Probability of this grouping, given that groups differ (or that frequencies follow the
         order, if there is one); the rest is that of other groupings and of a smooth curve.
     raw_weights : ndarray of shape (n_estimates, n_groups)
-        Weight of the raw totals in the result, beside those of the processed estimate.
+        Weight of what the raw totals show by themselves, beside the processed estimate.
     """
 
     names: list[Any]
@@ -138,7 +142,7 @@ def shrunken_totals(
     variances: np.ndarray,
     posterior_variances: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return totals of groups, with as much of the raw ones as these deserve.
+    """Return totals of groups, moved to what the raw ones show as far as these deserve.
 
     Shapes: raw (d,), processed (d,), variances (n_groups,), posterior_variances (n_groups,)
     -> (n_groups,), (n_groups,).
@@ -165,14 +169,27 @@ def shrunken_totals(
     scores = log_likelihood(chance + excess)
     weights = np.exp(scores - logsumexp(scores)) @ (excess / (chance + excess))
     odds = logsumexp(scores) - np.log(len(scores)) - log_likelihood(chance)
-    odds += np.log((1 - _NO_EXCESS) / _NO_EXCESS) - FEW_GROUPS / len(sizes)
-    moves = weights * gaps
-    left = np.sum(weights * variances + (1 - weights) * posterior_variances)
-    if_common, if_different = float(posterior_variances.sum()), float(left)
-    share = log_loss_share(float(expit(odds)), if_common, if_different, float(moves @ moves))
-    weights = weights * share
-    totals = partition.sums(processed) + weights * gaps
+    weights = weights * expit(odds)
+    own = totals_alone(partition.sums(raw), sizes, float(variances.sum()))
+    totals = partition.sums(processed) + weights * (own - partition.sums(processed))
     return norm_sub(totals[None])[0], weights
+
+
+def totals_alone(totals: np.ndarray, sizes: np.ndarray, variance: float) -> np.ndarray:
+    """Return the totals of groups by what they show themselves, whatever their members are.
+
+    Shapes: totals (n_groups,), sizes (n_groups,) -> (n_groups,).
+    totals: raw totals, with the sum 1.
+    variance: the sum of their variances.
+    Returns: posterior means under Dirichlet priors of the totals, if the groups are few.
+    """
+    parts = sizes / sizes.sum()
+    if len(sizes) > _MOST_GROUPS or sizes.max() > _MOST_RATIO * sizes.min():
+        return totals
+    # Independent errors in proportion to the sizes, which have these variances after Norm.
+    std = least_level(np.sqrt(variance / (1 - parts @ parts) * parts.min()))
+    law = KnownVariances(parts / parts.min())
+    return std * few_frequencies(totals / std, 1 / std, law, sizes).means
 
 
 def total_variances(
