@@ -57,6 +57,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -462,8 +463,8 @@ def _written(
 def _names(estimate: Any, arguments: argparse.Namespace) -> np.ndarray:
     """Return the categories for people to read; a Parquet file has a null for a missing answer."""
     is_read = arguments.output is None or is_csv(arguments.output)
-    is_flagged = bool(estimate.flags)  # which are columns of their own
-    return estimate.labels if is_read and not is_flagged else estimate.categories
+    # Flags are columns of their own.
+    return replace(estimate, flags=None).labels if is_read else estimate.categories
 
 
 def _ordered(columns: dict[str, np.ndarray], by: str, arguments: Any) -> dict[str, np.ndarray]:

@@ -202,11 +202,13 @@ def test_the_table_of_table_models(tmp_path, capsys):
 
 # The least that each command of benchmarks.accuracy does. Those of None need files of their own.
 LEAST = {
+    "_simple_numbers": "--repeats 1 --bins 48",
     "_weak_frequencies": "--quick",
     "_weak_labels": "--quick",
     "_weak_models": "--quick",
     "_weak_statements": "--quick",
     "column_strategies": "--repeats 1",
+    "expected_errors": "--settings 8 --n-jobs 1",
     "fixed_questions": "--repeats 1",
     "inference": "--repeats 1 --parts few_users discoveries",
     "items": "--sections recall",
@@ -218,6 +220,7 @@ LEAST = {
     "private_columns": "--only linear --repeats 1",
     "selection_regret": None,
     "seven_distributions": "--repeats 2",
+    "simple_questions": "--only categories --repeats 2",
     "strings": "--sections random --repeats 1",
     "table_models": "--only rows --repeats 1",
     "ten_questions": "",

@@ -208,8 +208,11 @@ def odd_line(report):
         (odd_line(b'1, "configuration": {"a": "SECRET"}'), "nothing else"),
         (posted(GRR(1.1, categories=2), [1])[0], "epsilon 1.1"),
         (odd_line(b"2"), "[0, 1]"),
-        *((odd_line(b), "expected an integer") for b in (b'"1"', b"1.5", b"true", b"null", b"{}")),
-        *((odd_line(b), "expected an integer") for b in (b"[1]", b"[[1]]")),
+        *(
+            (odd_line(b), "expected a 64-bit integer")
+            for b in (b'"1"', b"1.5", b"true", b"null", b"{}")
+        ),
+        *((odd_line(b), "expected a 64-bit integer") for b in (b"[1]", b"[[1]]")),
     ],
     ids=repr,
 )

@@ -230,9 +230,9 @@ def test_lines_hold_the_bits_in_their_order_and_no_other_form_beside():
     assert packed[0, members[0] // 8] & 128 >> members[0] % 8
     for odd in (members, packed[0, 1:]):
         lines[-1] = f"{odd.tolist()}\n".encode()
-        with pytest.raises(RefusedBatchError, match="a list of 38 integers"):
+        with pytest.raises(RefusedBatchError, match="a list of 38 64-bit integers"):
             read_reports(b"".join(lines), ORACLE, format="jsonl")
-    with pytest.raises(RefusedBatchError, match="a list of 38 or 81 integers"):
+    with pytest.raises(RefusedBatchError, match="a list of 38 or 81 64-bit integers"):
         read_reports(lines[0] + lines[-1], ORACLE, format="jsonl")
 
 

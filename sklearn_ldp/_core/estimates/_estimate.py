@@ -381,7 +381,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         if not self.flags:
             return self._labels
         names, rows = np.array(list(self.flags)), np.column_stack(list(self.flags.values()))
-        pairs = zip(self.categories.tolist(), (", ".join(names[row]) for row in rows), strict=True)
+        pairs = zip(self._labels.tolist(), (", ".join(names[row]) for row in rows), strict=True)
         return np.array([f"{one} ({mark})" if mark else str(one) for one, mark in pairs], object)
 
     @property

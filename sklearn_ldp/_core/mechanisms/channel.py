@@ -391,7 +391,7 @@ class Channel(LinearMechanism):
         """
         return n_samples * self.n_categories
 
-    def simulate(self, counts, n_repeats, rng):
+    def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
         # By default, all users report as they do in a collection.
         codes = np.repeat(np.arange(self.n_categories), counts)
         coins = SeededCoins(rng)
