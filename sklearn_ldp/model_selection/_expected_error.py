@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse, stats
@@ -147,6 +147,8 @@ def _moments(
     try:
         processed, changes = _noisy_copies(process, row, draws[:n_copies])
     except ValueError:  # a method that needs counts of reports, which noise does not have
+        if row.oracle is None:
+            raise
         processed = result[None]
         draws[:n_copies], changes = _simulated_copies(process, row, result, n_copies, rng)
     # A known sum is no error of the result, and its noise would hide the errors.
@@ -200,7 +202,8 @@ def _simulated_copies(
 
     Shapes: result (d,) -> (n, d), (n, d).
     """
-    counts = apportion(result, int(np.max(row.noise.n_users)))
+    noise: Any = row.noise
+    counts = apportion(result, int(np.max(noise.n_users)))
     simulated = clone(row.oracle).set_params(random_state=rng).simulate(counts, n)
     processed = process(simulated).values
     return simulated.values - counts / counts.sum(), processed - processed.mean(axis=0)
@@ -243,8 +246,9 @@ def _natural_variance(queries: QuerySet, d: int, result: np.ndarray) -> float:
 
 
 def _mean_of_pairs(products: np.ndarray) -> float:
-    """Return the mean of an array over pairs of different draws."""
-    return float(products[~np.eye(*products.shape, dtype=bool)].mean())
+    """Return the mean of a square array over pairs of different draws."""
+    n = len(products)
+    return float((products.sum() - np.trace(products)) / (n * (n - 1)))
 
 
 def _posterior(moments: _Moments, *, has_likelihood: bool) -> ExpectedError:

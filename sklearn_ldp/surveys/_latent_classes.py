@@ -156,17 +156,17 @@ class LatentClasses(BaseTableProcessor):
         fit.fit(_side_by_side(tables.sizes, observed, [one.variance for one in observed]))
         variances = [one.variances(fit.mixture) for one in observed]
         fit.fit(_side_by_side(tables.sizes, observed, variances))
-        followings = _followings(fit, tables.sizes, observed, variances)
-        self.dependence_: float = _dependence(followings)
+        derivatives = _pair_derivatives(fit, tables.sizes, observed, variances)
+        self.dependence_: float = _dependence(derivatives)
         self.mixture_: Any = fit.mixture.shrunk(self.dependence_)
         self.noise_index_: float = _noise_index(observed, tables.sizes)
         cells = {name: self.mixture_.table(columns) for name, columns in linear.columns_of.items()}
         if self.residual is not False:
             is_clear = self.noise_index_ <= _LITTLE_NOISE
             takes_residual = is_clear if isinstance(self.residual, str) else True
-            follows = [one.of_independent + self.dependence_ * one.of_beyond for one in followings]
+            follows = [one.of_independent + self.dependence_ * one.of_beyond for one in derivatives]
             near = Consistent().fit_transform(tables)
-            pairs = zip(followings, follows, strict=True)
+            pairs = zip(derivatives, follows, strict=True)
             cells = _confirmed(linear, near, components, cells, pairs, takes_residual)
         named = linear.items()
         made = {name: one.with_values([cells[name]], by="LatentClasses") for name, one in named}
@@ -199,8 +199,8 @@ def _side_by_side(
 
 
 @dataclass(frozen=True, eq=False)
-class _Following:
-    """A pair's cells in the model, and how far they follow when the tables move a little."""
+class _PairDerivative:
+    """Cells of a pair of columns in the model, and their derivatives by the observed cells."""
 
     # All cells are in units of their noise, and the numbers are sums over the cells.
     table: _Observed
@@ -211,10 +211,10 @@ class _Following:
     of_beyond: float  # sum of the derivatives of `beyond`
 
 
-def _followings(
+def _pair_derivatives(
     fit: ClassFit, sizes: tuple[int, ...], observed: Sequence[_Observed], variances: Sequence[Any]
-) -> list[_Following]:
-    """Move the tables of pairs by small steps, and see how the model follows."""
+) -> list[_PairDerivative]:
+    """Return the derivatives of the fitted pairs, from small steps of the observed tables."""
     # The derivatives are those of C. Stein, "Estimation of the mean of a multivariate normal
     # distribution", Annals of Statistics 1981, :doi:`10.1214/aos/1176345632`.
     places = [i for i, one in enumerate(observed) if len(one.columns) == 2]
@@ -241,16 +241,16 @@ def _followings(
         after = in_units(copy.copy(fit).fit(_side_by_side(sizes, moved, variances)).mixture)
         for i, step in steps.items():
             follows[i] += (after[i] - before[i]) @ step / _STEP**2 / n_steps
-    return [_Following(observed[i], s, *before[i], *follows[i]) for i, s in pairs.items()]
+    return [_PairDerivative(observed[i], s, *before[i], *follows[i]) for i, s in pairs.items()]
 
 
-def _dependence(followings: Sequence[_Following]) -> float:
+def _dependence(derivatives: Sequence[_PairDerivative]) -> float:
     """How much of the dependence that a model found the tables confirm, in [0, 1]."""
     # The error of the model's tables is estimated without bias from what they leave of the
     # observed ones, and from how far they follow when these move a little. Between independence
     # and the model it is a parabola.
     confirmed, possible = 0.0, _LEAST_SIGNAL
-    for pair in followings:
+    for pair in derivatives:
         left = pair.table.values / pair.scale - pair.independent
         confirmed += pair.beyond @ left - _CAUTION * pair.of_beyond
         possible += pair.beyond @ pair.beyond
@@ -314,7 +314,7 @@ def _confirmed(
     near: TableSet,
     components: Components,
     cells: dict[Any, np.ndarray],
-    pairs: Iterable[tuple[_Following, float]],
+    pairs: Iterable[tuple[_PairDerivative, float]],
     takes_residual: bool,
 ) -> dict[Any, np.ndarray]:
     """The model's tables, each with the part of the linear and consistent ones that it deserves."""
@@ -346,7 +346,7 @@ def _confirmed(
 
 
 def _with_residual(
-    pair: _Following, own: np.ndarray, follows: float, linear: np.ndarray
+    pair: _PairDerivative, own: np.ndarray, follows: float, linear: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """A table with its part of what it leaves of the linear one, and how far it then follows."""
     left, variance = linear - own, pair.scale**2
@@ -358,7 +358,7 @@ def _with_residual(
 
 
 def _part(
-    pair: _Following, own: np.ndarray, follows: float, target: np.ndarray, of_target: float
+    pair: _PairDerivative, own: np.ndarray, follows: float, target: np.ndarray, of_target: float
 ) -> float:
     """How far a table should move to the nearest consistent one, in [0, 1]."""
     # follows, of_target: sums of the derivatives of both tables. The error between both is

@@ -52,7 +52,7 @@ def test_from_a_page_to_a_picture(tmp_path, monkeypatch, capsys):
         assert shown["n_samples"] == 1000
     finally:
         code, _ = end(process)
-    assert code == 0
+    assert code == 130  # ended by Ctrl-C
     assert patience(lambda: list(Path("reports").glob("*.jsonl")))
     assert main(aggregate) == 0
     assert main(estimate) == 0
