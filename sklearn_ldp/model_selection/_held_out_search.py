@@ -17,7 +17,7 @@ from .._core.queries import Queries, QuerySet, as_query_set
 from .._core.support.parallel import run_in_order
 from .._core.support.random import RandomState, as_generator
 from ..postprocessing import resolve_noise
-from ._base import BaseSearch, Candidates, Case, Judgement, results_of
+from ._base import BaseSearch, Candidates, Case, Judgement, SearchResults, results_of
 from ._drawn_noise import correlated, variances_of_each
 from ._noisy_cases import (
     SetCase,
@@ -357,7 +357,7 @@ class HeldOutSearch(BaseSearch):
         cases = self._set_cases(estimates)
         judgements = self._of_each(errors_and_answers_of_set, candidates, cases)
         errors = np.array([one.errors for one in judgements])
-        self.results_ = results_of(candidates, errors)
+        self.results_: SearchResults = results_of(candidates, errors)
         self._keep(candidates, self._choice_for_set(candidates, judgements, estimates, cases[0]))
         return self.best_estimator_.fit_transform(estimates)
 

@@ -47,4 +47,4 @@ class cached_property(functools.cached_property[_Value]):  # noqa: N801
 
     def __init__(self, func: Callable[[Any], _Value]) -> None:
         super().__init__(func)
-        self.lock = nullcontext()
+        self.lock: Any = nullcontext()
