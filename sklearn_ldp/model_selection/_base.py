@@ -364,6 +364,15 @@ class BaseSearch(BasePostProcessor):
         self._keep(candidates, chosen)
         return self.best_estimator_.fit_transform(self._completed(estimate))
 
+    def _state_rule(self, best: int, reference: int, lead: str, demand: str) -> None:
+        """Keep a sentence on the rule of the choice, if the default does not rank first."""
+        names = self.results_["candidate"]
+        if best != reference:
+            self._rule = (
+                f"{names[best]} ranks first, {lead}. A candidate replaces the default "
+                f"{names[reference]} if it is {demand}."
+            )
+
     def _splits(self, errors: np.ndarray, n_rows: int) -> np.ndarray:
         """The errors of each split, over all rows of the estimate: (n_candidates, n_splits)."""
         return errors.reshape(len(errors), n_rows, -1).mean(axis=1)

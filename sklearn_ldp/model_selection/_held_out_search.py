@@ -306,13 +306,13 @@ class HeldOutSearch(BaseSearch):
             return int(np.argmax(scores))
         self.results_["difference_std"] = spread
         best = int(np.argmax(scores))
-        if best != reference:
-            names = self.results_["candidate"]
-            self._rule = (
-                f"{names[best]} ranks first, by {scores[best] - scores[reference]:.2g} with a "
-                f"standard deviation of {spread[best]:.2g}. A candidate replaces the default "
-                f"{names[reference]} if it is {self.min_z_score:g} standard deviations better."
-            )
+        lead = f"by {scores[best] - scores[reference]:.2g} with a standard deviation of "
+        self._state_rule(
+            best,
+            reference,
+            f"{lead}{spread[best]:.2g}",
+            f"{self.min_z_score:g} standard deviations better",
+        )
         return int(np.argmax(scores - self.min_z_score * spread))
 
     def _error_spread(

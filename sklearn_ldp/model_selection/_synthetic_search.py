@@ -197,14 +197,13 @@ class SyntheticSearch(BaseSearch):
         share, sigmas = _SURE_OF_RANGES if as_query_set(self.queries).ordered else _SURE
         is_sure = errors / errors[reference] * np.exp(sigmas * spread) < share
         chosen = int(np.argmin(np.where(is_sure, errors, np.inf))) if is_sure.any() else reference
-        if best != reference:
-            names = self.results_["candidate"]
-            self._rule = (
-                f"{names[best]} ranks first; its {self._metric_name} in the simulation is "
-                f"{1 - errors[best] / errors[reference]:.0%} smaller. A candidate replaces the "
-                f"default {names[reference]} if it is at least {1 - share:.0%} better"
-                f"{f', by {sigmas:g} standard errors' if sigmas else ''}."
-            )
+        gain = f"{1 - errors[best] / errors[reference]:.0%}"
+        self._state_rule(
+            best,
+            reference,
+            f"with a {self._metric_name} in the simulation that is {gain} smaller",
+            f"at least {1 - share:.0%} better{f', by {sigmas:g} standard errors' * (sigmas > 0)}",
+        )
         return chosen
 
     def _cases(self, estimate):
