@@ -436,7 +436,8 @@ class Codes:
     def find(self, value: str) -> int | None:
         """Return the place of a value; None if it has none."""
         place = self.places.get(value)
-        if place is None and self.domain.edges is not None:
+        # Python reads 18_25 as 1825.
+        if place is None and self.domain.edges is not None and "_" not in value:
             try:
                 return self.domain.bin_of(float(value))
             except ValueError:

@@ -112,10 +112,10 @@ class Store:
         self._worker = ThreadPoolExecutor(1)
         files = [self._opened(path) for path in sorted(self._own.glob("*.slots"))]
         sealed = sorted(self._own.glob("*.tags"))
-        is_listed = self._list.exists()
+        is_listed, listed = self._list.exists(), dict[str, np.ndarray]()
         self._read_salt(is_new=not (files or sealed or is_listed))
         if is_listed:
-            self._batches, _ = read_state(self._list, self.protocol)
+            self._batches, listed = read_state(self._list, self.protocol)
         for path in sealed:
             # Older files do not show their collection, but the list or a file of slots does.
             tags, counts = read_tags(path, self.protocol, reads_older=is_listed or bool(files))
@@ -125,6 +125,18 @@ class Store:
             self.counts += counts
             self._see(tags)
         said = self._missing()
+        digest = self._salt_digest()
+        if not np.array_equal(listed.get("salt", digest), digest):
+            said += (
+                f"{self._own / 'salt'} is not the file of the last start, so reports that are sent "
+                "again count twice. Put it back from a backup. "
+            )
+        if not self._batches and any(self.folder.glob("*.jsonl")):
+            said += (
+                f"{self.folder} has batches, and {self._own} does not list them: their reports are "
+                "not in the results, and count twice if they are sent again. Put "
+                f"{self._own} back from a backup, or name another --folder. "
+            )
         if sealed and not is_listed:
             said += f"{self._list} is missing, so it is not known whether other files are missing. "
         counted = {path.stem for path in sealed}
@@ -191,6 +203,9 @@ class Store:
                 "reports that are sent again count twice. Put the file back from a backup, or "
                 f"write {_SALT} random bytes to it if reports may count twice."
             )
+
+    def _salt_digest(self) -> np.ndarray:
+        return np.frombuffer(hashlib.sha256(self._salt).digest(), np.uint8)
 
     def _opened(self, path: Path) -> Slots:
         slots = Slots.open(path)
@@ -390,4 +405,4 @@ class Store:
         """Change the list of batches; a file of slots with 0 reports is removed from it."""
         with lock_of(self):
             self._batches = {k: n for k, n in (self._batches | batches).items() if n != 0}
-            write_state(self._list, self.protocol, self._batches)
+            write_state(self._list, self.protocol, self._batches, salt=self._salt_digest())

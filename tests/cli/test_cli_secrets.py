@@ -181,3 +181,12 @@ def test_the_message_of_a_bug_is_hidden(folder, monkeypatch):
     assert code == -1
     assert "RuntimeError: KeyError: its message is hidden" in text
     assert "SECRET" not in text.replace('raise KeyError("SECRET")', "")
+
+
+def test_a_cell_with_an_underscore_is_no_number(folder):
+    """Python reads 18_25 as 1825, which would count in the last bin."""
+    table = folder / "ages.csv"
+    argv = ["privatize", str(table), "--categories", "domain.json", "--epsilon", "1"]
+    for cell, code in {"18_25": 1, "1825": 0}.items():  # the second one is the negative control
+        table.write_text(f"value\n30\n{cell}\n")
+        assert main([*argv, "--output", f"{code}.jsonl"]) == code

@@ -203,6 +203,26 @@ def test_a_salt_of_another_size_is_refused(content, own):
     assert reopened(own)[0] == 95
 
 
+def test_the_salt_of_another_folder_is_named(own):
+    """It is named once, because the list of batches then has the new salt."""
+    (own / "salt").write_bytes(bytes(32))
+    n, said = reopened(own)
+    assert n == 95
+    assert f"{own / 'salt'} is not the file of the last start" in said
+    assert "is not the file" not in reopened(own)[1]
+
+
+@pytest.mark.parametrize("is_salt_left", [False, True])
+def test_batches_without_a_state_are_named(is_salt_left, own):
+    for path in own.iterdir():
+        if path.name != "salt" or not is_salt_left:
+            path.unlink()
+    n, said = reopened(own)
+    assert n == 0
+    assert f"{own.parent} has batches, and {own} does not list them" in said
+    assert "count twice" in said
+
+
 @pytest.mark.parametrize("left", ["*.slots", "*.tags", "batches"])
 @pytest.mark.parametrize(
     ("oracle", "name", "match"),

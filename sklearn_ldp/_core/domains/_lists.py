@@ -113,6 +113,7 @@ class CategoryList(Uncached, tag="category-list"):
 
     def encode(self, values: np.ndarray | LevelColumn, name: str, where: str = "") -> np.ndarray:
         """Return the codes of values; raise ValueError if one is not a category."""
+        self._refuse_rounded(values.levels if isinstance(values, LevelColumn) else values, name)
         if isinstance(values, LevelColumn):
             codes = self.places(values.levels)[values.places]
         else:
@@ -126,6 +127,29 @@ class CategoryList(Uncached, tag="category-list"):
                 where += f" (X is {types[0]}, the categories are {types[1]}: give both one dtype)"
             self._refuse(values[unknown : unknown + 1].tolist()[0], unknown, name, where)
         return codes
+
+    @cached_property
+    def _has_large(self) -> bool:
+        """Whether a category is an integer whose neighbor is the same float."""
+        array = self.categories
+        if array.dtype.kind in "iu":
+            return int(array.max(initial=0)) >= 1 << 53 or int(array.min(initial=0)) <= -1 << 53
+        return array.dtype.kind == "O" and any(
+            type(one) is int and abs(one) >= 1 << 53 for one in array.tolist()
+        )
+
+    def _refuse_rounded(self, values: np.ndarray, name: str) -> None:
+        """Raise ValueError if values are floats that may have been other integers."""
+        # pandas reads integers beside an empty cell as floats.
+        if not self._has_large or values.dtype.kind not in "fO":
+            return
+        floats = [one for one in values.tolist() if isinstance(one, float)]
+        if any(2.0**53 <= abs(one) < np.inf for one in floats):
+            raise ValueError(
+                f"{name} got floats of 2**53 or more, where categories are integers: different "
+                "integers of this size become the same float. Read the column as integers, such as "
+                'with dtype="Int64" in pandas, which has missing values.'
+            )
 
     def places(self, values: np.ndarray) -> np.ndarray:
         """Return the codes of values, int64; -1 for a value that is no category."""
@@ -404,6 +428,8 @@ def _as_float(value: Any) -> float:
     """Return a number as a float: an integer beyond all floats is infinite, an instant is none."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
         raise TypeError
+    if isinstance(value, str) and "_" in value:  # Python's digits may have these, data do not
+        raise ValueError
     try:
         return float(value)
     except OverflowError:

@@ -246,9 +246,10 @@ class Source:
                 most = max(_UNPACKED_BYTES, _UNPACKED_SHARE * self._n_bytes()) if compressed else -1
                 yield from decoded_lines(_short_lines(unpacked, self.name, most), self.name)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                # The text of an error of gzip shows two bytes of the content.
                 raise ValueError(
-                    f"{self.name} is a truncated or damaged gzip file ({error}). Copy it again."
-                ) from error
+                    f"{self.name} is a truncated or damaged gzip file. Copy it again."
+                ) from (None if are_cells_hidden() else error)
 
     def first_cells(self) -> list[str]:
         """Return the cells in the first line of a text file; none if it is empty."""

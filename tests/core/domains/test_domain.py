@@ -442,3 +442,11 @@ NO_BOUNDS = [
 def test_bins_that_are_none(edges, options, what):
     with pytest.raises(ValueError, match=what):
         Domain.bins(edges, **options)
+
+
+def test_text_with_an_underscore_is_no_number():
+    """Python reads "18_25" as 1825, which is in the last bin."""
+    ages = Domain.bins([18, 65])
+    with pytest.raises(ValueError, match="'18_25'"):
+        ages.encode(["18_25", "30"])
+    assert ages.encode(["1825", "30"]).tolist() == [2, 1]  # the negative control

@@ -203,4 +203,4 @@ def test_floats_stay_floats(dtype):
     assert Domain([0.5, 1.5, None]).encode(column).tolist() == [0, 2, 1]
     assert Domain(column).categories.dtype == dtype
     large = pd.Series([2.0**60, np.inf])
-    assert Domain([2**60, 2**60 + 1, float("inf"), None]).encode(large).tolist() == [0, 2]
+    assert Domain([2.0**60, float("inf"), None]).encode(large).tolist() == [0, 1]

@@ -3,6 +3,7 @@
 Beyond 2**53 neighbors are equal as floats, beyond 2**63 they leave int64, and beyond 2**64 NumPy.
 """
 
+import io
 from functools import partial
 
 import numpy as np
@@ -214,3 +215,20 @@ def test_masked_categories_are_missing():
     array = np.ma.MaskedArray([1, 2, 3], [False, True, False])
     assert Domain(array).categories.tolist() == [1, None, 3]
     assert Domain([1, 3, None]).encode(array).tolist() == [0, 2, 1]
+
+
+def test_large_floats_are_no_integers():
+    """pandas reads integers beside an empty cell as floats, in which neighbors are equal."""
+    large = 1212092628029698048
+    lines = f"id\n{large}\n{large + 1}\n\n5"
+    domain = Domain([large, large + 1, 5, None])
+    floats, integers = (
+        pd.read_csv(io.StringIO(lines), skip_blank_lines=False, dtype=dtype)["id"]
+        for dtype in (None, "Int64")
+    )
+    for column in (floats, floats.astype("category")):
+        with pytest.raises(ValueError, match='floats of 2\\*\\*53 or more.* with dtype="Int64"'):
+            domain.encode(column)
+    assert domain.encode(integers).tolist() == [0, 1, 3, 2]  # the negative controls
+    assert domain.encode([5.0]).tolist() == [2]
+    assert Domain([1e18, 2e18]).encode([2e18]).tolist() == [1]

@@ -142,6 +142,18 @@ def test_bad_text_is_named_with_its_line(content, message):
         list(files.Source(content, "it").csv_rows())
 
 
+def test_an_error_of_gzip_shows_no_content():
+    """The error of the standard library shows two bytes of text after a packed file."""
+    content = gzip.compress(TABLE) + b"QZ"
+    with pytest.raises(ValueError, match="damaged gzip") as plain:
+        list(files.Source(content, "it").csv_rows())
+    assert "QZ" in str(plain.value.__cause__)  # the negative control
+    with files.hidden_cells(), pytest.raises(ValueError, match="damaged gzip") as hidden:
+        list(files.Source(content, "it").csv_rows())
+    assert "QZ" not in f"{plain.value} {hidden.value}"
+    assert hidden.value.__cause__ is None
+
+
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
 def test_lines_without_an_end_are_not_held(pack):
     """A million bytes of zeros are a kilobyte of gzip. The negative control is a shorter line."""
