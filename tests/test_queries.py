@@ -216,9 +216,10 @@ def test_groups_of_no_labels(labels, message):
         ({"north": {"b", "a"}, "all": ("a", "b", "c")}, ["north", "all"], [0.75, 1.0]),
         (groups({"south": ["c"], "some": ["a", "c"]}), ["south", "some"], [0.25, 0.75]),
         (groups([["a", "b"], ["c"]]), None, [0.75, 0.25]),
+        ({"x": np.array(["a", "b"]), "y": pd.Series(["c"])}, ["x", "y"], [0.75, 0.25]),
         ({"a": "x", "b": "y", "c": "x"}, ["x", "y"], [0.75, 0.25]),
     ],
-    ids=["mapping of lists", "mapping of sets", "overlapping groups", "lists", "labels"],
+    ids=["mapping of lists", "mapping of sets", "overlapping groups", "lists", "arrays", "labels"],
 )
 def test_groups_listed_by_category(queries, names, answers):
     estimate = FrequencyEstimate([[0.5, 0.25, 0.25]], ["a", "b", "c"])

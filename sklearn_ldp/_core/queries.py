@@ -405,7 +405,7 @@ def _listed_groups(labels: Any) -> QuerySet | None:
     kinds = (list, tuple, set, frozenset) if has_names else (list, set, frozenset)
     if not isinstance(sets, list) or not sets:
         return None
-    if not all(isinstance(listed, kinds) for listed in sets):
+    if not all(isinstance(x, kinds) or getattr(x, "ndim", 0) == 1 for x in sets):
         return None
     if not all(map(len, sets)):
         raise ValueError(
