@@ -329,7 +329,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
                 scores[:, block] -= z * b - z * (z @ b)[:, None]
             scores *= weight[rows, None]
             meat += scores.T @ scores
-        # As a square: the product of three has negative variances where it is nearly singular.
+        # As the square of a root: a product of three matrices may have negative variances if it is
+        # nearly singular.
         sizes, axes = np.linalg.eigh(meat)
         root = inverse @ (axes * np.sqrt(np.maximum(sizes, 0)))
         covariance = root @ root.T
@@ -792,11 +793,11 @@ def _not_shrunk(n_coef: int, blocks: list[np.ndarray]) -> np.ndarray:
 
 
 def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return a correction; with it, the square of ``z @ b`` is unbiased for the true square.
+    """Return the term that, added to ``(z @ b)**2``, makes it unbiased for the true square.
 
     Shapes: z (n_samples, n_categories), b (n_categories,) or (n_categories, m) ->
     (n_samples,) or (n_samples, m).
-    `z @ b**2 - (z @ b)**2`, which is 0 if z is 1 for one category and 0 for the others.
+    The term is `z @ b**2 - (z @ b)**2`, which is 0 for indicators without noise.
     """
     return z @ b**2 - (z @ b) ** 2
 

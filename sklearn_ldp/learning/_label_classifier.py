@@ -120,11 +120,12 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     correction : {"auto", "likelihood", "probabilities"}, default="auto"
         The correction. "likelihood" is for logistic regression with an L2 penalty. "auto" averages
         several candidates. For logistic regression with an L2 penalty, they are the constant (all
-        coefficients are 0), the "likelihood" fits at `C` / 10,000 to `C`, and at 10 `C` to
-        10,000 `C`, as long as the largest is the best on held-out reports. For other classifiers,
-        they are the constant, "probabilities", the uncorrected probabilities, mixtures of these,
-        and powers of the ratio of the classifier's probabilities to the constant's. "auto" fits the
-        classifier six times, and eleven times if there are fewer than 1,000 reports.
+        coefficients are 0) and "likelihood" fits with values from `C` / 10,000 to `C`; larger
+        values, up to 10,000 `C`, follow as long as the largest is the best on held-out reports.
+        For other classifiers, they are the constant, "probabilities", the uncorrected
+        probabilities, mixtures of these, and powers of the ratio of the classifier's probabilities
+        to the constant's. "auto" fits the classifier six times, and eleven times if there are fewer
+        than 1,000 reports.
     subset_size : int or "auto", default=1
         Number of classes in a report. Clients and servers must use the same value. From about ten
         classes on, "auto" learns more at a small epsilon: a report is then a set, which contains
@@ -373,13 +374,14 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         channel, n = self._channel_, len(codes)
         splits = _splits(codes, _N_FOLDS if n >= _FEW else _N_FOLDS_OF_FEW)
         self._rates = _probabilities(constant(channel, codes, weights)[None])[0]
-        held_out, found = np.zeros((n, len(self._rates))), np.unique(codes)
+        held_out = np.zeros((n, len(self._rates)))
+        reported = np.unique(codes)
         if min(len(np.unique(codes[some])) for some, _ in splits) < 2:
             self._shares: Any = np.ones(1)
         else:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # folds may lack a rare class; `fit` has warned
-                held_out[:, found] = cross_val_predict(
+                held_out[:, reported] = cross_val_predict(
                     self._base(), X, codes, cv=splits, params=routed, method="predict_proba"
                 )
             # The likelihood of very noisy reports hardly depends on overconfident probabilities.
@@ -395,7 +397,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         self.weights_ = {"constant": weight, "probabilities": 1 - weight}
 
     def _candidates(self, reported: np.ndarray) -> list[Callable[[], np.ndarray]]:
-        """Return maps from reported to true probabilities; the first one is the constant."""
+        """Return functions that compute probabilities of true labels; first, the constant."""
         channel, rates = self._channel_, self._rates
         constant = channel.q + channel.signal * rates
         lifts = np.maximum(reported, channel.q / 2) / constant
@@ -448,7 +450,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if "constant" not in self.weights_:
             return self._channel_.corrected_probabilities(reported, self._n_reports)
         pairs = zip(self._shares, self._candidates(reported), strict=False)
-        P = np.add.reduce([share * of() for share, of in pairs if share > _LEAST_WEIGHT])
+        P = np.add.reduce(
+            [share * candidate() for share, candidate in pairs if share > _LEAST_WEIGHT]
+        )
         return P / P.sum(axis=1, keepdims=True)
 
     @available_if(_has("predict_proba"))

@@ -42,7 +42,7 @@ _SURE = 4.0
 class LabelDPRegressor(RegressorMixin, LabelLearner):
     """Train a regressor on numbers that users have randomized.
 
-    The features are public, or the server has them. The label is a number and a secret of the user.
+    The features are public, or the server has them. The label of a user is a secret number.
     The decoded report of a user is an unbiased estimate of the label, with nearly the minimum
     variance for a single number (:class:`~sklearn_ldp.LocalMean`). So a least squares fit to
     reports is unbiased for the fit to true labels. The noise is large: models have to be simple,
@@ -452,7 +452,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         return labels
 
     def _constant(self, z: np.ndarray, weights: np.ndarray) -> float:
-        """Return the mean of the labels, shrunk to the middle of the bounds by its noise."""
+        """Return the mean of the labels; the noisier it is, the nearer to the bounds' midpoint."""
         # The posterior mean under a normal prior with the mean and the variance of the uniform
         # distribution between the bounds.
         low, high = self.bounds_

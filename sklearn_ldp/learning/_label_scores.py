@@ -39,7 +39,7 @@ def _accuracy(labels: np.ndarray, predicted: np.ndarray) -> float:
     return float(labels[np.arange(len(labels)), predicted].sum() / labels.sum())
 
 
-def _of_confusion(ratios: Callable[[np.ndarray], tuple]) -> Callable:
+def _confusion_score(ratios: Callable[[np.ndarray], tuple]) -> Callable:
     """Return a score of ratios, which are computed from the confusion matrix (rows: true class)."""
     return lambda labels, predicted: np.reshape(
         ratios(labels.T @ np.eye(labels.shape[1])[predicted] / labels.sum()), (2, -1)
@@ -73,14 +73,14 @@ def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> np.ndarray:
 
 _METRICS = {
     "accuracy": _LabelMetric(_accuracy),
-    "balanced_accuracy": _LabelMetric(_of_confusion(lambda m: (np.diag(m), m.sum(axis=1)))),
+    "balanced_accuracy": _LabelMetric(_confusion_score(lambda m: (np.diag(m), m.sum(axis=1)))),
     "f1": _LabelMetric(
-        _of_confusion(lambda m: (2 * m[1, 1], m[1].sum() + m[:, 1].sum())), is_binary=True
+        _confusion_score(lambda m: (2 * m[1, 1], m[1].sum() + m[:, 1].sum())), is_binary=True
     ),
     "neg_brier_score": _LabelMetric(_neg_brier_score, "probabilities"),
     "neg_log_loss": _LabelMetric(_neg_log_loss, "probabilities"),
-    "precision": _LabelMetric(_of_confusion(lambda m: (m[1, 1], m[:, 1].sum())), is_binary=True),
-    "recall": _LabelMetric(_of_confusion(lambda m: (m[1, 1], m[1].sum())), is_binary=True),
+    "precision": _LabelMetric(_confusion_score(lambda m: (m[1, 1], m[:, 1].sum())), is_binary=True),
+    "recall": _LabelMetric(_confusion_score(lambda m: (m[1, 1], m[1].sum())), is_binary=True),
     "roc_auc": _LabelMetric(_roc_auc, "decision", is_binary=True),
 }
 

@@ -316,23 +316,25 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
             )
         domains = dict(tables.domain.columns)
         classes = domains.pop(target, None)
-        domains = {key: one for key, one in domains.items() if (key, target) in tables}
-        found = {key: tables[key, target] for key in domains if len(tables[key, target])}
-        if classes is None or not found:
+        domains = {key: domain for key, domain in domains.items() if (key, target) in tables}
+        usable = {key: tables[key, target] for key in domains if len(tables[key, target])}
+        if classes is None or not usable:
             raise ValueError(
                 f"{self._name} needs tables of features together with {target!r} that have users, "
                 f"but there is none in {tables.names}. Choose another target=, or collect such "
                 "tables."
             )
-        if not all(table.is_raw and table.noise is not None for table in found.values()):
+        if not all(table.is_raw and table.noise is not None for table in usable.values()):
             raise ValueError(
                 f"{self._name} needs the noise of raw tables, but some tables are post-processed. "
                 "Pass the raw estimate of a MarginalOracle."
             )
         shape = (-1, classes.size)
-        of_cells = [_variances(one.values.reshape(shape), one.noise) for one in found.values()]
-        variances = [float(one.mean()) for one in of_cells]
-        error = float(np.sqrt(min(variances)))
+        cell_variances = [
+            _variances(table.values.reshape(shape), table.noise) for table in usable.values()
+        ]
+        mean_variances = [float(variances.mean()) for variances in cell_variances]
+        error = float(np.sqrt(min(mean_variances)))
         if error > _HOPELESS:
             raise ValueError(
                 f"{self._name} needs a larger epsilon, or more users: each frequency in these "
@@ -340,28 +342,35 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
                 "information."
             )
         # All tables include the class. Least squares makes their class shares equal.
-        sizes = [*(domains[key].size for key in found), classes.size]
-        pairs = [(j, len(found)) for j in range(len(found))]
-        values = [table.values[0] for table in found.values()]
-        agreed, _ = consistent_tables(sizes, pairs, values, variances, non_negative=False)
+        sizes = [*(domains[key].size for key in usable), classes.size]
+        pairs = [(j, len(usable)) for j in range(len(usable))]
+        values = [table.values[0] for table in usable.values()]
+        agreed, _ = consistent_tables(sizes, pairs, values, mean_variances, non_negative=False)
         cells = [table.reshape(shape) for table in agreed]
-        noise: Any = next(iter(found.values())).noise
+        noise: Any = next(iter(usable.values())).noise
         self.n_samples_seen_: int = int(np.max(noise.n_users))
-        stds = [np.sqrt(one) for one in of_cells]
+        stds = [np.sqrt(variances) for variances in cell_variances]
         # The minimum of a class frequency is its standard error: the data cannot show that it is
         # smaller.
-        precisions = [1 / (len(one) * v) for one, v in zip(cells, variances, strict=True)]
-        least = max(1 / np.sqrt(sum(precisions)), 1 / (self.n_samples_seen_ + 1))
-        prior = np.maximum(norm_sub(cells[0].sum(axis=0)), least)
+        precisions = [
+            1 / (len(table) * variance)
+            for table, variance in zip(cells, mean_variances, strict=True)
+        ]
+        minimum = max(1 / np.sqrt(sum(precisions)), 1 / (self.n_samples_seen_ + 1))
+        prior = np.maximum(norm_sub(cells[0].sum(axis=0)), minimum)
         self.class_prior_: Any = prior / prior.sum()
-        evidence = [log_lifts(*one, self.class_prior_) for one in zip(cells, stds, strict=True)]
+        evidence = [
+            log_lifts(table, std, self.class_prior_) for table, std in zip(cells, stds, strict=True)
+        ]
         lifts, gains = zip(*evidence, strict=True)
-        nothing = {key: np.zeros((one.size, classes.size)) for key, one in domains.items()}
-        self.feature_log_lift_: dict[Any, Any] = {**nothing, **dict(zip(found, lifts, strict=True))}
-        shares = [norm_sub(one.sum(axis=1)) for one in cells]
+        zeros = {key: np.zeros((domain.size, classes.size)) for key, domain in domains.items()}
+        self.feature_log_lift_: dict[Any, Any] = {**zeros, **dict(zip(usable, lifts, strict=True))}
+        shares = [norm_sub(table.sum(axis=1)) for table in cells]
         self.slope_: float = slope(lifts, shares, self.correlation) * confirmed(np.array(gains))
-        self.tables_, self._features = tables, RecordDomain(domains)
-        self.classes_, self.n_features_in_ = np.asarray(classes.categories), len(domains)
+        self.tables_ = tables
+        self._features = RecordDomain(domains)
+        self.classes_ = np.asarray(classes.categories)
+        self.n_features_in_ = len(domains)
         self.__dict__.pop("feature_names_in_", None)
         return self
 
@@ -450,9 +459,10 @@ def _variances(table: np.ndarray, noise: Any) -> np.ndarray:
     # shares within the value.
     f = norm_sub(table.ravel()).reshape(table.shape)
     rows = np.maximum(f.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    drawn, total = (float(np.max(of)) for of in (noise.n_samples, noise.n_users))
+    n_asked = float(np.max(noise.n_samples))
+    n_users = float(np.max(noise.n_users))
     variances = noise.variance(f.ravel()).reshape(f.shape)
-    variances = variances + f * (1 - f) / total - f * (f / rows - f) / drawn
+    variances = variances + f * (1 - f) / n_users - f * (f / rows - f) / n_asked
     return variances * f.size / (f.size - 1)
 
 
@@ -501,9 +511,10 @@ def log_lifts(
     frequencies /= frequencies.sum()
     contrasts = table - rows[:, None] * class_prior
     # All tables have the same class shares, so the noise of a class sums to 0 over all values.
-    of_values = 1 - 1 / len(table)
-    of_others = variances.sum(axis=1, keepdims=True) - variances
-    stds = np.sqrt(of_values * ((1 - class_prior) ** 2 * variances + class_prior**2 * of_others))
+    constrained = 1 - 1 / len(table)
+    other_variances = variances.sum(axis=1, keepdims=True) - variances
+    contrast_variances = (1 - class_prior) ** 2 * variances + class_prior**2 * other_variances
+    stds = np.sqrt(constrained * contrast_variances)
     likelihoods, evidence = [], np.zeros(len(_SCALES))
     expected = expit(logit(class_prior)[:, None] + _LOG_ODDS) - class_prior[:, None]
     for c in range(n_classes):
@@ -514,7 +525,7 @@ def log_lifts(
         evidence += np.log(likelihood @ _PRIORS.T).sum(axis=0)
     # The contrasts of a value sum to 0, and the contrasts of a class sum to 0. One contrast of each
     # is therefore redundant.
-    evidence *= of_values * (n_classes - 1) / n_classes
+    evidence *= constrained * (n_classes - 1) / n_classes
     shares = softmax(evidence)
     log_odds = np.zeros(table.shape)
     covariances = np.zeros(table.shape)

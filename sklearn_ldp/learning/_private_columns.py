@@ -392,8 +392,8 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         return self._supporting(self._collector(self._domain()).protocol(collection_round))
 
     def _supporting(self, protocol: Any) -> Protocol:
-        """Return a protocol whose reports support categories, or raise TypeError."""
-        if not all(isinstance(one, Channel) for one in protocol.mechanism.mechanisms):
+        """Return the protocol if its reports support categories, or else raise TypeError."""
+        if not all(isinstance(channel, Channel) for channel in protocol.mechanism.mechanisms):
             raise TypeError(
                 f"{self._name} needs reports that support categories, with known p and q, but "
                 f"reports of {self.oracle!r} do not. Use oracle='best', or an oracle such as GRR "
@@ -404,8 +404,9 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
     def _fit(self, X: Any, *, releases: bool = False) -> np.ndarray:
         """Fit, and return the codes of the values, or the checked reports."""
         self._validate_params()
-        X, of_values = read_once(X), self.input == "values"
-        if of_values:
+        X = read_once(X)
+        reads_values = self.input == "values"
+        if reads_values:
             domain, learned = RecordDomain.of_values(self.domains, X, self._name)
             if learned:
                 warn_of_learned(self._name, learned, "domains", self.random_state)
@@ -414,15 +415,15 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         collector = self._collector(domain)
         protocol = self._supporting(collector.protocol())
         rows = self._rows(protocol, X)
-        if of_values and releases:
+        if reads_values and releases:
             warn_of_epsilon(self._name, self.epsilon, self.random_state)
             self._warn_of_refit(self.random_state)
         self._fitted_protocol, self._released = protocol, None
         self.slices_: dict[Any, range] = _slices(domain)
         planned = collector.__collector__().planned()
-        self.oracles_: dict[Any, Any] = {name: one.oracle for name, one in planned.items()}
+        self.oracles_: dict[Any, Any] = {name: column.oracle for name, column in planned.items()}
         self.n_features_in_: Any = rows.shape[1]
-        self._keep_names(X, domain.columns if of_values else column_names(X) or [])
+        self._keep_names(X, domain.columns if reads_values else column_names(X) or [])
         return rows
 
     def _rows(self, protocol: Protocol, X: Any) -> np.ndarray:

@@ -132,17 +132,17 @@ def _listed_risk(law, n_rounds, prior, chain):
         np.add.at(counts, (np.arange(len(sets))[:, None], sets), 1)
         ways = np.exp(gammaln(n + 1) - gammaln(counts + 1).sum(axis=1))
         if chain is None:
-            given = np.exp(counts @ np.log(once))
+            likelihoods = np.exp(counts @ np.log(once))
         else:
             # Let y be the permanent report. With probability a, a report repeats y. Otherwise it
             # is drawn from `base`, which does not depend on y.
             ways *= np.exp(counts @ np.log(fresh))
-            given = ((fresh + share) / fresh) ** counts @ permanent
-        risk[n - 1] = ways @ (given * prior).max(axis=1)
+            likelihoods = ((fresh + share) / fresh) ** counts @ permanent
+        risk[n - 1] = ways @ (likelihoods * prior).max(axis=1)
     return risk
 
 
-# -- users who are drawn ------------------------------------------------------------------------
+# -- simulated users ----------------------------------------------------------------------------
 def _drawn_risk(channel, epsilon, n_rounds, prior, chain, rng):
     d, coins, risk = len(prior), SeededCoins(rng), np.zeros(n_rounds)
     n_users = min(max(_MOST_DRAWN // (d * n_rounds), _LEAST_USERS), _MOST_USERS)
@@ -185,7 +185,9 @@ def _likelihoods(channel, epsilon, n_rounds, codes, chain, coins):
         if base is None:  # all reports are equally likely: derived from their entropy given a value
             inside = p * math.log(p / s) + (1 - p) * math.log((1 - p) / (1 - s))
             base = -inside - channel.report_entropy() * math.log(2)
-        times = sum((np.all(np.atleast_2d((reports == one).T), axis=0) for one in earlier), 0)
+        times = sum(
+            (np.all(np.atleast_2d((reports == previous).T), axis=0) for previous in earlier), 0
+        )
         added = odds + times * np.logaddexp(0, odds - base)
         supported = channel.supports(reports, every)
         added = np.reshape(added, (-1, 1)) + np.where(supported, *kept)

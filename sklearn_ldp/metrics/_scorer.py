@@ -244,14 +244,15 @@ class HeldOutScorer(BaseScorer):
         estimate = estimate_of(estimator)
         if text := lost_weights(oracle.__collector__().state("score"), sample_weight):
             self._warn_once(text, UserWarning)
-        # A separate estimate of these reports, which costs no privacy: transform takes no weights.
+        # A separate estimate of these reports costs no privacy. `transform` has no weights, so a
+        # copy is fitted.
         held_out = copy(oracle).fit(X, sample_weight=sample_weight).estimate_
         if not isinstance(estimate, EstimateSet):
             return self._score(estimate, held_out, oracle.frequencies_)
         scores = {
-            name: self._score(one, held_out[name], oracle.frequencies_[name])
-            for name, one in estimate.items()
-            if len(one) and len(held_out[name])
+            name: self._score(part, held_out[name], oracle.frequencies_[name])
+            for name, part in estimate.items()
+            if len(part) and len(held_out[name])
         }
         return mean_of_parts(scores, oracle.__collector__().weights())
 

@@ -174,31 +174,32 @@ def _checked(n_samples: Any, delta: Any) -> tuple[float, float]:
 
 # -- the bound ------------------------------------------------------------------------------------
 class _Blanket(NamedTuple):
-    """The sums of c(y) over reports y that support both of two values, only the first, or none."""
+    """Privacy blanket: sums of c(y) over reports y that support both of two values, one or none."""
 
     epsilon: float
     both: float
-    one: float
+    single: float
     neither: float
 
 
 def _blanket(mechanism: Any, epsilon: float) -> _Blanket:
-    """Return the distribution for the two values that are easiest to distinguish."""
-    # The sums follow from p = E (both + one), q = E both + one, and 1 - p = one + neither. The
-    # real ratio of likelihoods may be below E because probabilities are rounded. X with E and
-    # the exact p and q is then larger in convex order, so the bound is still valid.
+    """Return the privacy blanket of the two values that are easiest to distinguish."""
+    # The sums follow from three equations: p = E (both + single), q = E both + single, and
+    # 1 - p = single + neither. The real ratio of likelihoods may be below E because probabilities
+    # are rounded. X with E and the exact p and q is then larger in convex order, so the bound is
+    # still valid.
     epsilon = min(float(epsilon), _MOST)
     ratio, gain = math.exp(epsilon), math.expm1(epsilon)
     if not getattr(mechanism, "has_two_likelihoods", False):
         return _Blanket(epsilon, 0.0, 1 / (ratio + 1), 0.0)
     p, q = mechanism.own_support, mechanism.least_other_support
     supported, unsupported = float(p) / ratio, float(1 - p)
-    one = min(float(p - q) / gain, supported, unsupported)
-    return _Blanket(epsilon, supported - one, one, unsupported - one)
+    single = min(float(p - q) / gain, supported, unsupported)
+    return _Blanket(epsilon, supported - single, single, unsupported - single)
 
 
 def _blankets(oracle: Any) -> dict[Any, tuple[_Blanket, float]]:
-    """Return the distribution of each question, and the probability that a user gets it."""
+    """Return the privacy blanket of each question, and the probability that a user gets it."""
     # An oracle has the single key None. So does a survey with several answers in a report.
     protocol = as_protocol(oracle)
     mechanism: Any = protocol.mechanism
@@ -211,7 +212,7 @@ def _blankets(oracle: Any) -> dict[Any, tuple[_Blanket, float]]:
     }
 
 
-@lru_cache(maxsize=1 << 10)  # the questions of a survey have few distinct distributions
+@lru_cache(maxsize=1 << 10)  # the questions of a survey have few distinct blankets
 def _smallest_epsilon(blanket: _Blanket, share: float, n: float, delta: float) -> float:
     """Return the smallest epsilon' with a bound of at most delta, and never more than epsilon."""
 
@@ -235,7 +236,7 @@ def _delta(blanket: _Blanket, share: float, n: float, epsilon: float, delta: flo
     # of delta.
     ratio, gain, lost = math.exp(blanket.epsilon), math.expm1(blanket.epsilon), math.expm1(epsilon)
     values = np.array([gain - lost, -gain - ratio * lost, -ratio * lost, -lost])
-    chances = share * np.array([blanket.one, blanket.one, blanket.both, blanket.neither])
+    chances = share * np.array([blanket.single, blanket.single, blanket.both, blanket.neither])
     largest = values[0]
     if largest <= 0:
         return 0.0

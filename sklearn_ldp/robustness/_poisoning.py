@@ -166,7 +166,7 @@ def poisoning_gain(
             "epsilon": epsilon,
             "attack": attack,
         }
-        return np.array([poisoning_gain(one, share, n_targets, **options) for one in oracle])
+        return np.array([poisoning_gain(member, share, n_targets, **options) for member in oracle])
     for name, value in (("share", share), ("target_frequency", target_frequency)):
         if not (isinstance(value, Real) and 0 <= float(value) <= 1):
             raise ValueError(f"Argument {name} must be a number from 0 to 1, got {value!r}.")
@@ -219,7 +219,7 @@ def _gains_of_survey(
     survey: Any, share: float, n_targets: Any, target_frequency: float, attack: str
 ) -> np.ndarray:
     mechanism = survey.protocol().mechanism
-    largest = max(one.n_categories for one in mechanism.mechanisms)
+    largest = max(channel.n_categories for channel in mechanism.mechanisms)
     if not (isinstance(n_targets, Integral) and 1 <= int(n_targets) <= largest):
         raise ValueError(
             f"Argument n_targets must be an integer from 1 to {largest}, got {n_targets!r}."

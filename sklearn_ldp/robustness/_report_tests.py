@@ -21,7 +21,7 @@ _LEAST_EXPECTED = 10  # reports in a class: with fewer, chi-square is a poor app
 _MAX_COUNTED = 1 << 22  # hash functions that are counted one by one
 _FEWEST_DRAWS, _MOST_DRAWS = 1 << 14, 1 << 18  # simulated reports, if no distribution is known
 _CELLS = 1 << 22  # reports times categories that are processed at a time
-_MAX_PAIRED = 2048  # categories whose pairs are counted at a time: about 250 MiB
+_MAX_PAIRED = 2048  # maximum number of categories for counts of pairs: about 250 MiB
 _N_EXAMINED = 1024  # p-values are computed for this number of pairs with the largest z-scores
 
 
@@ -139,7 +139,7 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
     >>> support_size_test(np.concatenate([honest, fake]), oracle).p_value < 1e-9
     True
     """
-    reports, protocol = _of_column(reports, oracle, column)
+    reports, protocol = _on_column(reports, oracle, column)
     channel: Any = protocol.mechanism
     if not isinstance(channel, Channel):
         raise TypeError(
@@ -203,8 +203,8 @@ def _pearson(observed: np.ndarray, law: np.ndarray) -> ReportTest:
 
 def _classes(law: np.ndarray, n: int) -> np.ndarray:
     """Assign each size to a class, in order."""
-    # Classes are narrow at both ends, where fake reports may be, and none has too few expected
-    # reports.
+    # Classes are narrow at both ends of the distribution, because fake reports may be there. No
+    # class has too few expected reports.
     least = min(_LEAST_EXPECTED / max(n, 1), 1.0)
     ends = least * 4.0 ** np.arange(40)
     ends = ends[ends < 1 / 8]
@@ -226,8 +226,8 @@ def _wald(counts: Any, channel: Channel, law: ReportLaw) -> ReportTest:
     """Test the counts of distinct reports, if their distribution depends on the users' values."""
     n, d = int(counts.sum()), channel.n_categories
     sizes = np.rint(law.spread(np.ones(d))).astype(np.int64)
-    of_sizes = np.bincount(sizes, law.probabilities(np.full(d, 1 / d)), minlength=d + 1)
-    classes = _classes(of_sizes, n)[sizes]
+    size_probabilities = np.bincount(sizes, law.probabilities(np.full(d, 1 / d)), minlength=d + 1)
+    classes = _classes(size_probabilities, n)[sizes]
     seen = np.flatnonzero(counts)
     weights = np.empty((len(seen), classes.max() + 1))
     for i, column in enumerate(weights.T):
@@ -307,7 +307,7 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     >>> hash_function_test(np.concatenate([honest, fake]), oracle).p_value < 1e-9
     True
     """
-    reports, protocol = _of_column(reports, oracle, column)
+    reports, protocol = _on_column(reports, oracle, column)
     part = getattr(protocol.mechanism, "public_part", None)
     if part is None:
         raise TypeError(
@@ -412,13 +412,13 @@ def joint_support_test(
     >>> joint_support_test(np.concatenate([honest, fake]), oracle).p_value < 1e-6
     True
     """
-    reports, protocol = _of_column(reports, oracle, column)
+    reports, protocol = _on_column(reports, oracle, column)
     channel: Any = protocol.mechanism
     if isinstance(channel, Channel):
         part, joint = channel.public_part, channel.joint_support
         chunks = _checked_chunks(reports, protocol)
         if part is not None and part.collisions is not None:
-            return _of_functions(chunks, part)
+            return _test_collisions(chunks, part)
         if joint is not None:
             codes = np.arange(protocol.domain.size)
             if among is not None:
@@ -440,15 +440,16 @@ def joint_support_test(
     )
 
 
-def _of_functions(chunks: Iterable[np.ndarray], part: PublicPart) -> ReportTest:
+def _test_collisions(chunks: Iterable[np.ndarray], part: PublicPart) -> ReportTest:
     counted = (np.bincount(part.of_reports(chunk), minlength=part.n_values) for chunk in chunks)
     counts = sum(counted, np.zeros(part.n_values, dtype=np.int64))
     assert part.collisions is not None
-    found, q = part.collisions(counts)
-    n, most = int(counts.sum()), int(found.max())
-    p_value = float(stats.binom.sf(most - 1, n, q))
-    z = (most - n * q) / np.sqrt(max(n, 1) * q * (1 - q))
-    return ReportTest(float(z), len(found), min(len(found) * p_value, 1.0), n)
+    collisions, q = part.collisions(counts)
+    n = int(counts.sum())
+    maximum = int(collisions.max())
+    p_value = float(stats.binom.sf(maximum - 1, n, q))
+    z = (maximum - n * q) / np.sqrt(max(n, 1) * q * (1 - q))
+    return ReportTest(float(z), len(collisions), min(len(collisions) * p_value, 1.0), n)
 
 
 def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.ndarray:
@@ -490,7 +491,7 @@ def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport
 
 
 # -- the reports to test -----------------------------------------------------------------------
-def _of_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any, Protocol]:
+def _on_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any, Protocol]:
     """Return the reports to test, and their protocol."""
     # column: the column of a survey to test. If None, all reports are tested.
     protocol = as_protocol(oracle)
