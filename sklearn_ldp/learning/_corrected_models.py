@@ -155,16 +155,16 @@ class _CorrectedModel(Documented, BaseEstimator):
 class CorrectedRidge(RegressorMixin, _CorrectedModel):
     """Ridge regression on noisy indicators, corrected for the noise (errors-in-variables model).
 
-    Noise in a feature shrinks its coefficient to 0 (attenuation bias), and changes the coefficients
-    of correlated features. The distribution of the noise of :class:`PrivatizedColumns` is known, so
-    this bias can be removed. The coefficients minimize an unbiased estimate of the squared error on
-    the *true* features,
+    Noise in a feature shrinks its coefficient towards 0 (attenuation bias), and changes the
+    coefficients of correlated features. The distribution of the noise of
+    :class:`PrivatizedColumns` is known, so this bias can be removed. The coefficients minimize an
+    unbiased estimate of the squared error on the *true* features,
 
     .. math:: \\hat\\beta = (G + \\alpha I)^{-1} X_c' W y_c,
 
-    where G is the corrected Gram matrix of the centered features (:func:`corrected_gram`). G uses
-    sums of indicators at the places of the sums of squares in :class:`~sklearn.linear_model.Ridge`.
-    Without private attributes both models are identical.
+    where G is the corrected Gram matrix of the centered features (:func:`corrected_gram`): it uses
+    the sum of an indicator instead of the sum of squares, which
+    :class:`~sklearn.linear_model.Ridge` uses. Without private attributes both models are identical.
 
     Prediction. The coefficients describe the true values. Use them for interpretation, for
     intervals, and for predictions from true values: on the client, or on the server for its own
@@ -180,9 +180,9 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     fitted again. Intervals are computed for the coefficients before shrinkage, `unshrunk_coef_`.
 
     G may have negative eigenvalues, and an eigenvalue near 0 (a rare category) would cause very
-    large coefficients. Therefore eigenvalues below four of their standard errors are raised to this
-    value. With more rows all eigenvalues exceed it, so the estimate is consistent; `n_raised_`
-    counts the raised eigenvalues.
+    large coefficients. Therefore each eigenvalue is raised to at least four of its standard errors.
+    With enough rows all eigenvalues exceed this threshold, so the estimate is consistent;
+    `n_raised_` counts the raised eigenvalues.
 
     Parameters
     ----------
@@ -425,9 +425,9 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         check_level(level)
         if self.n_raised_:
             warnings.warn(
-                f"CorrectedRidge has too few rows for its noise in {self.n_raised_} directions, so "
-                "the coefficients are biased, and intervals may miss the true coefficients. Join "
-                "rare categories, or collect more rows.",
+                f"CorrectedRidge has too few rows for its noise in {self.n_raised_} of "
+                f"{self.n_features_in_} directions, so its coefficients are biased, and intervals "
+                "may miss the true coefficients. Join rare categories, or collect more rows.",
                 stacklevel=2,
             )
         half = stats.norm.isf((1 - level) / 2) * np.sqrt(np.diag(self.coef_covariance_))
@@ -844,9 +844,10 @@ def with_sums_of_one(
         allowed = _FAR_OFF * judged.std() / np.sqrt(max(len(judged), 1)) + 1e-6
         if len(judged) >= _MANY_ROWS and abs(judged.mean()) > allowed:
             raise ValueError(
-                f"{name} expects columns of private[{i}] that are unbiased indicators: their sum "
-                f"is 1 on average, got {1 + judged.mean():g}. Pass the output of "
-                "PrivatizedColumns with all its columns, and without scaling."
+                f"{name} expects columns of private[{i}] that are unbiased indicators of all "
+                f"categories of an attribute: their sum is 1 on average, got "
+                f"{1 + judged.mean():g}. Pass the output of PrivatizedColumns with all its "
+                "columns, and without scaling."
             )
         X[:, block] -= off[:, None] / len(block)
     return X
@@ -934,7 +935,7 @@ def _positions(one: Any, n_features: int, what: str) -> np.ndarray:
     if outside.size:
         raise ValueError(
             f"{what} contains the column {outside[0]}, but X has {n_features} columns. Count "
-            "columns from 0."
+            "columns of X from 0, after any ColumnTransformer."
         )
     if len(index) < 2:
         raise ValueError(

@@ -44,7 +44,7 @@ def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) 
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        Indicators, also below 0 and above 1, with a sum of 1 in each row; columns in the order of
+        Indicators, which may be below 0 or above 1. Each row sums to 1; columns are in the order of
         the sorted classes.
 
     Raises
@@ -170,7 +170,9 @@ def _refuse_missing(y: Any, labels: np.ndarray, name: str, where: str) -> None:
 def checked_labels(y: Any, name: str) -> np.ndarray:
     """Return users' labels as a vector."""
     if y is None:
-        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+        raise ValueError(
+            f"{name} requires y to be passed, but the target y is None. Pass the users' labels."
+        )
     array = exact_array(y, is_listed=True)
     if array.dtype.kind == "c":  # scikit-learn's error would show the labels
         raise ValueError(f"Complex data not supported: {name} needs numbers or texts.")

@@ -273,7 +273,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         self._validate_params()
         if self.classes is None and not hasattr(self, "classes_"):
             raise ValueError(
-                f"{self._name}.privatize needs all possible classes. Declare them in classes=."
+                f"{self._name}.privatize needs all possible classes, because the noise depends on "
+                "their number. Declare them in classes=."
             )
         channel, codes = self._encoded(y)
         warn_of_epsilon(self._name, self.epsilon, self.random_state)
@@ -320,7 +321,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if is_regressor(self._base()):
             raise ValueError(
                 f"{self._name} trains classifiers, got the regressor {self._base()!r}. Use "
-                "LabelDPRegressor."
+                "LogisticRegression() or another classifier, or LabelDPRegressor."
             )
         channel, codes = self._encoded(y, learn=True, is_reported=self.input == "reports")
         routed = self._routed(sample_weight, fit_params)
@@ -340,9 +341,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             reports = channel.privatize(codes, self.random_state)
         if reports.size != len(reports) * channel.size:
             raise ValueError(
-                f"{self._name} expects reports of {channel.size} of {len(channel.classes)} classes,"
-                f" got shape {reports.shape}. Use the same epsilon, classes and subset_size as the "
-                "clients."
+                f"{self._name}(subset_size={self.subset_size!r}) expects reports of {channel.size} "
+                f"of {len(channel.classes)} classes, got reports of shape {reports.shape}. Use the "
+                "same epsilon, classes and subset_size as the clients."
             )
         weights = _check_sample_weight(sample_weight, codes, dtype=float, ensure_non_negative=True)
         base, correction = self._base(), self._correction()
@@ -539,8 +540,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         channel = LabelChannel(self.epsilon, checked_classes(classes, self._name), self.subset_size)
         if channel.signal <= 0:
             raise ValueError(
-                f"{self._name} got epsilon={self.epsilon!r}, with which reports do not depend on "
-                "the labels. Increase epsilon."
+                f"{self._name} got epsilon={self.epsilon!r}, which is too small: at a resolution "
+                "of 2**-64, reports do not depend on the labels. Increase epsilon."
             )
         return channel, channel.encode(labels, self._name)
 
@@ -560,7 +561,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if problem and self.correction == "likelihood":
             raise ValueError(
                 f'{self._name}(correction="likelihood") needs {problem}. '
-                'Use correction="probabilities".'
+                'Use correction="probabilities", which supports any classifier.'
             )
         return "probabilities" if problem else self.correction
 

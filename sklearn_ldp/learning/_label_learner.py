@@ -20,7 +20,7 @@ from ._label_channel import steps_to_last
 
 
 class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator):
-    """Base class: trains one estimator on labels that it randomizes, or on reports."""
+    """Base class of meta-estimators that train on labels they randomize, or on reports."""
 
     _parameter_constraints: dict = {
         "estimator": [None, HasMethods(["fit", "predict"])],

@@ -354,9 +354,9 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
     ) -> Any:
         """Estimate, from reports, the R squared that true labels would have.
 
-        The estimate is computed from the ratio of unbiased estimates of the mean squared error and
-        the variance of the labels. This variance cannot be estimated if its estimate is within two
-        standard errors of 0, or if reports have only two values (epsilon below 0.2). Then the
+        The estimate uses the ratio of unbiased estimates of the mean squared error and the variance
+        of the labels. The estimated variance is too noisy if it is within two standard errors of 0,
+        and it does not exist if reports have only two values (epsilon below 0.2). In both cases the
         maximum variance between the bounds replaces it. The score is then nearer to 0 than R
         squared, it ranks models in the same order, and its standard error is nan.
 
@@ -437,7 +437,10 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
     def _labels(self, y: ArrayLike) -> np.ndarray:
         """Return labels in one column."""
         if y is None:
-            raise ValueError(f"{self._name} requires y to be passed, but the target y is None.")
+            raise ValueError(
+                f"{self._name} requires y to be passed, but the target y is None. Pass the users' "
+                "labels."
+            )
         refuse_reports(y, self._name, 'use input="reports"')
         array = np.asarray(y)
         if array.dtype.kind == "c":  # scikit-learn's error would show the labels
@@ -445,7 +448,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         if array.ndim == 2 and array.shape[1] > 1:
             raise ValueError(
                 f"{self._name} needs one number per user, got y of shape {array.shape}. Train one "
-                "model per number, each with a part of epsilon."
+                "regressor for each number, with a part of epsilon, because all numbers of a user "
+                "share one epsilon."
             )
         labels = column_or_1d(array, warn=True)
         assert_all_finite(labels, input_name="y")

@@ -40,7 +40,7 @@ def _accuracy(labels: np.ndarray, predicted: np.ndarray) -> float:
 
 
 def _confusion_score(ratios: Callable[[np.ndarray], tuple]) -> Callable:
-    """Return a score of ratios, which are computed from the confusion matrix (rows: true class)."""
+    """Return a score that computes ratios from the confusion matrix (its rows are true classes)."""
     return lambda labels, predicted: np.reshape(
         ratios(labels.T @ np.eye(labels.shape[1])[predicted] / labels.sum()), (2, -1)
     )
@@ -59,7 +59,7 @@ def _neg_brier_score(labels: np.ndarray, P: np.ndarray) -> float:
 
 
 def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> np.ndarray:
-    """Return the share of pairs (a user of the first, one of the second class) in right order."""
+    """Return the share of correctly ordered pairs of users from different classes."""
     # Reports of different users are independent, so the sum over pairs of different users is
     # unbiased. Pairs of a user with the same user are subtracted. The rows are sorted by the
     # decision.

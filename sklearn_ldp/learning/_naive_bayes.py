@@ -267,7 +267,10 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
                 "has this name. Rename the feature."
             )
         if classes is None:
-            raise ValueError(f"{self._name} needs its classes. Declare them in classes=.")
+            raise ValueError(
+                f"{self._name} needs its classes, because clients and servers must use the same "
+                "classes. Declare them in classes=."
+            )
         label = Domain.of(checked_classes(classes, self._name), self._name)
         return MarginalOracle(
             self.epsilon,
@@ -326,8 +329,9 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
             )
         if not all(table.is_raw and table.noise is not None for table in usable.values()):
             raise ValueError(
-                f"{self._name} needs the noise of raw tables, but some tables are post-processed. "
-                "Pass the raw estimate of a MarginalOracle."
+                f"{self._name} needs the noise of raw tables to shrink its evidence, but some "
+                "tables are post-processed. Pass the estimate of a MarginalOracle without "
+                "post-processing."
             )
         shape = (-1, classes.size)
         cell_variances = [

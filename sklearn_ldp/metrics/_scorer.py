@@ -135,7 +135,7 @@ class FrequencyScorer(BaseScorer):
         if oracle.input == "reports":
             raise ValueError(
                 "A frequency scorer compares with raw values, but this pipeline reads reports. "
-                'Score it with make_held_out_scorer, simulate with input="values", or use '
+                'Score it with make_held_out_scorer, use input="values" in a simulation, or use '
                 "SyntheticSearch or HeldOutSearch, which need no raw values."
             )
         estimate = estimate_of(estimator)

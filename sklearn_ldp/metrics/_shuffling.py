@@ -260,7 +260,7 @@ def _delta(blanket: _Blanket, share: float, n: float, epsilon: float, delta: flo
 
 
 def _range(values: np.ndarray, chances: np.ndarray, n: float, beyond: float) -> tuple[float, float]:
-    """Return two ends; a sum of n terms exceeds each of them with probability exp(-beyond)."""
+    """Return two ends; a sum of n terms is beyond each with at most probability exp(-beyond)."""
     # Chernoff's bound is valid for any rate, so the best of several rates is used. The bound
     # also limits the mean of the part of the sum beyond the upper end: it is at most the upper
     # end times exp(-beyond).
