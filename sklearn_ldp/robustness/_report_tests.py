@@ -426,8 +426,8 @@ def joint_support_test(
             if len(codes) > _MAX_PAIRED:
                 raise ValueError(
                     f"joint_support_test counts pairs of at most {_MAX_PAIRED} categories, got "
-                    f"{len(codes)}. Pass fewer categories in among=, for example those with the "
-                    "highest estimates."
+                    f"{len(codes)}. Pass fewer categories in among=, for example the "
+                    "categories with the highest estimates."
                 )
             both, n = np.zeros((len(codes), len(codes)), dtype=np.int64), 0
             for chunk in chunks:
