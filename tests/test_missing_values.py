@@ -131,7 +131,7 @@ LEARNERS = [
 def test_a_missing_label_is_refused_with_a_remedy(make, missing):
     X, y = np.arange(3)[:, None], np.array(["p", "q", missing], dtype=object)
     for classes in (None, ["p", "q"], ["p", "q", missing]):
-        with pytest.raises(ValueError, match=r"a missing label .* a name of its own, such as"):
+        with pytest.raises(ValueError, match="a missing label .* Replace missing labels by"):
             make(classes=classes).fit(X, y)
     with pytest.raises(ValueError, match=r"missing label .* in classes="):
         make(classes=["p", "q", missing]).fit(X, ["p", "q", "p"])

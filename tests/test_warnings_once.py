@@ -230,7 +230,7 @@ def test_predictions_for_rows_that_are_randomised_anew_warn_once(model, remedy):
     noisy = columns.fit_transform(PEOPLE)
     pipe = make_pipeline(columns, model(private=columns.slices_)).fit(PEOPLE, LABELS)
     pipe[-1].predict(columns.true_indicators(PEOPLE))
-    with pytest.warns(UserWarning, match=f"predicts from randomised rows.*{remedy}"):
+    with pytest.warns(UserWarning, match=f"predicts from randomized rows.*{remedy}"):
         pipe.score(PEOPLE[:50], LABELS[:50])
     pipe.predict(PEOPLE[:50])
     pipe[-1].predict(noisy)

@@ -1,4 +1,4 @@
-"""Models from private data: labels, features or whole records that users have randomised."""
+"""Models from private data: users randomize their labels, features or whole records."""
 
 from ._corrected_models import CorrectedLogisticRegression, CorrectedRidge, corrected_gram
 from ._label_channel import corrected_labels

@@ -1,4 +1,4 @@
-"""Regressions on unbiased indicators, without the bias that their noise causes."""
+"""Regressions on noisy indicators, corrected for the noise (errors-in-variables regression)."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from .._core.support.docs import Documented
 from .._core.support.parallel import each_warning_once, one_thread
 from .._core.support.privacy import warn_once
 
-_CHUNK_CELLS = 1 << 22  # numbers that are held beside X
-_CHUNK_LOSSES = 1 << 21  # losses that are computed at a time
+_CHUNK_CELLS = 1 << 22  # maximum size of temporary copies of rows of X
+_CHUNK_LOSSES = 1 << 21  # losses that are computed in one step
 _MAX_CELLS = 1000  # joint categories of all private attributes
-# From here on chosen by hand; `python -m benchmarks.accuracy._weak_models` measures what they do
-# together, on data that none was chosen on.
+# The following constants were chosen by hand. `python -m benchmarks.accuracy._weak_models` measures
+# their joint effect, on other data.
 _RAISED_TO = 4.0  # standard errors
-_MANY_ROWS, _FAR_OFF = 30, 6.0  # rows from which on sums are judged, and by how many sd
-# Prior standard deviations of an attribute's coefficients, in units of the residuals' one: none at
-# all has half of the probability, so that an attribute counts by its evidence alone.
+_MANY_ROWS, _FAR_OFF = 30, 6.0  # sums are checked from this number of rows on, with this z-score
+# Prior standard deviations of an attribute's coefficients, as multiples of the residual standard
+# deviation. "No effect" has half of the prior probability, so the data have to show an effect.
 _EFFECTS = np.r_[0.0, np.geomspace(0.03, 1.0, 12)]
 _CHANCES = np.r_[0.5, np.full(12, 0.5 / 12)]
 
@@ -44,23 +44,24 @@ def corrected_gram(
 ) -> np.ndarray:
     """Return an unbiased estimate of the Gram matrix of the true features.
 
-    A row of X has unbiased indicators of each private attribute. The truth is 1 for one category
-    and 0 for the others, so that products of two indicators of one attribute are 0, and squares are
-    the indicators themselves: the block of a private attribute is the diagonal matrix of its column
-    sums, without any noise squared. All other blocks are unbiased as they stand, because the noise
-    of one attribute is independent of that of another, and of what is public.
+    A row of X contains unbiased indicators of each private attribute. The true indicators of an
+    attribute are 1 for one category and 0 for the others. So the product of two of them is 0, and
+    the square of one is the indicator itself. Therefore the estimate of the block of a private
+    attribute is the diagonal matrix of its column sums, which contains no squared noise. All other
+    blocks are unbiased without a correction, because the noise of an attribute is independent of
+    the noise of other attributes, and of public features.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         The features.
-    private : sequence of slices, ranges, index arrays or masks, or a mapping to those
+    private : sequence of slices, ranges, index arrays or masks, or a mapping to such values
         The columns of all indicators of each private attribute.
     sample_weight : array-like of shape (n_samples,), default=None
         Weight of each row.
     centered : bool, default=False
-        Whether to subtract the means of the columns; the bias of the result is then of the order
-        1 / n_samples of it.
+        Whether to subtract the means of the columns. The relative bias of the result is then of the
+        order 1 / n_samples.
 
     Returns
     -------
@@ -92,22 +93,22 @@ def corrected_gram(
 def _gram(
     X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, means: np.ndarray
 ) -> np.ndarray:
-    """The corrected Gram matrix of features that these means are subtracted from."""
+    """Return the corrected Gram matrix of the features minus the specified means."""
     gram = np.zeros((X.shape[1], X.shape[1]))
     for rows in _batches(X):
-        centred = X[rows] - means
-        gram += centred.T @ (centred * weight[rows, None])
+        centered = X[rows] - means
+        gram += centered.T @ (centered * weight[rows, None])
     for block in blocks:
-        of_means = weight.sum() * np.outer(means[block], means[block])
-        gram[np.ix_(block, block)] = np.diag(weight @ X[:, block]) - of_means
+        mean_products = weight.sum() * np.outer(means[block], means[block])
+        gram[np.ix_(block, block)] = np.diag(weight @ X[:, block]) - mean_products
     return gram
 
 
 class _CorrectedModel(Documented, BaseEstimator):
-    """Base of the linear models, which read features of which some are unbiased indicators."""
+    """Base class of linear models in which some features are unbiased indicators."""
 
     _parameter_constraints: dict = {
-        "private": "no_validation",  # private_blocks checks it, and says what is wrong
+        "private": "no_validation",  # private_blocks validates it
         "fit_intercept": ["boolean"],
     }
     private: Any
@@ -117,14 +118,14 @@ class _CorrectedModel(Documented, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Without `private` nothing is known of the noise, and fit refuses whatever comes.
+        # Without `private`, fit raises an error for all data.
         tags.input_tags.two_d_array = self.private is not None
         return tags
 
     def _checked(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
-        """The rows with sums of 1, the target, the weights, and the private columns."""
+        """Return the rows with indicator sums of 1, the target, weights, and private columns."""
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64, **checks)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -141,71 +142,73 @@ class _CorrectedModel(Documented, BaseEstimator):
         if _noisy(X, self._blocks(X)):
             name = type(self).__name__
             warn_once(
-                f"{name} predicts from randomised rows, but its coefficients are those of true "
-                "values, and predictions and scores are worse than theirs. Predict from "
-                "PrivatizedColumns.true_indicators, where values are seen. For new rows that are "
-                f"randomised {self._for_noisy_rows}.",
+                f"{name} predicts from randomized rows, but its coefficients are for true values, "
+                "so predictions and scores are worse than for true values. If the values of new "
+                "rows are available, predict from PrivatizedColumns.true_indicators. If new rows "
+                f"are randomized, {self._for_noisy_rows}.",
                 UserWarning,
-                f"{name} of randomised rows",
+                f"{name} of randomized rows",
             )
         return X @ self.coef_.ravel() + self.intercept_
 
 
 class CorrectedRidge(RegressorMixin, _CorrectedModel):
-    """Ridge regression on noisy indicators, corrected for their noise (errors in variables).
+    """Ridge regression on noisy indicators, corrected for the noise (errors-in-variables model).
 
-    Noise in a feature pulls its coefficient towards 0, and shifts those of the features that go
-    with it. The noise of :class:`PrivatizedColumns` is known, so it can be taken out: the
-    coefficients minimise an unbiased estimate of the squared error on the *true* features,
+    Noise in a feature shrinks its coefficient towards 0 (attenuation bias), and changes the
+    coefficients of correlated features. The distribution of the noise of
+    :class:`PrivatizedColumns` is known, so this bias can be removed. The coefficients minimize an
+    unbiased estimate of the squared error on the *true* features,
 
     .. math:: \\hat\\beta = (G + \\alpha I)^{-1} X_c' W y_c,
 
-    where the Gram matrix G of the centred features is that of :func:`corrected_gram`: it has the
-    sums of the indicators where :class:`~sklearn.linear_model.Ridge` has their squares. Without
-    private attributes the two are the same.
+    where G is the corrected Gram matrix of the centered features (:func:`corrected_gram`): it uses
+    the sum of an indicator instead of the sum of squares, which
+    :class:`~sklearn.linear_model.Ridge` uses. Without private attributes both models are identical.
 
-    Which features to predict from. The coefficients are those of the true values: right to be
-    interpreted, for intervals, and to predict for rows whose true values are seen, on the client or
-    at the server for its own rows (`PrivatizedColumns.true_indicators`). Where the new rows are
-    randomised as well, the least squared error is that of the regression on what is seen: use
-    scikit-learn's Ridge there. So `score` on noisy rows, and a search by it, favours too small
-    coefficients; `corrected_score` estimates the score that true rows would have.
+    Prediction. The coefficients describe the true values. Use them for interpretation, for
+    intervals, and for predictions from true values: on the client, or on the server for its own
+    rows (`PrivatizedColumns.true_indicators`). If new rows are randomized as well, the regression
+    on randomized features has the minimum squared error, so use scikit-learn's Ridge. For the same
+    reason `score` on noisy rows, and a search by `score`, favor too small coefficients;
+    `corrected_score` estimates the score on true rows.
 
-    A private attribute that its noise swamps would do harm: so its coefficients, less their mean,
-    are shrunk by their evidence (a normal prior around 0, whose scale is averaged over by its
-    likelihood, with probability 0.5 that there is no effect), and the public ones are fitted once
-    more beside them. Intervals are those of the coefficients before, `unshrunk_coef_`.
+    If noise dominates a private attribute, its coefficients would increase the error. Therefore the
+    deviations of an attribute's coefficients from their mean are shrunk by Bayesian model averaging
+    (over normal priors around 0 with several scales, weighted by their marginal likelihood, with
+    prior probability 0.5 that there is no effect). The coefficients of public features are then
+    fitted again. Intervals are computed for the coefficients before shrinkage, `unshrunk_coef_`.
 
-    G need not be positive semi-definite, and in a direction where it is near 0 (a rare category) a
-    division by it would blow up. Eigenvalues below four of their standard errors are raised to
-    these. They are far above that as the number of rows grows, and the estimate is then consistent;
-    `n_raised_` says how many are not.
+    G may have negative eigenvalues, and an eigenvalue near 0 (a rare category) would cause very
+    large coefficients. Therefore each eigenvalue is raised to at least four of its standard errors.
+    With enough rows all eigenvalues exceed this threshold, so the estimate is consistent;
+    `n_raised_` counts the raised eigenvalues.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Strength of the L2 penalty, >= 0, as in Ridge. The intercept is not penalised.
-    private : sequence of slices, ranges, index arrays, masks or names, or a mapping to those
-        The columns of each private attribute: all of its indicators, none left out. A mapping, as
-        `PrivatizedColumns.slices_` is, does as well. In a data frame, "sex" stands for the features
-        that `PrivatizedColumns.get_feature_names_out` calls "sex_F" and "sex_M", also behind a
-        ColumnTransformer; a list has their full names. ``[]`` means that no column is private; None
-        is refused, as nothing would be corrected.
+        Strength of the L2 penalty, >= 0, as in Ridge. The intercept is not penalized.
+    private : sequence of slices, ranges, index arrays, masks or names, or a mapping to such values
+        The columns of each private attribute: all of its indicators. A mapping such as
+        `PrivatizedColumns.slices_` is possible as well. In a data frame, "sex" stands for the
+        features with the names "sex_F" and "sex_M" in `PrivatizedColumns.get_feature_names_out`,
+        even after a ColumnTransformer; a list must contain their full names. ``[]`` means that no
+        column is private. The default None raises an error, because nothing would be corrected.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Coefficients of the true features, to predict with. Those of a private attribute have the
-        sum 0 if there is an intercept.
+        Coefficients of the true features, for predictions. With an intercept, the coefficients of a
+        private attribute sum to 0.
     intercept_ : float
         The intercept.
     unshrunk_coef_ : ndarray of shape (n_features,)
-        The coefficients before those of private attributes were shrunk: the centres of intervals.
+        The coefficients before the shrinkage of private attributes: the centers of intervals.
     coef_covariance_ : ndarray of shape (n_features, n_features)
-        Estimated covariance of `unshrunk_coef_` (sandwich), with the noise of the reports and of
-        y, for any variances of the errors.
+        Estimated covariance of `unshrunk_coef_` (sandwich estimator). It includes the noise of the
+        reports and of y, and allows heteroscedastic errors.
     n_raised_ : int
         Number of eigenvalues of G that were raised.
     n_features_in_ : int
@@ -220,24 +223,24 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
 
     Notes
     -----
-    Let :math:`\\tilde x_i` be the row i less the means, :math:`r_i` its residual, and z its
+    Let :math:`\\tilde x_i` be the row i minus the means, :math:`r_i` its residual, and z its
     indicators of a private attribute with coefficients b. The score of row i is
 
     .. math:: \\psi_i = w_i \\big(\\tilde x_i r_i - [z \\circ b - z (z' b)]\\big),
 
-    with the bracket on each private attribute. Its mean at the true coefficients is 0, and the
+    with a bracket for each private attribute. Its mean at the true coefficients is 0, and the
     covariance is :math:`A^{-1} (\\sum_i \\psi_i \\psi_i') A^{-1}` with :math:`A = G + \\alpha I`.
-    Weights are those of a loss, not numbers of equal rows.
+    Sample weights multiply the loss; they are not numbers of equal rows.
 
-    Before anything else each private attribute's indicators are shifted in each row such that
-    their sum is 1, as that of the true ones. This keeps them unbiased, and takes the direction in
-    which they say nothing out of G exactly.
+    First, the indicators of each private attribute are shifted in each row such that their sum is
+    1, like the sum of the true indicators. They stay unbiased, and the direction without
+    information is removed from G exactly.
 
     References
     ----------
     .. [1] A. Datta, H. Zou, "CoCoLasso for high-dimensional error-in-variables regression", Annals
-       of Statistics 45(6), 2017, :doi:`10.1214/16-AOS1527` (a corrected Gram matrix is projected to
-       the positive semi-definite ones, and cross-validation is corrected).
+       of Statistics 45(6), 2017, :doi:`10.1214/16-AOS1527` (projects a corrected Gram matrix to the
+       positive semi-definite matrices, and corrects cross-validation).
 
     Examples
     --------
@@ -250,8 +253,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     >>> Z = reporting.fit_transform(smokes[:, None])
     >>> model = CorrectedRidge(private=reporting.slices_).fit(Z, y)
     >>> uncorrected = CorrectedRidge(private=[]).fit(Z, y)
-    >>> def effect(of):
-    ...     return (of.unshrunk_coef_[1] - of.unshrunk_coef_[0]).round(1)
+    >>> def effect(fitted):
+    ...     return (fitted.unshrunk_coef_[1] - fitted.unshrunk_coef_[0]).round(1)
     >>> effect(model), effect(uncorrected)
     (np.float64(3.0), np.float64(0.6))
     >>> low, high = model.confidence_interval(0.95)
@@ -289,7 +292,7 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         X : array-like of shape (n_samples, n_features)
             The features: unbiased indicators, and any public ones.
         y : array-like of shape (n_samples,)
-            What to predict.
+            The target.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row in the loss.
 
@@ -326,7 +329,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
                 scores[:, block] -= z * b - z * (z @ b)[:, None]
             scores *= weight[rows, None]
             meat += scores.T @ scores
-        # As a square: the product of three has negative variances where it is nearly singular.
+        # As the square of a root: a product of three matrices may have negative variances if it is
+        # nearly singular.
         sizes, axes = np.linalg.eigh(meat)
         root = inverse @ (axes * np.sqrt(np.maximum(sizes, 0)))
         covariance = root @ root.T
@@ -351,7 +355,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The true features; or noisy ones, from which Ridge predicts with less error.
+            The true features. Noisy features are possible as well, but Ridge predicts from them
+            with less error.
 
         Returns
         -------
@@ -363,23 +368,23 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     def corrected_score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Estimate, from noisy rows, the coefficient of determination that true rows would have.
 
-        The mean squared error is that of the noisy rows less what their noise adds, which is
-        unbiased if the rows were not used in `fit`. It is what a search for `alpha` should
-        maximise.
+        The mean squared error is computed from the noisy rows, and the contribution of their noise
+        is subtracted. The result is unbiased if the rows were not used in `fit`. Use this score in
+        a search for `alpha`.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Noisy features.
         y : array-like of shape (n_samples,)
-            What was to be predicted.
+            The target.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row.
 
         Returns
         -------
         float
-            1 less the ratio of the mean squared error at the true rows to the variance of y.
+            1 minus the ratio of the mean squared error at the true rows to the variance of y.
         """
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
@@ -393,13 +398,13 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
         """Return confidence intervals of the coefficients of the true features.
 
-        They are for the coefficients of the regression with the same penalty, in the population,
-        and their centres are `unshrunk_coef_`.
+        The intervals are for the coefficients of the regression with the same penalty in the
+        population. Their centers are `unshrunk_coef_`.
 
         Parameters
         ----------
         level : float, default=0.95
-            Probability that an interval contains its coefficient, in (0, 1).
+            Probability that an interval contains its coefficient, in [0.5, 1).
 
         Returns
         -------
@@ -420,9 +425,9 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         check_level(level)
         if self.n_raised_:
             warnings.warn(
-                f"CorrectedRidge has too few rows for its noise in {self.n_raised_} directions: "
-                "coefficients are biased, and intervals may miss. Join rare categories, or "
-                "collect more rows.",
+                f"CorrectedRidge has too few rows for its noise in {self.n_raised_} of "
+                f"{self.n_features_in_} directions, so its coefficients are biased, and intervals "
+                "may miss the true coefficients. Join rare categories, or collect more rows.",
                 stacklevel=2,
             )
         half = stats.norm.isf((1 - level) / 2) * np.sqrt(np.diag(self.coef_covariance_))
@@ -430,41 +435,42 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
 
 
 class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
-    """Binary logistic regression on noisy indicators, corrected for their noise.
+    """Binary logistic regression on noisy indicators, corrected for the noise.
 
-    Any function of a category is linear in its indicators. So with the unbiased indicators Z of
-    :class:`PrivatizedColumns` the loss of a row is estimated without bias by
+    Any function of a category is linear in the indicators of the category. So with the unbiased
+    indicators Z of :class:`PrivatizedColumns`, an unbiased estimate of the loss of a row is
 
     .. math:: \\sum_{v_1, \\dots, v_m} Z_1(v_1) \\cdots Z_m(v_m) \\, \\ell(s(v_1, \\dots, v_m), y),
 
-    the losses at all joint categories of its m private attributes, some with weights below 0. Its
-    sum over the rows is consistent for that of the true ones, but it costs the product of the
-    numbers of categories, and it is neither convex nor bounded. Where the rows of one class are too
-    few for their noise, a penalty bounds it: the eigenvalues of the corrected Gram matrix of each
-    class are raised as in :class:`CorrectedRidge`, and the penalty is what that adds. It vanishes
-    as the number of rows grows.
+    the sum of the losses at all joint categories of its m private attributes, with weights that may
+    be negative. The total over the rows is consistent for the total loss of the true rows.
+    But its cost is proportional to the product of the numbers of categories, and it is neither
+    convex nor bounded. A penalty bounds it if the rows of one class are too few for their noise:
+    the eigenvalues of the corrected Gram matrix of each class are raised as in
+    :class:`CorrectedRidge`, and the increments define the penalty. The penalty vanishes as the
+    number of rows grows.
 
-    Coefficients of private attributes are then shrunk by their evidence as in CorrectedRidge, and
-    the public ones are fitted once more beside them.
+    Coefficients of private attributes are then shrunk by Bayesian model averaging as in
+    CorrectedRidge, and the coefficients of public features are fitted again.
 
-    The coefficients are those of the true values, to be interpreted or to predict for rows whose
-    true values are seen. For new rows that are randomised as well, scikit-learn's
-    LogisticRegression on such rows has the smaller loss.
+    The coefficients describe the true values. Use them for interpretation, and for predictions from
+    true values. If new rows are randomized as well, scikit-learn's LogisticRegression on randomized
+    rows has the smaller loss.
 
     Parameters
     ----------
     C : float, default=1.0
         Inverse strength of the L2 penalty, > 0, as in
-        :class:`~sklearn.linear_model.LogisticRegression`. The intercept is not penalised.
-    private : sequence of slices, ranges, index arrays, masks or names, or a mapping to those
-        The columns of each private attribute, as for :class:`CorrectedRidge`; ``[]`` if there are
-        none. The product of their sizes must be at most 1000.
+        :class:`~sklearn.linear_model.LogisticRegression`. The intercept is not penalized.
+    private : sequence of slices, ranges, index arrays, masks or names, or a mapping to such values
+        The columns of each private attribute, as for :class:`CorrectedRidge`; ``[]`` if no column
+        is private. The product of the numbers of categories must be at most 1000.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     tol : float, default=1e-6
-        The optimiser stops where no component of the gradient of the mean loss is larger.
+        The optimizer stops if all components of the gradient of the mean loss are below this value.
     max_iter : int, default=1000
-        The most iterations of L-BFGS.
+        Maximum number of iterations of L-BFGS.
 
     Attributes
     ----------
@@ -475,7 +481,7 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
     classes_ : ndarray of shape (2,)
         The classes.
     n_raised_ : int
-        Number of eigenvalues that were raised, in both classes.
+        Total number of raised eigenvalues in both classes.
     n_iter_ : int
         Number of iterations.
     n_features_in_ : int
@@ -485,7 +491,7 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
 
     See Also
     --------
-    CorrectedRidge : The same for squared errors, with intervals.
+    CorrectedRidge : The same correction for squared errors, with intervals.
     PrivatizedColumns : The transformer that makes the indicators.
 
     Examples
@@ -544,7 +550,7 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
         X : array-like of shape (n_samples, n_features)
             The features: unbiased indicators, and any public ones.
         y : array-like of shape (n_samples,)
-            The classes, of which there are two.
+            The labels, from two classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row in the loss.
 
@@ -569,12 +575,15 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
                 f"{name} got {len(self.classes_)} classes. Use OneVsRestClassifier."
             )
         if len(self.classes_) < 2:
-            raise ValueError(f"{name} needs two classes in y, got 1 class: {self.classes_[0]!r}.")
+            raise ValueError(
+                f"{name} needs two classes in y, got 1 class: {self.classes_[0]!r}. Pass rows of "
+                "both classes."
+            )
         n_cells = math.prod(len(block) for block in blocks)
         if n_cells > _MAX_CELLS:
             raise ValueError(
-                f"{name} got private attributes of {n_cells} joint categories, expected at most "
-                f"{_MAX_CELLS}: group their categories, or use CorrectedRidge, which needs none."
+                f"{name} got private attributes with {n_cells} joint categories, expected at most "
+                f"{_MAX_CELLS}. Group categories, or use CorrectedRidge, which has no such limit."
             )
         penalty = plain = np.eye(X.shape[1]) / self.C
         self.n_raised_: int = 0
@@ -588,7 +597,7 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
                 rounding = max(rows.shape) * np.finfo(float).eps * np.abs(values).max()
                 self.n_raised_ += int(np.sum(added > rounding))
         loss = CorrectedLogLoss(X, numbers == 1, weight, blocks, penalty, self.fit_intercept)
-        # A step along a feature that is measured in its own unit is neither huge nor tiny.
+        # Scaled features avoid optimizer steps that are far too large or too small.
         scaled, limits = loss.standardising(), (self.tol, self.max_iter, name)
         x, self.n_iter_ = loss.least_along(np.zeros(len(scaled)), scaled, *limits)
         share = float(weight @ numbers / weight.sum())
@@ -674,7 +683,7 @@ class CorrectedLogLoss:
             row[list(cell)] = 1
 
     def _of_rows(self, at: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-        """Public features with a 1, weights of joint categories, their signs and margins."""
+        """Yield public features and a column of 1, weights of joint categories, signs, margins."""
         for rows in gen_batches(len(self.X), max(_CHUNK_LOSSES // len(self.cells), 1)):
             weights = self.weight[rows, None]
             for block in self.blocks:
@@ -697,7 +706,7 @@ class CorrectedLogLoss:
         return total / self.weight.sum(), gradient / self.weight.sum()
 
     def covariance(self, at: np.ndarray) -> np.ndarray:
-        """Return the covariance of the minimiser (sandwich), with the noise of the reports."""
+        """Return the covariance of the minimizer (sandwich estimator), with noise of reports."""
         bread, meat = np.zeros((2, len(at), len(at)))
         bread[:-1, :-1] = self.penalty
         for features, weights, sign, margins in self._of_rows(at):
@@ -717,7 +726,7 @@ class CorrectedLogLoss:
         return inverse @ meat @ inverse
 
     def standardising(self) -> np.ndarray:
-        """Return the map to the coefficients from those of centred and scaled public features."""
+        """Return the map from coefficients of standardized public features to coefficients."""
         units = _units(self.X, self.blocks, self.weight, 0.0)
         into, public = np.diag(np.append(1 / units, 1.0)), self.seen[:-1]
         if self.fit_intercept:
@@ -728,7 +737,7 @@ class CorrectedLogLoss:
     def least_along(
         self, start: np.ndarray, directions: np.ndarray, *limits: Any
     ) -> tuple[np.ndarray, int]:
-        """Return where it is least among a start plus any combination of directions (columns)."""
+        """Return the minimizer among a start plus any combination of directions (columns)."""
 
         def along(at: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = self(start + directions @ at)
@@ -738,9 +747,9 @@ class CorrectedLogLoss:
         return start + directions @ at, n_iter
 
 
-# -- what both are made of --------------------------------------------------------------------
+# -- parts of both models ---------------------------------------------------------------------
 def _units(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, alpha: float) -> np.ndarray:
-    """In what public features are measured; 1 for indicators, and for what is constant and free."""
+    """Return scales of public features; 1 for indicators, and for constants without a penalty."""
     total = weight.sum()
     means = weight @ X / total
     variances = sum(weight[rows] @ (X[rows] - means) ** 2 for rows in _batches(X)) / total
@@ -752,9 +761,10 @@ def _units(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, alpha: f
 def _shrunk(
     coef: np.ndarray, covariance: np.ndarray, blocks: list[np.ndarray], scale: float
 ) -> np.ndarray:
-    """Posterior means of private attributes' coefficients less their mean; 0 for other columns."""
-    # An attribute has a normal prior around 0, whose standard deviation is one of `_EFFECTS`
-    # times the scale; its coefficients are normal around the truth with the known covariance.
+    """Return posterior means of centered coefficients of private attributes, elsewhere 0."""
+    # The prior of an attribute is normal around 0, and its standard deviation is one of `_EFFECTS`
+    # times the scale. Given the true coefficients, the estimates are normal with the specified
+    # covariance.
     shrunk = np.zeros_like(coef)
     variances = (scale * _EFFECTS[:, None]) ** 2
     for block in blocks:
@@ -762,7 +772,7 @@ def _shrunk(
         noise, axes = np.linalg.eigh(contrasts @ covariance[np.ix_(block, block)] @ contrasts.T)
         axes = contrasts.T @ axes
         along = coef[block] @ axes
-        # Nothing is known better than rounding allows.
+        # Rounding errors limit the precision of the estimates.
         noise = np.maximum(noise, 1e-12 * (variances[-1] + along.max() ** 2) + 1e-300)
         total = variances + noise
         evidence = np.log(_CHANCES) - 0.5 * np.sum(np.log(total) + along**2 / total, axis=1)
@@ -771,23 +781,23 @@ def _shrunk(
 
 
 def _noisy(X: np.ndarray, blocks: list[np.ndarray]) -> list[np.ndarray]:
-    """Private attributes but those whose indicators are all 0 or 1, as without noise."""
+    """Return the private attributes with noise: their indicators are not all 0 or 1."""
     return [block for block in blocks if np.any(X[:, block] ** 2 != X[:, block])]
 
 
 def _not_shrunk(n_coef: int, blocks: list[np.ndarray]) -> np.ndarray:
-    """Directions to fit once the shrunk ones are known: public columns, and attributes' means."""
+    """Return directions to fit again after shrinkage: public columns, and means of attributes."""
     every = np.eye(n_coef)
     means = [every[:, block].sum(axis=1) for block in blocks]
     return np.column_stack([np.delete(every, np.concatenate(blocks), axis=1), *means])
 
 
 def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the correction of the square of ``z @ b`` that makes it unbiased for the truth's.
+    """Return the term that, added to ``(z @ b)**2``, makes it unbiased for the true square.
 
     Shapes: z (n_samples, n_categories), b (n_categories,) or (n_categories, m) ->
     (n_samples,) or (n_samples, m).
-    `z @ b**2 - (z @ b)**2`, which is 0 where z is 1 for one category and 0 for the others.
+    The term is `z @ b**2 - (z @ b)**2`, which is 0 for indicators without noise.
     """
     return z @ b**2 - (z @ b) ** 2
 
@@ -795,16 +805,16 @@ def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
 def directions_of(
     X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, means: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the eigenvalues of the corrected Gram matrix, and what they must be to be trusted.
+    """Return the eigenvalues of the corrected Gram matrix, and their minimum trusted values.
 
     Shapes: X (n_samples, n_features), weight (n_samples,), means (n_features,) ->
     (n_features,).
-    The eigenvalues; the least ones to be trusted, 0 without private attributes; and the
+    Returns: the eigenvalues, the minimum trusted values (0 without private attributes), and the
     eigenvectors, in columns.
     """
-    # That is four times a bound of the standard error which noise gives to an eigenvalue: the
-    # smaller of the spread of the rows' summands, and of the size of their corrections, which
-    # is 0 where nothing is noisy.
+    # The minimum is four times a bound on the standard error of an eigenvalue due to noise. The
+    # bound is the smaller of two: the spread of the summands of the rows, and the size of their
+    # corrections, which is 0 without noise.
     values, vectors = np.linalg.eigh(_gram(X, blocks, weight, means))
     if not blocks:
         return values, np.zeros(len(values)), vectors
@@ -825,7 +835,7 @@ def with_sums_of_one(
     """Shift the indicators of each private attribute in each row, so that their sum is 1.
 
     Shapes: X (n_samples, n_features), weight (n_samples,) -> (n_samples, n_features).
-    weight: rows of weight 0 are not judged.
+    weight: rows with weight 0 are not checked.
     """
     X = X.copy() if blocks else X
     for i, block in enumerate(blocks):
@@ -834,9 +844,10 @@ def with_sums_of_one(
         allowed = _FAR_OFF * judged.std() / np.sqrt(max(len(judged), 1)) + 1e-6
         if len(judged) >= _MANY_ROWS and abs(judged.mean()) > allowed:
             raise ValueError(
-                f"{name} expects columns of private[{i}] that are unbiased indicators, whose sum "
-                f"is 1 on average, got {1 + judged.mean():g}: pass what PrivatizedColumns returns, "
-                "neither scaled nor with columns left out."
+                f"{name} expects columns of private[{i}] that are unbiased indicators of all "
+                f"categories of an attribute: their sum is 1 on average, got "
+                f"{1 + judged.mean():g}. Pass the output of PrivatizedColumns with all its "
+                "columns, and without scaling."
             )
         X[:, block] -= off[:, None] / len(block)
     return X
@@ -848,43 +859,44 @@ def private_blocks(
     """Return the columns of each private attribute.
 
     Shapes: features (n_features,) -> (n_categories,).
-    features: the names of the columns, if they have any.
+    features: the names of the columns, or None.
     """
     if private is None:
         raise ValueError(
-            f"{name} needs to know which columns are noisy, or nothing would be corrected: pass "
-            "private=transformer.slices_ of the PrivatizedColumns, or private=[] if none is."
+            f"{name} needs the list of noisy columns, because it corrects only these. Pass "
+            "private=transformer.slices_ of the PrivatizedColumns, or private=[] if no column is "
+            "noisy."
         )
     given = private.values() if isinstance(private, Mapping) else private
     if isinstance(given, (str, slice, range)) or not isinstance(given, Iterable):
         raise ValueError(
             f"{name} expects private= to be a list with the columns of each private attribute, "
-            f"such as [range(0, 5)], got {private!r}: put it into a list."
+            f"such as [range(0, 5)], got {private!r}. Put it into a list."
         )
     listed = enumerate(_named_columns(list(given), features, name))
     blocks = [_positions(one, n_features, f"{name}: private[{i}]") for i, one in listed]
     counts = Counter(column for block in blocks for column in block.tolist())
     if twice := [column for column, count in counts.items() if count > 1]:
         raise ValueError(
-            f"{name} got the column {twice[0]} twice in private=: it belongs to one attribute."
+            f"{name} got the column {twice[0]} twice in private=. Assign it to one attribute only."
         )
     return blocks
 
 
 def _named_columns(given: list[Any], features: Any, name: str) -> list[Any]:
-    """The columns of private attributes, of which some are named, as positions."""
+    """Return the columns of private attributes as positions; some may be specified by names."""
     if not any(isinstance(one, str) or _are_names(one) for one in given):
         return given
     if features is None:
         raise ValueError(
-            f"{name} got names in private=, but X has no names of columns: pass a data frame, or "
-            "positions, such as PrivatizedColumns.slices_ has them."
+            f"{name} got names in private=, but X has no names of columns. Pass a data frame, or "
+            "positions such as PrivatizedColumns.slices_."
         )
     places = {feature: j for j, feature in enumerate(features)}
     columns = sorted((one for one in given if isinstance(one, str)), key=len, reverse=True)
 
     def column_of(feature: str) -> str | None:
-        # A ColumnTransformer puts the name of a step before that of a feature.
+        # A ColumnTransformer puts the name of a step before the name of a feature.
         spellings = product(columns, (feature, feature.rpartition("__")[2]))
         return next((one for one, full in spellings if full.startswith(f"{one}_")), None)
 
@@ -898,8 +910,8 @@ def _named_columns(given: list[Any], features: Any, name: str) -> list[Any]:
     for one, block in zip(given, blocks, strict=True):
         if (isinstance(block, list) and not block) or _are_names(block):
             raise ValueError(
-                f"{name} finds no columns of X for {one!r} in private=: list all its indicators, "
-                'or name the column that they are of ("sex" stands for "sex_F" and "sex_M").'
+                f"{name} finds no columns of X for {one!r} in private=. List all indicators of the "
+                'attribute, or pass the name of its column ("sex" stands for "sex_F" and "sex_M").'
             )
     return blocks
 
@@ -910,22 +922,25 @@ def _are_names(one: Any) -> bool:
 
 
 def _positions(one: Any, n_features: int, what: str) -> np.ndarray:
-    """The positions that an index of columns stands for."""
+    """Return the positions of the columns that an index selects."""
     index = np.arange(n_features)[one] if isinstance(one, slice) else np.asarray(one)
     if index.dtype.kind == "b" and index.shape == (n_features,):
         index = np.flatnonzero(index)
     if index.ndim != 1 or index.dtype.kind not in "iu":
-        known = f"a slice, a range, an array of positions or a mask of {n_features} booleans"
-        raise ValueError(f"{what} must be {known}, got {one!r}.")
+        raise ValueError(
+            f"{what} must be a slice, a range, an array of positions or a mask of {n_features} "
+            f"booleans, got {one!r}."
+        )
     outside = index[(index < 0) | (index >= n_features)]
     if outside.size:
         raise ValueError(
-            f"{what} names the column {outside[0]}, but X has {n_features} columns: count from 0."
+            f"{what} contains the column {outside[0]}, but X has {n_features} columns. Count "
+            "columns of X from 0, after any ColumnTransformer."
         )
     if len(index) < 2:
         raise ValueError(
             f"{what} has {len(index)} of the {n_features} columns, but an attribute has at least "
-            "two categories: pass the columns of all its indicators."
+            "two categories. Pass the columns of all its indicators."
         )
     return index.astype(np.intp)
 
@@ -941,7 +956,7 @@ _Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]  # with its gradient
 def minimised(
     function: _Loss, n_coef: int, tol: float, max_iter: int, name: str, *, maxls: int = 20
 ) -> tuple[np.ndarray, int]:
-    """Return where a function is least, as L-BFGS finds it from zeros.
+    """Return the minimizer of a function, found by L-BFGS from a start of zeros.
 
     Shapes: -> (n_coef,).
     """

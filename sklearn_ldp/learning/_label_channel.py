@@ -1,4 +1,4 @@
-"""Randomised labels: what a client does with a label, and what a server knows of the true one."""
+"""Randomized labels: the client's randomization, and the server's unbiased decoding."""
 
 from __future__ import annotations
 
@@ -19,36 +19,38 @@ from ..oracles import GRR, SubsetSelection
 
 
 def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) -> np.ndarray:
-    """Return an unbiased estimate of the true label of each user from their randomised one.
+    """Return unbiased indicators of the true label of each user, from randomized labels.
 
-    Labels come from randomised response: a user reports their class with probability p, and any
-    other one with probability q. The corrected label of class k is
+    Labels come from randomized response: a user reports the true class with probability p, and each
+    other class with probability q. The corrected label of class k is
 
-    .. math:: \\tilde y_k = \\frac{1[y' = k] - q}{p - q},
+    .. math:: \\tilde y_k = \\frac{1[y' = k] - q}{p - q}.
 
-    whose expectation is 1 for the true class and 0 for the others (a backward correction [1]_).
-    So the mean of anything that is linear in the indicators of the labels is unbiased: log losses,
-    accuracies, sums of features by class. If reports are sets, 1 stands for "k is in the set", and
-    p and q are the probabilities that the true class, and another one, is.
+    Its expectation is 1 for the true class and 0 for the others (a backward correction [1]_). So
+    means of quantities that are linear in the indicators of the labels are unbiased: log losses,
+    accuracies, sums of features by class. If reports are sets, y' = k means that k is in the set, p
+    is the probability that the set contains the true class, and q the probability that it contains
+    a particular other class.
 
     Parameters
     ----------
     reports : array-like of shape (n_samples,) or (n_samples, subset_size)
-        Randomised labels, or sets of labels, as :meth:`LabelDPClassifier.privatize` returns them.
+        Randomized labels, or sets of labels, as :meth:`LabelDPClassifier.privatize` returns them.
     epsilon : float
-        The budget that they were randomised with, > 0.
+        The privacy budget with which the labels were randomized, > 0.
     classes : array-like of shape (n_classes,)
-        All labels that there are.
+        All possible labels.
 
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        Rows sum to 1, with entries below 0 and above 1; columns in the order of the sorted classes.
+        Indicators, which may be below 0 or above 1. Each row sums to 1; columns are in the order of
+        the sorted classes.
 
     Raises
     ------
     ValueError
-        If a report is not one of the classes, there are fewer than two of them, or epsilon is not
+        If a report is not one of the classes, there are fewer than two classes, or epsilon is not
         valid.
 
     References
@@ -71,12 +73,11 @@ def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) 
 
 
 class LabelChannel:
-    """Randomised response over the classes, with what the server needs to read its reports."""
+    """Randomized response over the classes: the randomization and the decoding of reports."""
 
     # epsilon: budget of a label.
     # classes (n_classes,): the labels, sorted.
-    # subset_size: number of classes in a report, as :class:`~sklearn_ldp.SubsetSelection` has
-    # it.
+    # subset_size: number of classes in a report, see :class:`~sklearn_ldp.SubsetSelection`.
 
     def __init__(self, epsilon: float, classes: np.ndarray, subset_size: int | str = 1) -> None:
         self.classes, n = classes, len(classes)
@@ -92,9 +93,10 @@ class LabelChannel:
         self.q = float(q)
         #: p - q: the weight of the true label in a report.
         self.signal = float(p - q)
-        # The likelihood of a report has two levels; times the number of sets around a class.
+        # The likelihood of a report has two levels, here multiplied by the number of sets that
+        # contain a given class.
         outside = (1 - p) / (n - self.size)
-        #: That of a report without the true class, and what one with it has more.
+        #: The likelihood of a report without the true class, and the increment with it.
         self.levels = float(outside), float(p / self.size - outside)
 
     def encode(self, y: ArrayLike, name: str) -> np.ndarray:
@@ -102,24 +104,27 @@ class LabelChannel:
         labels = np.asarray(y)
         codes = np.full(labels.shape, -1)
         if (labels.dtype.kind == "f") == (self.classes.dtype.kind == "f"):  # == is exact then
-            for code, label in enumerate(self.classes):  # which beats a lookup of each row
+            for code, label in enumerate(self.classes):  # faster than a lookup of each row
                 codes[labels == label] = code
-        # What equals none of them may still be one, such as the text of a number.
+        # A label that equals none of the classes may still denote a class: the text of a number.
         if np.any(codes < 0):
             codes = encoded_labels(self._domain, labels.ravel(), name).reshape(labels.shape)
         if codes.ndim > 1 and np.any(np.diff(np.sort(codes, axis=1), axis=1) == 0):
-            raise ValueError(f"{name} got a report with the same class twice: a report is a set.")
+            raise ValueError(
+                f"{name} got a report with the same class twice, but a report is a set. Pass the "
+                "reports that privatize returns."
+            )
         return codes
 
     def privatize(self, codes: np.ndarray, random_state: RandomState) -> np.ndarray:
-        """Randomise codes of labels into labels, or into rows of labels if a report has several."""
+        """Randomize codes of labels; a report is a label, or a row of labels."""
         reports = self._protocol.privatize(codes, random_state)
         if self.size == 1:
             return self.classes[reports.reshape(len(codes))]
         return self.classes[self._mechanism.lists(reports)]
 
     def error_of_rates(self, n_samples: float) -> float:
-        """Return the standard error of the estimated rate of a class that nobody has."""
+        """Return the standard error of the estimated rate of a class that no user has."""
         return float(np.sqrt(self.q * (1 - self.q) / n_samples) / self.signal)
 
     def corrected(self, codes: np.ndarray) -> np.ndarray:
@@ -129,20 +134,20 @@ class LabelChannel:
         return indicators
 
     def corrected_probabilities(self, reported: np.ndarray, n_samples: float) -> np.ndarray:
-        """Return the probabilities of the true labels, given those of the reported ones.
+        """Return the probabilities of the true labels from the probabilities of reported labels.
 
         Shapes: reported (n, n_classes) -> (n, n_classes).
         """
-        # They are linear in each other. What a model has learnt from n reports may be
-        # outside of [0, 1] afterwards; a probability is not set below the standard error
-        # that the estimated rate of an absent class has, as nothing speaks for less.
+        # The map is linear. Probabilities from a model that was fitted to n reports may be mapped
+        # outside of [0, 1]. The minimum is the standard error of the estimated rate of an absent
+        # class, because n reports cannot show that a probability is smaller.
         least = self.error_of_rates(n_samples)
         true = np.maximum((reported - self.q) / self.signal, min(least, 1 / len(self.classes)))
         return true / true.sum(axis=1, keepdims=True)
 
 
 def encoded_labels(domain: Domain, labels: np.ndarray, name: str) -> np.ndarray:
-    """Return the codes of labels, with errors that speak of classes and show no label."""
+    """Return the codes of labels; errors use the word "classes" and show no label."""
     try:
         return codes_on_client(domain, labels, name)
     except ValueError as error:
@@ -150,26 +155,28 @@ def encoded_labels(domain: Domain, labels: np.ndarray, name: str) -> np.ndarray:
     raise ValueError(text)
 
 
-def _refuse_missing(given: Any, labels: np.ndarray, name: str, where: str) -> None:
-    # An array of text has none, but one that was made of a list calls its NaN "nan".
+def _refuse_missing(y: Any, labels: np.ndarray, name: str, where: str) -> None:
+    # An array of texts has no missing values, but conversion of a list turns NaN into "nan".
     listed = labels.tolist() if labels.dtype == object else []
-    if labels.dtype.kind == "U" and isinstance(given, (list, tuple)):
-        listed = list(given)
+    if labels.dtype.kind == "U" and isinstance(y, (list, tuple)):
+        listed = list(y)
     if any(is_missing(label) for label in listed):
         raise ValueError(
-            f"{name} got a missing label (None or NaN) {where}: give it a name of its own, such as "
-            "'unknown', which is then one of the classes."
+            f"{name} got a missing label (None or NaN) {where}. Replace missing labels by a name "
+            "such as 'unknown', and add this name to the classes."
         )
 
 
 def checked_labels(y: Any, name: str) -> np.ndarray:
     """Return users' labels as a vector."""
     if y is None:
-        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    given = exact_array(y, is_listed=True)
-    if given.dtype.kind == "c":  # scikit-learn's error would show them
+        raise ValueError(
+            f"{name} requires y to be passed, but the target y is None. Pass the users' labels."
+        )
+    array = exact_array(y, is_listed=True)
+    if array.dtype.kind == "c":  # scikit-learn's error would show the labels
         raise ValueError(f"Complex data not supported: {name} needs numbers or texts.")
-    labels = column_or_1d(given, warn=True)
+    labels = column_or_1d(array, warn=True)
     if labels.dtype.kind == "f":
         assert_all_finite(labels, input_name="y", estimator_name=name)
     _refuse_missing(y, labels, name, "in y")
@@ -177,20 +184,21 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
         labels = integer_array(labels.tolist())
     if labels.dtype == object and type(labels[0]) is int:
         raise ValueError(
-            f"{name} got integers of more than 64 bits in y, which scikit-learn refuses as labels: "
-            "make all labels texts."
+            f"{name} got integers of more than 64 bits in y, which scikit-learn does not accept as "
+            "labels. Convert all labels to texts."
         )
     try:
         check_classification_targets(labels)
     except TypeError:  # labels that cannot be sorted
         raise ValueError(
-            f"{name} needs labels that are all numbers or all strings: make missing ones a class."
+            f"{name} needs labels that are all numbers or all strings. If labels are missing, "
+            "replace them by a class such as 'unknown'."
         ) from None
     return labels
 
 
 def checked_reports(reports: Any, name: str) -> np.ndarray:
-    """Return users' randomised labels as a vector, or as a row of labels for each user."""
+    """Return users' randomized labels as a vector, or as a row of labels for each user."""
     rows = np.asarray(reports)
     if rows.ndim != 2 or rows.shape[1] < 2:
         return checked_labels(reports, name)
@@ -203,26 +211,30 @@ def checked_classes(classes: Any, name: str) -> np.ndarray:
         is_array = hasattr(classes, "__array__")
         listed = exact_array(classes if is_array else list(classes), is_listed=True)
         _refuse_missing(classes, listed, name, "in classes=")
-        found = np.unique(listed)
+        distinct = np.unique(listed)
     except TypeError:
         raise ValueError(
-            f"{name} needs classes that can be sorted, all numbers or all strings, got {classes!r}."
+            f"{name} needs classes that can be sorted, got {classes!r}. Pass only numbers or only "
+            "strings."
         ) from None
-    if len(found) == 1:
+    if len(distinct) == 1:
         raise ValueError(
-            f"{name} needs at least two classes, got 1 class: {found[0]!r}. Give all in classes=."
+            f"{name} needs at least two classes, got 1 class: {distinct[0]!r}. Pass all possible "
+            "labels in classes=."
         )
-    if listed.ndim != 1 or len(found) < len(listed) or not len(found):
-        raise ValueError(f"{name} needs a list of different classes, got {classes!r}.")
-    if found.dtype.kind == "f" and np.isnan(found).any():
-        raise ValueError(f"{name} got NaN among its classes; leave it out.")
-    return found
+    if listed.ndim != 1 or len(distinct) < len(listed) or not len(distinct):
+        raise ValueError(
+            f"{name} needs a list of different classes, got {classes!r}. Pass each class once."
+        )
+    if distinct.dtype.kind == "f" and np.isnan(distinct).any():
+        raise ValueError(f"{name} got NaN among its classes. Remove it.")
+    return distinct
 
 
 def steps_to_last(estimator: Any) -> tuple[list[str], Any]:
     """Return the names that lead to the last step of nested Pipelines, and that step."""
     names = []
-    # Ends: pipelines are nested finitely often.
+    # Ends: the nesting of pipelines is finite.
     while isinstance(estimator, Pipeline):
         name, estimator = estimator.steps[-1]
         names.append(name)

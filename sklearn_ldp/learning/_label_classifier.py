@@ -1,4 +1,4 @@
-"""Classifiers whose training labels are randomised by the users who have them."""
+"""Classifiers that learn from labels which users have randomized."""
 
 from __future__ import annotations
 
@@ -40,35 +40,36 @@ from ._label_channel import (
 from ._label_learner import LabelLearner
 from ._label_scores import make_label_dp_scorer
 
-# Of the average of models: chosen in November 2026 on the data of `python -m
-# benchmarks.accuracy._weak_labels --tuned`; those for trees and other classifiers (_FEW, _POWERS,
-# _SHARES_AS_THEY_ARE) on five of these data sets, among about 50 variants
-# (doc/notes/weak_data.md). No constant was measured apart from the others but _BETTER.
-_N_FOLDS = 5  # of the reports that judge
-_N_FOLDS_OF_FEW, _FEW = 10, 1000  # a tree that has learnt from 4 of 5 of few people is another one
+# The constants of model averaging were chosen in November 2026 on the data of `python -m
+# benchmarks.accuracy._weak_labels --tuned`. The constants for trees and other classifiers (_FEW,
+# _POWERS, _SHARES_AS_THEY_ARE) were chosen on five of these data sets, among about 50 variants
+# (doc/notes/weak_data.md). Only _BETTER was measured separately.
+_N_FOLDS = 5  # of the held-out reports that evaluate candidates
+_N_FOLDS_OF_FEW, _FEW = 10, 1000  # a tree that learns from 4 of 5 of few people differs too much
 _SHARES_OF_C = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e3, 1e4)
-_UP_TO_C = 5  # of these: the first go up to C, and those beyond have to be asked for by the data
-# Beyond C the next candidate is tried while the last is the best, by this many standard errors over
-# the one before. By 0, 2, 3 and 4 of them the log loss at C=1 differs from that of stopping at C by
-# +.028, -.002, -.001 and -.001 on average, and at C=0.02 by -.037, -.057, -.051 and -.040; the most
-# that a cell loses is .671, .078, .020 and 0 (nine data sets, four epsilons and three seeds of
-# `benchmarks.accuracy._weak_labels --tuned`; about 34 rules were compared in November 2026).
+_UP_TO_C = 5  # the first five of these are always tried, larger values only if the data need them
+# Beyond C, the next candidate is tried if the last one is the best so far, and exceeds the previous
+# candidate by this number of standard errors. With 0, 2, 3 and 4 standard errors, the mean log loss
+# at C=1 differs from a rule that stops at C by +.028, -.002, -.001 and -.001, and at C=0.02 by
+# -.037, -.057, -.051 and -.040. The maximum loss of a setting is .671, .078, .020 and 0 (nine data
+# sets, four epsilons and three seeds of `benchmarks.accuracy._weak_labels --tuned`; about 34 rules
+# were compared in November 2026).
 _BETTER = 3.0
-_POWERS = (0.25, 0.5, 1, 2, 3, 4)  # of what a classifier's probabilities have beyond the constant
+_POWERS = (0.25, 0.5, 1, 2, 3, 4)  # of the ratio of a classifier's probabilities to the constant's
 _SHARES_OF_MODEL = (1 / 32, 1 / 16, 0.125, 0.25, 0.5, 1)  # before a correction
-_SHARES_AS_THEY_ARE = (0.25, 0.5, 0.75, 0.95, 1)  # without one
-_LEAST_WEIGHT = 1e-4  # of a candidate that is worth computing
-_CAUTION = 0.5  # standard errors that a gain is worth less
-_BY_CHANCE = 1e-6  # probability of agreement by which true labels are told from reports
+_SHARES_AS_THEY_ARE = (0.25, 0.5, 0.75, 0.95, 1)  # without a correction
+_LEAST_WEIGHT = 1e-4  # candidates with a smaller weight are skipped
+_CAUTION = 0.5  # standard errors that are subtracted from a gain
+_BY_CHANCE = 1e-6  # if reports agree with predictions with less probability, they are true labels
 _TRUST_IN_C = 0.25  # the weight of a nat
 
-# Loss of each row and its derivative with respect to the row's scores, of shape (n, n_scores):
-# one score for two classes (the log odds of the second), one score a class for more.
+# Loss of each row and its derivative with respect to the row's scores, of shape (n, n_scores). Two
+# classes have one score (the log odds of the second class), more classes have one score per class.
 Objective = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def _has(method: str) -> Any:
-    """Return a check that the fitted, or else the given estimator has a method."""
+    """Return a check that an estimator has a method: the fitted one if it exists."""
 
     def check(self: LabelDPClassifier) -> bool:
         getattr(getattr(self, "estimator_", self._base()), method)
@@ -78,108 +79,115 @@ def _has(method: str) -> Any:
 
 
 class LabelDPClassifier(ClassifierMixin, LabelLearner):
-    """Train a classifier on labels that users have randomised, and correct what that does to it.
+    """Train a classifier on labels that users have randomized, and correct the bias of the noise.
 
-    The features are public, or the server's own; the label is a secret of the user, who sends their
-    class with probability p and any other one with probability q (randomised response, the exact
-    mechanism of :class:`~sklearn_ldp.GRR`). A classifier that is trained on such labels as if they
-    were true has the right ranking, and probabilities that are far too close to each other. Among
-    many classes a report may be a set of them (`subset_size`). Two corrections are offered:
+    The features are public, or the server has them. The label is a secret of the user, who sends
+    the true class with probability p, and each other class with probability q (randomized response,
+    the exact mechanism of :class:`~sklearn_ldp.GRR`). A classifier that is trained on such labels
+    without a correction has the right ranking, but its probabilities are far too close to each
+    other. With many classes, a report may be a set of classes (`subset_size`). Two corrections are
+    available:
 
     - "likelihood": the maximum likelihood of the reports under the logistic model, with the penalty
-      of the LogisticRegression. It is not convex, and starts from zero coefficients.
+      of the LogisticRegression. The objective is not convex; the optimizer starts from zero
+      coefficients.
     - "probabilities": for any classifier. It is fitted to the reports, and its probabilities P' are
-      mapped to those of the true labels, ``(P' - q) / (p - q)``.
+      mapped to probabilities of the true labels, ``(P' - q) / (p - q)``.
 
-    Both overfit where reports are few or features are many: reports that tell little are then taken
-    at their word. So "auto" averages the corrected model with *the constant*, the class shares that
-    the same reports give, and with models between the two. Reports that were held out decide about
-    the weights (`weights_`). With many reports all weight is on the best model, with few on the
-    constant.
+    Both overfit with few reports or many features, because they fit the noise of the reports.
+    Therefore "auto" averages the corrected model with *the constant*, a baseline that predicts the
+    class shares estimated from the same reports, and with models between the two. Held-out reports
+    determine the weights (`weights_`). With many reports all weight is on the best model, with few
+    reports on the constant.
 
-    Privacy: one `fit` or `privatize` on values spends epsilon of each user, for their label; all
-    that is done with reports (``input="reports"``) is free, and so are predictions. Nothing is
-    promised about the features. A search with ``input="values"`` randomises labels anew in each of
-    its fits, which is for simulations: randomise them once, and search with ``input="reports"``.
+    Privacy: one `fit` or `privatize` on values spends epsilon of each user, for the user's label.
+    Everything computed from reports (``input="reports"``) is free, and so are predictions. The
+    features are not protected. A search with ``input="values"`` randomizes the labels again in each
+    of its fits, which is for simulations. With real users, randomize the labels once, and search
+    with ``input="reports"``.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        What is trained: a :class:`~sklearn.linear_model.LogisticRegression`, a Pipeline that ends
-        with one, or any other classifier. None is ``LogisticRegression()``.
+        The classifier to train: a :class:`~sklearn.linear_model.LogisticRegression`, a Pipeline
+        that ends with one, or any other classifier. If None, ``LogisticRegression()``.
     epsilon : float, default=1.0
         Privacy budget of a label, > 0.
     classes : array-like of shape (n_classes,), default=None
-        All labels that there are, which clients and servers must share: the noise depends on their
-        number. None learns them from the labels in `fit`, which is for simulations.
+        All possible labels. Clients and servers must use the same classes, because the noise
+        depends on their number. If None, `fit` learns the classes from the labels, which is for
+        simulations.
     correction : {"auto", "likelihood", "probabilities"}, default="auto"
-        How the model is corrected. "likelihood" is for logistic regression with an L2 penalty.
-        "auto" averages what the reports support: for these, coefficients by the likelihood at
-        `C`, at `C` / 10 to `C` / 10,000, and those of the constant, which are 0; and at 10 `C` to
-        10,000 `C`, as long as held-out reports say that the largest is the best; for other
-        classifiers the constant, "probabilities", the reports' probabilities as they are, mixtures
-        of these, and powers of what the classifier has beyond the constant. It fits the classifier
-        six times, and eleven times if there are fewer than 1,000 reports.
+        The correction. "likelihood" is for logistic regression with an L2 penalty. "auto" averages
+        several candidates. For logistic regression with an L2 penalty, they are the constant (all
+        coefficients are 0) and "likelihood" fits with values from `C` / 10,000 to `C`; larger
+        values, up to 10,000 `C`, follow as long as the largest is the best on held-out reports.
+        For other classifiers, they are the constant, "probabilities", the uncorrected
+        probabilities, mixtures of these, and powers of the ratio of the classifier's probabilities
+        to the constant's. "auto" fits the classifier six times, and eleven times if there are fewer
+        than 1,000 reports.
     subset_size : int or "auto", default=1
-        Number of classes in a report, which clients and servers must share. From about ten classes
-        on, "auto" learns more at a small epsilon: a report is then a set, which has the true class
-        in it more often than it should by chance (:class:`~sklearn_ldp.SubsetSelection`, whose rule
-        it is). Sets are for logistic regression, by "auto" or "likelihood".
+        Number of classes in a report. Clients and servers must use the same value. From about ten
+        classes on, "auto" learns more at a small epsilon: a report is then a set, which contains
+        the true class more often than by chance (with the rule of
+        :class:`~sklearn_ldp.SubsetSelection`). Sets require logistic regression with the correction
+        "auto" or "likelihood".
     input : {"values", "reports"}, default="values"
-        Whether the labels in `fit` are true, to be randomised there, or reports already.
+        Whether `fit` receives true labels, and randomizes them, or reports.
     random_state : int, RandomState, Generator or None, default=None
-        None draws the coins of the labels from a secure source. Anything else
-        makes reports predictable, and is for simulations. It is not that of `estimator`.
+        If None, the random bits of the labels come from a secure source. Any other value makes
+        reports predictable, and is for simulations. It does not seed `estimator`.
 
     Attributes
     ----------
     estimator_ : classifier
-        The fitted classifier. Where `weights_` has "probabilities", it predicts *reported*
-        labels; otherwise it is a LogisticRegression (or a Pipeline) that predicts true ones, and
-        can be used on its own.
+        The fitted classifier. If `weights_` has "probabilities", it predicts *reported* labels.
+        Otherwise it is a LogisticRegression (or a Pipeline) that predicts true labels, and you can
+        use it alone.
     correction_ : {"likelihood", "probabilities", "constant"}
-        The correction that was used; "constant", with a warning, if nothing else has a greater
-        weight.
+        The correction with the largest weight. If it is "constant", `fit` issues a warning.
     weights_ : dict
-        What was averaged, and its weight: "constant", and each `C` or "probabilities".
+        The weight of each averaged candidate: "constant", and each `C` or "probabilities".
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     n_features_in_ : int
-        Number of features, if the fitted classifier knows it.
+        Number of features, if the fitted classifier has this attribute.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if they have names.
 
     See Also
     --------
-    make_label_dp_scorer : Scores it on randomised labels.
-    LDPNaiveBayes : Where features are private as well.
+    make_label_dp_scorer : Scores the classifier on randomized labels.
+    LDPNaiveBayes : For features that are private as well.
 
     Notes
     -----
-    The most probable class is the same before and after ``correction="probabilities"``, since it
-    is increasing and the same for all classes. So accuracy hardly moves; probabilities,
-    thresholds, costs and calibration do. With a constant in the average it moves towards the most
-    frequent class.
+    The most probable class is the same before and after ``correction="probabilities"``, because the
+    correction is an increasing function and the same for all classes. So the accuracy hardly
+    changes, but probabilities, thresholds, costs and calibration change. If the constant has a
+    weight, the most probable class moves towards the most frequent class.
 
-    Held-out reports judge by their likelihood. One of several penalties that gains G nats over the
-    constant, with standard error S, has a weight proportional to exp((G - S / 2) / 4). A candidate
-    between a classifier and the constant has exp(G - D (1 - s)^2 / s^2), where s = p - q and D is
-    its mean Kullback-Leibler divergence from the constant. Neither is a theorem: likelihoods of
-    reports hardly notice overconfident probabilities, which cost true log loss dearly, and these
-    weights lost least on trial data.
+    Candidates are compared by the likelihood of held-out reports. If a penalty gains G nats over
+    the constant, with standard error S, its weight is proportional to exp((G - S / 2) / 4). The
+    weight of a candidate between a classifier and the constant is proportional to
+    exp(G - D (1 - s)^2 / s^2), where s = p - q and D is its mean Kullback-Leibler divergence from
+    the constant. Neither rule is a theorem. The likelihood of reports hardly depends on
+    overconfident probabilities, which increase the true log loss much, and these rules had the
+    smallest loss on trial data.
 
-    A few people with the mean features, of each class and with known labels, are added to the rows
-    of "auto"; they keep every class possible. Their number is found from the reports: many if the
-    shares of classes do not differ by more than their noise, and none as epsilon grows.
+    "auto" adds a few artificial rows with the mean features and known labels, the same number for
+    each class, so that every class keeps a positive probability. The number is estimated from the
+    reports: it is large if the class shares do not differ by more than their noise, and it vanishes
+    as epsilon grows.
 
-    `score` is the accuracy. Like `fit` it reads true labels, or with ``input="reports"`` reports,
-    of which it makes the unbiased accuracy of :func:`label_dp_score`.
+    `score` is the accuracy. Like `fit`, it reads true labels; with ``input="reports"`` it reads
+    reports, and computes the unbiased accuracy of :func:`label_dp_score`.
 
-    `solver` and its options of a LogisticRegression are not used, but `C`, `fit_intercept`, `tol`
-    and `max_iter` are, and `verbose` shows the progress of "auto". A report carries less than a
-    label, so that a `C` that suits labels is too strong: "auto" starts from it and goes beyond,
-    "likelihood" takes it as it is. `class_weight` is refused, since it is the true class that it
-    would weigh: move the threshold on the probabilities instead.
+    The fit uses `C`, `fit_intercept`, `tol` and `max_iter` of a LogisticRegression, and ignores
+    `solver` and its options; `verbose` shows the progress of "auto". A report contains less
+    information than a label, so a `C` that suits labels penalizes too much: "auto" also tries
+    larger values, "likelihood" uses `C` unchanged. `class_weight` raises an error, because it would
+    have to weight the true classes; change the threshold on the probabilities instead.
 
     References
     ----------
@@ -204,7 +212,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     >>> model.fit(X, y).predict_proba([[2.0, 0.0]]).round(1)
     array([[0.1, 0.9]])
 
-    Clients randomise their labels once, and a server learns from the reports:
+    Clients randomize their labels once, and a server learns from the reports:
 
     >>> reports = model.privatize(y)
     >>> server = LabelDPClassifier(epsilon=1.0, classes=["no", "yes"], input="reports")
@@ -242,10 +250,10 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
     # -- client side --------------------------------------------------------------------------
     def privatize(self, y: ArrayLike) -> np.ndarray:
-        """Randomise users' labels into reports, as each client does; no fit is needed.
+        """Randomize users' labels into reports on the client; no fit is needed.
 
         Privacy: each call spends epsilon of every user in `y`. Only ``random_state=None`` protects
-        anybody.
+        the users.
 
         Parameters
         ----------
@@ -255,24 +263,25 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, subset_size)
-            The reports: labels; or, if a report has several, a row of labels for each user.
+            The reports: a label for each user, or a row of labels if `subset_size` is not 1.
 
         Raises
         ------
         ValueError
-            If a label is not one of the classes, or they are not declared.
+            If a label is not one of the classes, or the classes are not declared.
         """
         self._validate_params()
         if self.classes is None and not hasattr(self, "classes_"):
             raise ValueError(
-                f"{self._name}.privatize needs to know all classes: declare them in classes=."
+                f"{self._name}.privatize needs all possible classes, because the noise depends on "
+                "their number. Declare them in classes=."
             )
         channel, codes = self._encoded(y)
         warn_of_epsilon(self._name, self.epsilon, self.random_state)
         return channel.privatize(codes, self.random_state)
 
     def _privatize_held_out(self, y: ArrayLike) -> np.ndarray:
-        """Randomise labels for a score, with other coins than those of `fit` and other folds."""
+        """Randomize labels for a score, with other random bits than in `fit` and in other folds."""
         (channel, codes), state = self._encoded(y), self.random_state
         if isinstance(state, Integral):
             state = np.random.default_rng([int(state), crc32(codes.astype(np.int64).tobytes())])
@@ -282,16 +291,16 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **fit_params: Any
     ) -> Self:
-        """Train on labels that are randomised here, or on reports.
+        """Train on labels, which this method randomizes, or on reports.
 
-        Privacy: spends epsilon of each user if `y` holds labels; nothing if it holds reports.
+        Privacy: spends epsilon of each user if `y` contains labels; nothing if it contains reports.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Features, as the classifier takes them.
+            Features, in a form that the classifier accepts.
         y : array-like of shape (n_samples,) or (n_samples, subset_size)
-            Labels; or, with ``input="reports"``, what `privatize` returned.
+            Labels; or, with ``input="reports"``, the reports that `privatize` returned.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row, which must not depend on the true labels.
         **fit_params : dict
@@ -306,12 +315,13 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         ------
         ValueError
             If a label is not one of the classes, there is only one class, epsilon is too small for
-            any signal, or the correction does not fit the classifier.
+            the number of reports, or the correction does not support the classifier.
         """
         self._validate_params()
         if is_regressor(self._base()):
             raise ValueError(
-                f"{self._name} trains classifiers, got the regressor {self._base()!r}."
+                f"{self._name} trains classifiers, got the regressor {self._base()!r}. Use "
+                "LogisticRegression() or another classifier, or LabelDPRegressor."
             )
         channel, codes = self._encoded(y, learn=True, is_reported=self.input == "reports")
         routed = self._routed(sample_weight, fit_params)
@@ -319,7 +329,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if error > 1:
             raise ValueError(
                 f"{self._name} needs a larger epsilon than {self.epsilon:g}, or more than "
-                f"{len(codes)} users: the standard error of a share is {error:.3g}, so no signal."
+                f"{len(codes)} users: the standard error of the share of a class is {error:.3g}, "
+                "so the reports contain no usable information."
             )
         reports = channel.classes[codes]
         if self.input == "values":
@@ -330,8 +341,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             reports = channel.privatize(codes, self.random_state)
         if reports.size != len(reports) * channel.size:
             raise ValueError(
-                f"{self._name} expects reports of {channel.size} of {len(channel.classes)} classes,"
-                f" got shape {reports.shape}: share epsilon, classes and subset_size with clients."
+                f"{self._name}(subset_size={self.subset_size!r}) expects reports of {channel.size} "
+                f"of {len(channel.classes)} classes, got reports of shape {reports.shape}. Use the "
+                "same epsilon, classes and subset_size as the clients."
             )
         weights = _check_sample_weight(sample_weight, codes, dtype=float, ensure_non_negative=True)
         base, correction = self._base(), self._correction()
@@ -339,8 +351,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if correction == "probabilities":
             if channel.size > 1:
                 raise ValueError(
-                    f"{self._name} of {base!r} needs subset_size=1, since only a "
-                    'LogisticRegression by "auto" or "likelihood" learns from sets of labels.'
+                    f"{self._name} of {base!r} needs subset_size=1, because only a "
+                    'LogisticRegression with correction="auto" or "likelihood" learns from sets of '
+                    "labels. Set subset_size=1 on clients and servers."
                 )
             fitted = clone(base).fit(X, reports, **routed)
             self.weights_: dict[Any, Any] = {"probabilities": 1.0}
@@ -358,20 +371,21 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         return self
 
     def _shrink(self, X: Any, codes: np.ndarray, weights: np.ndarray, routed: dict) -> None:
-        """Find the weight of the classifier against the constant, by held-out reports."""
+        """Find the weights of the classifier and the constant, by held-out reports."""
         channel, n = self._channel_, len(codes)
         splits = _splits(codes, _N_FOLDS if n >= _FEW else _N_FOLDS_OF_FEW)
         self._rates = _probabilities(constant(channel, codes, weights)[None])[0]
-        held_out, found = np.zeros((n, len(self._rates))), np.unique(codes)
+        held_out = np.zeros((n, len(self._rates)))
+        reported = np.unique(codes)
         if min(len(np.unique(codes[some])) for some, _ in splits) < 2:
             self._shares: Any = np.ones(1)
         else:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of folds without a rare class; the fit has warned
-                held_out[:, found] = cross_val_predict(
+                warnings.simplefilter("ignore")  # folds may lack a rare class; `fit` has warned
+                held_out[:, reported] = cross_val_predict(
                     self._base(), X, codes, cv=splits, params=routed, method="predict_proba"
                 )
-            # Reports through a weak channel hardly notice a candidate that is too sure.
+            # The likelihood of very noisy reports hardly depends on overconfident probabilities.
             price = ((1 - channel.signal) / channel.signal) ** 2 / weights.sum()
 
             def judged(P: np.ndarray) -> float:
@@ -380,11 +394,11 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
                 return float(weights @ (likelihoods - price * surer))
 
             self._shares = softmax([judged(P()) for P in self._candidates(held_out)])
-        of_constant = float(self._shares[0])
-        self.weights_ = {"constant": of_constant, "probabilities": 1 - of_constant}
+        weight = float(self._shares[0])
+        self.weights_ = {"constant": weight, "probabilities": 1 - weight}
 
     def _candidates(self, reported: np.ndarray) -> list[Callable[[], np.ndarray]]:
-        """Ways to make probabilities of true labels of reported ones; the first is the constant."""
+        """Return functions that compute probabilities of true labels; first, the constant."""
         channel, rates = self._channel_, self._rates
         constant = channel.q + channel.signal * rates
         lifts = np.maximum(reported, channel.q / 2) / constant
@@ -437,7 +451,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if "constant" not in self.weights_:
             return self._channel_.corrected_probabilities(reported, self._n_reports)
         pairs = zip(self._shares, self._candidates(reported), strict=False)
-        P = np.add.reduce([share * of() for share, of in pairs if share > _LEAST_WEIGHT])
+        P = np.add.reduce(
+            [share * candidate() for share, candidate in pairs if share > _LEAST_WEIGHT]
+        )
         return P / P.sum(axis=1, keepdims=True)
 
     @available_if(_has("predict_proba"))
@@ -450,7 +466,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores of the fitted classifier: their order is that of the true labels.
+        """Return the scores of the fitted classifier, which rank rows like the true labels.
 
         Shapes: X (n_samples, n_features) -> (n_samples,) or (n_samples, n_classes).
         """
@@ -465,7 +481,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Features of users who were not in `fit`.
         y : array-like of shape (n_samples,)
-            True labels; or, with ``input="reports"``, randomised labels.
+            True labels; or, with ``input="reports"``, randomized labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row.
 
@@ -477,8 +493,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         Raises
         ------
         ValueError
-            If labels agree with the predictions more than reports can, so that they are true ones,
-            or reports of a larger epsilon.
+            If `y` agrees with the predictions more often than reports can: it then contains true
+            labels, or reports of a larger epsilon.
         """
         if self.input == "values":
             refuse_reports(y, self._name, 'use input="reports"')
@@ -489,14 +505,14 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         p, agreeing = q + self._channel_.signal, n * (q + self._channel_.signal * score)
         if sample_weight is None and bdtrc(round(agreeing) - 1, n, p) < _BY_CHANCE:
             raise ValueError(
-                f"{self._name}.score expects reports of epsilon {self.epsilon:g}, since input is "
-                "'reports', got labels that agree with the predictions more than such reports can: "
-                "give the epsilon of the clients, or compare true labels by "
+                f"{self._name}.score expects reports of epsilon {self.epsilon:g}, because input is "
+                "'reports', but the agreement of y and the predictions is impossible for such "
+                "reports. Set the epsilon of the clients, or, if y contains true labels, use "
                 "accuracy_score(y, model.predict(X))."
             )
         return score
 
-    # -- what scikit-learn asks for -----------------------------------------------------------
+    # -- scikit-learn's tags and checks -------------------------------------------------------
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = get_tags(self._base()).classifier_tags.multi_class
@@ -514,7 +530,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     def _encoded(
         self, y: ArrayLike, *, learn: bool = False, is_reported: bool = False
     ) -> tuple[LabelChannel, np.ndarray]:
-        """Return the channel and the codes of labels, which may say what the classes are."""
+        """Return the channel and the codes of labels; with `learn`, labels define the classes."""
         if not is_reported:
             refuse_reports(y, self._name, 'use input="reports"')
         labels = (checked_reports if is_reported else checked_labels)(y, self._name)
@@ -524,29 +540,35 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         channel = LabelChannel(self.epsilon, checked_classes(classes, self._name), self.subset_size)
         if channel.signal <= 0:
             raise ValueError(
-                f"{self._name} needs a larger epsilon than {self.epsilon!r}: reports tell nothing."
+                f"{self._name} got epsilon={self.epsilon!r}, which is too small: at a resolution "
+                "of 2**-64, reports do not depend on the labels. Increase epsilon."
             )
         return channel, channel.encode(labels, self._name)
 
     def _correction(self) -> str:
-        """Return how this classifier can be corrected, as far as it is known before the fit."""
+        """Return the correction to use, or raise an error if the classifier does not support it."""
         last, problem = steps_to_last(self._base())[1], ""
         if type(last) is not LogisticRegression:
             problem = f"a LogisticRegression (at the end of a Pipeline), got {type(last).__name__}"
         elif last.class_weight is not None:
-            what = "a LogisticRegression without class_weight, which would weigh the true classes"
-            raise ValueError(f"LabelDPClassifier takes {what}: move the threshold instead.")
+            raise ValueError(
+                "LabelDPClassifier needs a LogisticRegression without class_weight, because class "
+                "weights depend on the true classes, which are secret. Change the threshold on the "
+                "probabilities instead."
+            )
         elif last.penalty not in ("l2", "deprecated") or last.l1_ratio or not 0 < last.C < math.inf:
-            problem = "an L2 penalty with a finite C > 0, without which losses have no minimum"
+            problem = "an L2 penalty with a finite C > 0, because losses have no minimum without it"
         if problem and self.correction == "likelihood":
-            how = 'Take correction="probabilities".'
-            raise ValueError(f'{self._name}(correction="likelihood") needs {problem}. {how}')
+            raise ValueError(
+                f'{self._name}(correction="likelihood") needs {problem}. '
+                'Use correction="probabilities", which supports any classifier.'
+            )
         return "probabilities" if problem else self.correction
 
 
 # -- corrected fits ---------------------------------------------------------------------------
 class _CorrectedFit(ClassifierMixin, BaseEstimator):
-    """The last step of a Pipeline while it is fitted: a LogisticRegression, by a corrected fit."""
+    """Replaces a LogisticRegression as last step of a Pipeline while the Pipeline is fitted."""
 
     def __init__(self, model: LogisticRegression, correction: str, channel: LabelChannel) -> None:
         self.model = model
@@ -574,25 +596,25 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         return self
 
     def _least(self, objective: Objective, X: Any, weights: Any, C: float, *start: Any) -> Any:
-        # The slopes are smaller than those of true labels, by the signal of the reports.
+        # Compared with true labels, gradients are smaller by the factor `signal`.
         tol, model = self.model.tol * self.channel.signal, clone(self.model).set_params(C=C)
         return minimise(objective, X, weights, len(self.channel.classes), model, tol, *start)
 
     def _path(self, path: list[Any], n: int, X: Any, codes: np.ndarray, weights: np.ndarray) -> Any:
-        """The coefficients of the constant, and from there those of n ever weaker penalties."""
+        """Extend a path of coefficients: the constant, then fits with n decreasing penalties."""
         if not path:
             intercept = constant(self.channel, codes, weights) * self.model.fit_intercept
             path = [(np.zeros((len(intercept), X.shape[1])), intercept, 0)]
         rows = with_known_labels(self.channel, X, codes, weights)
         for share in _SHARES_OF_C[len(path) - 1 : n]:
             with warnings.catch_warnings():
-                if share > 1:  # nobody asked for it, and reports judge it as it is
+                if share > 1:  # not a user's choice, and held-out reports evaluate the result
                     warnings.simplefilter("ignore", ConvergenceWarning)
                 path = [*path, self._least(*rows, self.model.C * share, *path[-1][:2])]
         return path
 
     def _judged(self, X: Any, codes: np.ndarray, weights: np.ndarray) -> tuple[list, np.ndarray]:
-        """The coefficients of the candidates, and the weights that held-out reports give them."""
+        """Return the coefficients of the candidates, and their weights by held-out reports."""
         folds = [fold for fold in _splits(codes, _N_FOLDS) if weights[fold[0]].any()]
         paths: list[Any] = [[]] * len(folds)
         for n in range(_UP_TO_C, len(_SHARES_OF_C) + 1):
@@ -618,7 +640,7 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
 def _fit_corrected(
     base: Any, correction: str, channel: LabelChannel, X: Any, reports: np.ndarray, routed: dict
 ) -> tuple[Any, dict]:
-    """Fit a logistic regression, or a Pipeline that ends with one, by a correction."""
+    """Fit a logistic regression, or a Pipeline that ends with one, with a correction."""
     fitted = clone(base)
     names, last = steps_to_last(fitted)
     step = _CorrectedFit(last, correction, channel)
@@ -630,10 +652,10 @@ def _fit_corrected(
     return fitted.set_params(**{place: step.model_}), step.weights_
 
 
-# -- what held-out reports say ----------------------------------------------------------------
+# -- weights from held-out reports ------------------------------------------------------------
 def _splits(codes: np.ndarray, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The rows to learn from and to judge by, with like shares of reported classes."""
-    # Rows may be sorted by something that the model does not know.
+    """Return the training and held-out rows of each fold, stratified by reported class."""
+    # The rows may be sorted by a variable that is not a feature, so they are shuffled.
     order = np.random.default_rng(0).permutation(len(codes))
     order = order[np.argsort(codes.reshape(len(codes), -1)[order, 0], kind="stable")]
     folds = np.empty(len(codes), dtype=int)
@@ -642,24 +664,27 @@ def _splits(codes: np.ndarray, n_folds: int) -> list[tuple[np.ndarray, np.ndarra
 
 
 def evidence(log_likelihoods: np.ndarray, weights: np.ndarray, trust: float) -> np.ndarray:
-    """Return the weights of candidates, of which the first is the simplest.
+    """Return the weights of candidates; the first candidate is the simplest.
 
     Shapes: log_likelihoods (n, n_candidates), weights (n,) -> (n_candidates,).
-    trust: how much a nat counts. 1 is Bayes' rule, less is more careful.
+    trust: the weight of a nat. 1 is Bayes' rule, a smaller value is more cautious.
     """
     gains, errors = _gains(log_likelihoods, weights)
     return softmax(trust * (gains - _CAUTION * errors))
 
 
 def _gains(log_likelihoods: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The gain of each candidate over the first, and its standard error."""
+    """Return the gain of each candidate over the first, and its standard error."""
     gains = log_likelihoods - log_likelihoods[:, :1]
     total = weights @ gains
     return total, np.sqrt(weights**2 @ (gains - total / weights.sum()) ** 2)
 
 
 def constant(channel: LabelChannel, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the scores of the classes, of shape (n_scores,), if no feature says anything."""
+    """Return the scores of the classes for a model without features.
+
+    Shapes: codes (n,) or (n, size), weights (n,) -> (n_scores,).
+    """
     rows = with_known_labels(channel, np.zeros((len(codes), 0)), codes, weights)
     return minimise(*rows, len(channel.classes), LogisticRegression(), 1e-6 * channel.signal)[1]
 
@@ -672,23 +697,24 @@ def with_known_labels(
     Shapes: X (n, n_features), codes (n,) or (n, size), weights (n,) -> (n + n_classes,
     n_features).
     """
-    # People with the mean features and known labels, as many of each class, are the prior of
-    # the intercepts: a Dirichlet distribution. Its strength is that under which shares of
-    # classes would differ from each other as those of the reports do, less their noise; it is
-    # at least 1.
+    # Rows with the mean features and known labels, with equal weights for all classes, act as a
+    # prior of the intercepts: a Dirichlet distribution. Its strength is estimated such that the
+    # class shares differ from each other as much as the shares in the reports, less their noise.
+    # The strength per class is at least 1.
     n, n_classes, total = len(codes), len(channel.classes), weights.sum()
     shares = np.bincount(codes.ravel(), np.repeat(weights, channel.size), n_classes) / total
     spread = np.sum((shares - channel.size / n_classes) ** 2) - shares @ (1 - shares) / total
-    # A Dirichlet distribution with a for each of K classes has the spread (1 - 1 / K) / (a K + 1).
+    # A Dirichlet distribution with parameter a for each of K classes has the spread
+    # (1 - 1 / K) / (a K + 1).
     most = (1 - 1 / n_classes) * channel.signal**2
     strength = most / max(spread, most / (n_classes * total + 1)) - 1
-    # With true labels there is none, as LogisticRegression has none.
+    # With true labels there is no prior, as in LogisticRegression.
     known = max(strength / n_classes, 1) * (1 - channel.signal)
-    of_reports = _likelihood(channel, codes)
-    of_known = report_likelihood(np.arange(n_classes), np.finfo(float).tiny, 1, n_classes)
+    report_loss = _likelihood(channel, codes)
+    known_loss = report_likelihood(np.arange(n_classes), np.finfo(float).tiny, 1, n_classes)
 
     def objective(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        loss, slope = zip(of_reports(scores[:n]), of_known(scores[n:]), strict=True)
+        loss, slope = zip(report_loss(scores[:n]), known_loss(scores[n:]), strict=True)
         return np.concatenate(loss), np.concatenate(slope)
 
     stack = sparse.vstack if sparse.issparse(X) else np.vstack
@@ -696,16 +722,16 @@ def with_known_labels(
     return objective, rows, np.append(weights, np.full(n_classes, known))
 
 
-# -- the objective, and how it is minimised ---------------------------------------------------
+# -- the objective, and its minimization ------------------------------------------------------
 def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) -> Objective:
     """Return minus the log likelihood of reports: ``-log(q + signal P(classes reported))``.
 
     Shapes: codes (n,) or (n, size).
-    q, signal: the probability of a report without the true class, and what one with it has more.
+    q, signal: the probability of a report without the true class, and the increment with it.
     """
-    # It is not convex, but it weighs each row by what its report can tell, and no row by more.
-    # Its minimum is the maximum likelihood estimate, which no other estimate beats in large
-    # samples if the model is right.
+    # The objective is not convex, but it weights each row by the information in its report. Its
+    # minimum is the maximum likelihood estimate, which is asymptotically efficient if the model
+    # is right.
     rows, codes = np.arange(len(codes))[:, None], codes.reshape(len(codes), -1)
 
     def objective(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -722,25 +748,25 @@ def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) ->
 
 
 def _probabilities(scores: np.ndarray) -> np.ndarray:
-    """Probabilities of all classes; a single score is the log odds of the second of two."""
+    """Return the probabilities of all classes; a single score is the log odds of the second."""
     if scores.shape[1] == 1:
         return expit(scores * [-1, 1])
     return softmax(scores, axis=1)
 
 
 def _likelihood(channel: LabelChannel, codes: np.ndarray) -> Objective:
-    """The same of reports that all came through one channel."""
+    """Return minus the log likelihood of reports that have all passed one channel."""
     return report_likelihood(codes, *channel.levels, len(channel.classes))
 
 
 def minimise(
     objective: Objective, X: Any, weights: Any, n_classes: int, model: Any, tol: float, *start: Any
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Minimise ``C sum_i loss_i + |coef|^2 / 2`` over linear scores, as LogisticRegression does.
+    """Minimize ``C sum_i loss_i + |coef|^2 / 2`` over linear scores, as LogisticRegression does.
 
-    Shapes: X (n, n_features), weights (n,), start (n_scores, n_features) and (n_scores,) of
-    coefficients and intercepts, or none -> (n_scores, n_features).
-    Returns: coefficients, intercepts (zeros if there are none), and the number of iterations.
+    Shapes: X (n, n_features), weights (n,) -> (n_scores, n_features).
+    start: initial coefficients (n_scores, n_features) and intercepts (n_scores,), or nothing.
+    Returns: coefficients, intercepts (zeros without intercepts), and the number of iterations.
     """
     n_features, n_scores = X.shape[1], 1 if n_classes == 2 else n_classes
     total = weights.sum()
@@ -758,10 +784,10 @@ def minimise(
         slope = slope * share
         gradient = (X.T @ slope).T + penalty * coef
         value = float(loss @ share[:, 0] + 0.5 * penalty * (coef.ravel() @ coef.ravel()))
-        of_intercept = slope.sum(axis=0) if model.fit_intercept else []
-        return value, np.concatenate([gradient.ravel(), of_intercept])
+        intercept_gradient = slope.sum(axis=0) if model.fit_intercept else []
+        return value, np.concatenate([gradient.ravel(), intercept_gradient])
 
     step, n_iter = minimised(value_and_gradient, n_free, tol, model.max_iter, name, maxls=50)
     x = begin + step
-    found = x[n_coef:] if model.fit_intercept else np.zeros(n_scores)
-    return x[:n_coef].reshape(n_scores, n_features), found, n_iter
+    intercepts = x[n_coef:] if model.fit_intercept else np.zeros(n_scores)
+    return x[:n_coef].reshape(n_scores, n_features), intercepts, n_iter

@@ -1,4 +1,4 @@
-"""The base of learners whose training labels are randomised by the users who have them."""
+"""The base class of estimators that learn from randomized labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._label_channel import steps_to_last
 
 
 class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator):
-    """A learner of one estimator, from labels that it randomises or from reports of them."""
+    """Base class of meta-estimators that train on labels they randomize, or on reports."""
 
     _parameter_constraints: dict = {
         "estimator": [None, HasMethods(["fit", "predict"])],
@@ -52,22 +52,23 @@ class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator)
         return {**fit_params, "__".join([*names, "sample_weight"]): sample_weight}
 
     def _take_features(self, fitted: Any) -> None:
-        """Record the features that the fitted estimator knows."""
+        """Copy the names and the number of features from the fitted estimator."""
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
 
     def _warn_of_constant(self, n_reports: int) -> None:
-        """Warn once, for all clones of a search, that nothing was learnt."""
+        """Warn once, for all clones in a search, that the model ignores the features."""
         message = (
-            f"{self._name} ends at the constant: {n_reports} reports do not support that the "
-            "features tell anything. Ask more users, take fewer features or a larger epsilon."
+            f"{self._name} ends at the constant: {n_reports} reports do not show that the "
+            "features predict the label. Collect more reports, or use fewer features or a larger "
+            "epsilon."
         )
         warn_once(message, UserWarning, f"the constant of {self._family or uuid4()}")
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return the requests of the trained estimator and of this one to metadata routing.
+        """Return the metadata requests of this estimator and of the estimator that it trains.
 
         Returns
         -------
@@ -86,9 +87,9 @@ class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator)
 
     @property
     def _expected_failed_checks(self) -> dict[str, str]:
-        """Checks of scikit-learn's that it cannot pass, and why."""
-        reason = "each row's label draws coins of its own, also that of a repeated row"
+        """The scikit-learn checks that this estimator cannot pass, with the reasons."""
+        reason = "each label is randomized with random bits of its own, even if rows are repeated"
         if self.input == "reports":
-            reason = "other rows are held out if rows are repeated"
+            reason = "the held-out rows change if rows are repeated"
         kinds = ("dense", "sparse")
         return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in kinds}

@@ -1,4 +1,4 @@
-"""Regressors whose training labels are numbers that users have randomised."""
+"""Regressors that learn from numbers which users have randomized."""
 
 from __future__ import annotations
 
@@ -22,52 +22,56 @@ from ..oracles import LocalMean
 from ._label_learner import LabelLearner
 from ._label_scores import NORMAL_LIMIT, ratio_interval
 
-_ALPHAS = np.logspace(-3, 15, 19)  # of Ridge: up to where nothing but the mean is left
-_N_FOLDS = 5  # of the reports that judge
-_ROUNDING = 1e-6  # share of the bounds' distance that files of reports may round away
-# The weight of a model whose gain over the constant has the z-score t is 1 - (_CAUTION / t)**2, as
-# of James and Stein. On four tables (`python -m benchmarks.accuracy.label_regression`, also with
-# `--rows`; 27 November 2026) the error over that of the constant, of 6 to 24 splits, is at
-# most 1.15 at 1, 1.04 at 2, 1.01 at 2.5 and 1.00 at 3; 23 rules were compared.
+_ALPHAS = np.logspace(-3, 15, 19)  # penalties of Ridge: the largest leave nothing but the mean
+_N_FOLDS = 5  # of the held-out reports that evaluate the model
+_ROUNDING = 1e-6  # rounding errors of files of reports, as a share of the bounds' distance
+# If the gain of a model over the constant has the z-score t, the weight of the model is
+# 1 - (_CAUTION / t)**2, as in the James-Stein estimator. On four tables (`python -m
+# benchmarks.accuracy.label_regression`, also with `--rows`; 27 November 2026) the error relative to
+# the constant's error, over 6 to 24 splits, is at most 1.15 at 1, 1.04 at 2, 1.01 at 2.5 and 1.00
+# at 3; 23 rules were compared.
 _CAUTION = 3.0
-# A variance of labels that is fewer of its standard errors above 0 was seen because it came out too
-# large, and R squared too small: its upper end is then 1. Chosen by 400 collections each at epsilon
-# 0.5, 0.7, 1, 2 and 4 (28 November 2026): 2 to 5 % of the finite errors miss, without it 4 to 16 %.
+# An estimated variance of the labels that is less than _SURE of its standard errors above 0 was
+# probably only used because it happened to be too large, which makes the estimated R squared too
+# small. The upper end of R squared is then 1. Chosen by 400 collections each at epsilon 0.5, 0.7,
+# 1, 2 and 4 (28 November 2026): 2 to 5 % of the intervals with a finite error miss, without this
+# rule 4 to 16 %.
 _SURE = 4.0
 
 
 class LabelDPRegressor(RegressorMixin, LabelLearner):
-    """Train a regressor on numbers that users have randomised.
+    """Train a regressor on numbers that users have randomized.
 
-    The features are public, or the server's own; the label is a number that is a secret of the
-    user. Their report, decoded, is unbiased for it (:class:`~sklearn_ldp.LocalMean`, whose report
-    of a single number has nearly the least variance), so least squares on reports is unbiased for
-    least squares on true labels. The noise is large: models have to be simple, and penalties
-    strong.
+    The features are public, or the server has them. The label of a user is a secret number.
+    The decoded report of a user is an unbiased estimate of the label, with nearly the minimum
+    variance for a single number (:class:`~sklearn_ldp.LocalMean`). So a least squares fit to
+    reports is unbiased for the fit to true labels. The noise is large: models have to be simple,
+    and penalties strong.
 
-    Privacy: one `fit` or `privatize` on values spends epsilon of each user, for their label; all
-    that is done with reports (``input="reports"``) is free, and so are predictions. Nothing is
-    promised about the features. A search with ``input="values"`` randomises labels anew in each of
-    its fits, which is for simulations: randomise them once, and search with ``input="reports"``.
+    Privacy: one `fit` or `privatize` on values spends epsilon of each user, for the user's label.
+    Everything computed from reports (``input="reports"``) is free, and so are predictions. The
+    features are not protected. A search with ``input="values"`` randomizes the labels again in each
+    of its fits, which is for simulations. With real users, randomize the labels once, and search
+    with ``input="reports"``.
 
     Parameters
     ----------
     estimator : regressor, default=None
-        What is trained, by squared loss; it is fitted six times. None is a
-        :class:`~sklearn.linear_model.RidgeCV`, which leaves out one report at a time, with
-        penalties that go far beyond what true labels need.
+        The regressor to train, by squared loss; `fit` fits it six times. If None, a
+        :class:`~sklearn.linear_model.RidgeCV` with leave-one-out cross-validation, and with much
+        larger penalties than true labels need.
     epsilon : float, default=1.0
         Privacy budget of a label, > 0.
     bounds : (float, float), default=None
-        Public bounds of the labels. None learns them from the labels in `fit`, which is for
+        Public bounds of the labels. If None, `fit` learns the bounds from the labels, which is for
         simulations.
     worst_case : float, default=1.1
         As for :class:`~sklearn_ldp.LocalMean`.
     input : {"values", "reports"}, default="values"
-        Whether the labels in `fit` are true, to be randomised there, or reports already.
+        Whether `fit` receives true labels, and randomizes them, or reports.
     random_state : int, RandomState, Generator or None, default=None
-        None draws the coins of the labels from a secure source. Anything else makes reports
-        predictable, and is for simulations. It is not that of `estimator`.
+        If None, the random bits of the labels come from a secure source. Any other value makes
+        reports predictable, and is for simulations. It does not seed `estimator`.
 
     Attributes
     ----------
@@ -76,30 +80,32 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
     bounds_ : (float, float)
         The bounds.
     constant_ : float
-        The private mean of the labels.
+        The private mean of the labels, which serves as a baseline.
     weight_ : float
-        The weight of the regressor against the constant, from 0 to 1: near 1 where it is surely
-        better on held-out reports. At 0 every prediction is the constant, which a warning tells
-        once.
+        The weight of the regressor in the average with the constant, from 0 to 1: near 1 if the
+        regressor is significantly better on held-out reports. At 0 every prediction is the
+        constant, and `fit` issues a warning.
     n_features_in_ : int
-        Number of features, if the fitted regressor knows it.
+        Number of features, if the fitted regressor has this attribute.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if they have names.
 
     See Also
     --------
     LabelDPClassifier : For classes.
-    CorrectedRidge : Where the features are private.
+    CorrectedRidge : For features that are private.
 
     Notes
     -----
-    Searches over the parameters of `estimator` are honest with ``input="reports"`` and without
-    `scoring`. Scorers would take reports for labels: give them ``decode(reports)``, whose mean
-    squared error is the true one plus the variance of the noise, the same for all candidates. Other
-    losses are not: the median of noisy labels is that of the noise, so take no absolute or quantile
-    loss, and no classifier of a threshold. Trees need leaves of hundreds of reports, as each of
-    them averages the noise alone. Files of reports keep no order
-    (:func:`~sklearn_ldp.collection.write_reports`): store each report beside its features.
+    With ``input="reports"`` and without `scoring`, the score of a search over the parameters of
+    `estimator` is unbiased. Scorers would interpret reports as labels, so pass ``decode(reports)``
+    to them. The mean squared error of decoded reports is the true error plus the variance of the
+    noise, which is the same for all candidates. Other losses are biased: the median of noisy labels
+    mainly depends on the noise, so do not use an absolute or quantile loss, or a classifier for
+    labels above a threshold. Trees need leaves with hundreds of reports, because each leaf averages
+    the noise of its own reports only. Files of reports have no order
+    (:func:`~sklearn_ldp.collection.write_reports`), so store each report together with its
+    features.
 
     References
     ----------
@@ -117,7 +123,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
     >>> model.predict([[0, 0, 0], [2, 0, 0]]).round()
     array([20., 30.])
 
-    Clients randomise their labels once, and a server learns from the reports:
+    Clients randomize their labels once, and a server learns from the reports:
 
     >>> reports = model.privatize(hours)
     >>> server = LabelDPRegressor(epsilon=2.0, bounds=(0, 40), input="reports")
@@ -130,7 +136,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
 
     _parameter_constraints: dict = {
         **LabelLearner._parameter_constraints,
-        "bounds": "no_validation",  # LocalMean says what is wrong
+        "bounds": "no_validation",  # LocalMean validates the bounds
         "worst_case": [Interval(Real, 1, None, closed="left")],
     }
 
@@ -155,23 +161,23 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
     def oracle(self) -> LocalMean:
         """Return the oracle of the labels, without users.
 
-        Its `privatize` makes the reports that `fit` takes, with the files and clients of
-        :mod:`sklearn_ldp.collection`, and :class:`~sklearn_ldp.planning.Plan` says how noisy the
-        mean label is.
+        Its `privatize` makes reports for `fit`, with the files and clients of
+        :mod:`sklearn_ldp.collection`, and :class:`~sklearn_ldp.planning.Plan` computes the standard
+        error of the mean label.
 
         Returns
         -------
         LocalMean
-            With the bounds, or those that `fit` has found.
+            An oracle with the declared bounds, or with the bounds that `fit` has learned.
         """
         bounds = getattr(self, "bounds_", None) if self.bounds is None else self.bounds
         return self._oracle(bounds)
 
     def privatize(self, y: ArrayLike) -> np.ndarray:
-        """Randomise users' labels into reports, as each client does; no fit is needed.
+        """Randomize users' labels into reports on the client; no fit is needed.
 
         Privacy: each call spends epsilon of every user in `y`. Only ``random_state=None`` protects
-        anybody.
+        the users.
 
         Parameters
         ----------
@@ -181,7 +187,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         Returns
         -------
         Reports of shape (n_samples,)
-            The reports: integers that know the protocol, of numbers that `decode` returns.
+            The reports: an array of integers that also contains the protocol. `decode` converts
+            them to numbers.
 
         Raises
         ------
@@ -193,26 +200,27 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         return self.oracle().protocol().privatize(self._labels(y), self.random_state)
 
     def decode(self, reports: ArrayLike) -> np.ndarray:
-        """Return the number that each report stands for, whose mean is its user's number.
+        """Return the unbiased number that each report stands for.
 
-        `fit` and `score` take these numbers as well, and refuse those of another epsilon or other
-        bounds. Take them where integers would be taken for labels: for the scorers of scikit-learn
-        (of squared loss), plots and columns of a table.
+        The expectation of this number is the user's label. `fit` and `score` accept these numbers
+        as well, and raise an error for numbers from another epsilon or other bounds. Use the
+        numbers if integers would be interpreted as labels: in scorers of scikit-learn (with squared
+        loss), in plots, and in columns of a table.
 
         Parameters
         ----------
         reports : array-like of shape (n_samples,)
-            What `privatize` returned.
+            The reports that `privatize` returned.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            The numbers, most of them outside of the bounds.
+            The numbers. Most of them are outside of the bounds.
 
         Raises
         ------
         ValueError
-            If a report is none of this protocol.
+            If a report does not belong to this protocol.
         """
         protocol = self.oracle().protocol()
         return self._decoded(protocol, self._codes(protocol, reports))
@@ -221,16 +229,16 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **fit_params: Any
     ) -> Self:
-        """Train on labels that are randomised here, or on reports.
+        """Train on labels, which this method randomizes, or on reports.
 
-        Privacy: spends epsilon of each user if `y` holds labels; nothing if it holds reports.
+        Privacy: spends epsilon of each user if `y` contains labels; nothing if it contains reports.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Features, as the regressor takes them.
+            Features, in a form that the regressor accepts.
         y : array-like of shape (n_samples,)
-            Labels; or, with ``input="reports"``, what `privatize` or `decode` returned.
+            Labels; or, with ``input="reports"``, the output of `privatize` or `decode`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row, which must not depend on the true labels.
         **fit_params : dict
@@ -244,11 +252,15 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         Raises
         ------
         ValueError
-            If a label is not a number between the bounds, or a report is none of this protocol.
+            If a label is not a number between the bounds, or a report does not belong to this
+            protocol.
         """
         self._validate_params()
         if is_classifier(self._base()):
-            raise ValueError(f"{self._name} trains regressors, got a classifier: {self._base()!r}.")
+            raise ValueError(
+                f"{self._name} trains regressors, got a classifier: {self._base()!r}. Use "
+                "LabelDPClassifier."
+            )
         labels = self._labels(y) if self.input == "values" else None
         bounds = self.bounds
         if bounds is None and labels is not None:
@@ -282,11 +294,11 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             if not weights[some].any():
                 return 0.0
             means[others] = np.average(z[some], weights=weights[some])
-        found = cross_val_predict(self._base(), X, z, cv=folds, params=routed)
-        gains = np.clip(found, *self.bounds_) - np.clip(means, *self.bounds_)
-        for _, others in folds:  # that of a fold's level is noise of the mean, and no feature's
+        predicted = cross_val_predict(self._base(), X, z, cv=folds, params=routed)
+        gains = np.clip(predicted, *self.bounds_) - np.clip(means, *self.bounds_)
+        for _, others in folds:  # a shift of a whole fold is noise of its mean, not of features
             gains[others] -= gains[others].mean()
-        # Half the gain in squared error, but for the square of what the model adds.
+        # Half the gain in squared error, plus half the squared difference of model and mean.
         products = gains * (z - means)
         gain = weights @ products
         error = math.sqrt(weights**2 @ (products - gain / weights.sum()) ** 2)
@@ -307,8 +319,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             Numbers.
         """
         check_is_fitted(self)
-        found = np.clip(self.estimator_.predict(X), *self.bounds_)
-        return self.constant_ + self.weight_ * (found - self.constant_)
+        predicted = np.clip(self.estimator_.predict(X), *self.bounds_)
+        return self.constant_ + self.weight_ * (predicted - self.constant_)
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the coefficient of determination, from reports without the bias of their noise.
@@ -325,7 +337,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         Returns
         -------
         float
-            R squared; from reports as `corrected_score` has it.
+            R squared; from reports, the result of `corrected_score`.
         """
         if self.input == "values":
             refuse_reports(y, self._name, 'use input="reports"')
@@ -340,13 +352,13 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         *,
         return_error: bool = False,
     ) -> Any:
-        """Return R squared as true labels would give it, from reports.
+        """Estimate, from reports, the R squared that true labels would have.
 
-        The mean squared error and the variance of the labels have unbiased estimates, whose ratio
-        is taken. Where reports do not tell the variance of labels, as its estimate is within two
-        standard errors of 0 or they have two values only (epsilon below 0.2), the largest one
-        between the bounds takes its place: the score is then nearer to 0 than R squared, in the
-        same order of models, and its standard error as one of R squared is nan.
+        The estimate uses the ratio of unbiased estimates of the mean squared error and the variance
+        of the labels. The estimated variance is too noisy if it is within two standard errors of 0,
+        and it does not exist if reports have only two values (epsilon below 0.2). In both cases the
+        maximum variance between the bounds replaces it. The score is then nearer to 0 than R
+        squared, it ranks models in the same order, and its standard error is nan.
 
         Parameters
         ----------
@@ -357,9 +369,10 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row.
         return_error : bool, default=False
-            Whether to return its standard error, too: of the noise, and of who was asked. The score
-            plus and minus 1.96 of it covers Fieller's interval of the ratio [1]_ up to 1, and with
-            it R squared with a probability of about .95.
+            Whether to return the standard error as well, which accounts for the noise and for the
+            sampling of users. The score plus and minus 1.96 standard errors contains Fieller's
+            interval of the ratio [1]_, cut at 1, and therefore contains R squared with a
+            probability of about .95.
 
         Returns
         -------
@@ -369,7 +382,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         Warns
         -----
         UserWarning
-            If reports do not tell the variance of labels.
+            If the variance of the labels cannot be estimated from the reports.
 
         References
         ----------
@@ -381,7 +394,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         codes = self._codes(protocol, reports)
         w = _check_sample_weight(sample_weight, codes, dtype=float, ensure_non_negative=True)
         w = w / w.sum()
-        # In units in which the bounds are -1 and 1; the label's square is known by its report.
+        # In units in which the bounds are -1 and 1. `squares` are unbiased for the squared labels.
         z = protocol.mechanism.values[codes]
         f = (self.predict(X) - (low + high) / 2) / ((high - low) / 2)
         squares, mean, spreads, total = protocol.mechanism.squares, w @ z, 0 * z, 1.0
@@ -395,13 +408,14 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         lowest, highest = map(float, ratio_interval(part, total, margins))
         if squares is None or math.isnan(lowest):
             text = (
-                f"These reports do not tell the variance of labels, so the score of {self._name} "
-                "is a share of the largest one between the bounds, and R squared is larger: use "
-                "it to compare models alone, or take more reports or a larger epsilon."
+                f"These reports do not determine the variance of labels, so the score of "
+                f"{self._name} is relative to the maximum variance between the bounds, and R "
+                "squared is larger. Use the score only to compare models, or collect more reports, "
+                "or use a larger epsilon."
             )
             warn_once(text, UserWarning, f"variance of {self._name}")
             score, error = part, math.nan
-        else:  # the ratio is not in the middle of its interval, whose further end counts
+        else:  # the interval is not symmetric, so the error covers its further end
             score = part / total
             if total < _SURE * _error_of_mean(spreads, w):
                 highest = 1.0
@@ -423,42 +437,50 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
     def _labels(self, y: ArrayLike) -> np.ndarray:
         """Return labels in one column."""
         if y is None:
-            raise ValueError(f"{self._name} requires y to be passed, but the target y is None.")
+            raise ValueError(
+                f"{self._name} requires y to be passed, but the target y is None. Pass the users' "
+                "labels."
+            )
         refuse_reports(y, self._name, 'use input="reports"')
         array = np.asarray(y)
-        if array.dtype.kind == "c":  # scikit-learn's error would show them
+        if array.dtype.kind == "c":  # scikit-learn's error would show the labels
             raise ValueError(f"Complex data not supported: {self._name} needs numbers.")
         if array.ndim == 2 and array.shape[1] > 1:
-            what = f"one number per user, got y of shape {array.shape}"
-            raise ValueError(f"{self._name} takes {what}: train one each, with a part of epsilon.")
+            raise ValueError(
+                f"{self._name} needs one number per user, got y of shape {array.shape}. Train one "
+                "regressor for each number, with a part of epsilon, because all numbers of a user "
+                "share one epsilon."
+            )
         labels = column_or_1d(array, warn=True)
         assert_all_finite(labels, input_name="y")
         return labels
 
     def _constant(self, z: np.ndarray, weights: np.ndarray) -> float:
-        """The mean of the labels, towards the middle of the bounds as far as it is not known."""
-        # That of Bayes for means that are uniform between the bounds, as a normal law has it.
+        """Return the mean of the labels; the noisier it is, the nearer to the bounds' midpoint."""
+        # The posterior mean under a normal prior with the mean and the variance of the uniform
+        # distribution between the bounds.
         low, high = self.bounds_
         w, middle = weights / weights.sum(), (low + high) / 2
-        mean, known = float(w @ z), (high - low) ** 2 / 12
-        weight = known / (known + _error_of_mean(z, w) ** 2)
+        mean, prior_variance = float(w @ z), (high - low) ** 2 / 12
+        weight = prior_variance / (prior_variance + _error_of_mean(z, w) ** 2)
         return float(np.clip(middle + weight * (mean - middle), low, high))
 
     def _codes(self, protocol: Any, reports: ArrayLike) -> np.ndarray:
-        """Return reports as codes: each number that they stand for has one."""
-        given: Any = column_or_1d(np.asarray(reports))
-        if given.dtype.kind != "f":
+        """Return the codes of reports, which may be integers or decoded numbers."""
+        array: Any = column_or_1d(np.asarray(reports))
+        if array.dtype.kind != "f":
             return protocol.check(reports)
         low, high = protocol.domain.bounds
         values = self._decoded(protocol, np.arange(len(protocol.mechanism.values)))
         order = np.argsort(values)
-        codes = order[np.searchsorted((values[order][1:] + values[order][:-1]) / 2, given)]
-        other = ~(np.abs(values[codes] - given) <= _ROUNDING * (high - low))
-        if other.any():
+        codes = order[np.searchsorted((values[order][1:] + values[order][:-1]) / 2, array)]
+        is_other = ~(np.abs(values[codes] - array) <= _ROUNDING * (high - low))
+        if is_other.any():
             raise ValueError(
-                f"{self._name} cannot have made these reports: {given[other][0]:g} is none of the "
-                f"{len(values)} numbers that they stand for with epsilon={self.epsilon:g} and "
-                f"bounds=({low:g}, {high:g}). Pass what privatize returns for the same parameters."
+                f"{self._name} cannot have made these reports: {array[is_other][0]:g} is none of "
+                f"the {len(values)} numbers that decoded reports can have with "
+                f"epsilon={self.epsilon:g} and bounds=({low:g}, {high:g}). Pass the output of "
+                "privatize or decode for the same parameters."
             )
         return codes
 

@@ -1,4 +1,4 @@
-"""Naive Bayes from private tables of (feature, class): one randomised report of each user."""
+"""Naive Bayes from private tables of (feature, class), with one randomized report per user."""
 
 from __future__ import annotations
 
@@ -32,51 +32,52 @@ from ._private_columns import ReadsColumns
 
 _LABEL = "class"
 # Chosen by hand, not measured.
-_N_BINS = 10  # of a number whose domain is learnt
-_HOPELESS = 10.0  # standard error of a frequency above which a fit is refused
+_N_BINS = 10  # of a numeric feature with a learned domain
+_HOPELESS = 10.0  # a fit raises an error if the standard error of a frequency is larger
 
 
 class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
     """Naive Bayes classifier from private records: each user sends one report, at the full epsilon.
 
-    Features and labels are all private. Each user draws one of the features by public
-    probabilities, and reports their value of it together with their class, as one category of a
-    :class:`~sklearn_ldp.MarginalOracle` whose tables are (feature, class). From these tables come
-    P(class), pooled over all of them, and how much each value of a feature speaks for each class.
-    The latter is shrunk by the noise level, such that values that noise swamps say nothing; and the
-    sum over features is scaled down, as features say the same things again and again.
+    Features and labels are all private. Each user draws one of the features with public
+    probabilities, and reports the value of this feature together with the class, as one category of
+    a :class:`~sklearn_ldp.MarginalOracle` with the tables (feature, class). These tables give
+    P(class), pooled over all tables, and the evidence of each value of a feature for each class.
+    The evidence is shrunk according to its noise, so values dominated by noise have no effect. The
+    sum over features is scaled down, because features are correlated.
 
-    `fit` collects and learns at once. In a deployment, clients and servers use the oracle that
-    `oracle` returns, with its files, checkpoints and merges; `fit_tables` learns from the tables
-    that it has collected, and from those of any other MarginalOracle that asked for the class
-    together with each feature.
+    `fit` collects reports and learns in one step. In a deployment, clients and servers use the
+    oracle that `oracle` returns, with its files, checkpoints and merges. `fit_tables` then learns
+    from the collected tables, or from tables of any other MarginalOracle with the class together
+    with each feature.
 
-    Privacy: one `fit` spends epsilon of each user, for their whole record; `fit_tables` is free.
-    The model can be published. Predictions read features in the clear: send the model to the user,
-    who predicts on their own device.
+    Privacy: one `fit` spends epsilon of each user, for the user's whole record; `fit_tables` is
+    free. The model can be published. Predictions read true features: send the model to the users,
+    who predict on their own devices.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget of one report, > 0.
     domains : "auto" or mapping of str to categories, default="auto"
-        The public domain of each feature: anything that :class:`~sklearn_ldp.Domain` takes, such as
-        ``Domain.bins([20, 40, 60])`` for a number. Few, coarse categories that were chosen with
-        care help more than anything else. "auto", which columns that a mapping leaves out have,
-        means the levels that a column of a data frame declares; otherwise `fit` learns categories,
-        or ten bins of a number, from the raw values, which is for simulations only.
+        The public domain of each feature: any argument of :class:`~sklearn_ldp.Domain`, such as
+        ``Domain.bins([20, 40, 60])`` for a number. Few, coarse and carefully chosen categories
+        improve the model more than any other choice. "auto", for all features or for a feature in
+        the mapping, uses the levels that a column of a data frame declares. Features without an
+        entry in the mapping are "auto". Without declared levels, `fit` learns categories, or ten
+        bins of a number, from the raw values, which is for simulations only.
     classes : array-like of shape (n_classes,), default=None
-        All labels that there are. None learns them from the labels in `fit`, which is for
+        All possible labels. If None, `fit` learns the classes from the labels, which is for
         simulations.
     correlation : float, default=0.15
-        How much two features' evidence is correlated within a class, on average, from 0 (naive
-        Bayes as it is known) to 1 (all features say the same). The default was chosen on tables of
+        Mean correlation of the evidence of two features within a class, from 0 (standard naive
+        Bayes) to 1 (all features have the same evidence). The default was chosen on tables of
         diamonds, flights, incomes and patients (``benchmarks/accuracy/learning.py``).
     random_state : int, RandomState, Generator or None, default=None
-        None draws every coin from a secure source. Anything else makes
-        reports predictable, and is for simulations.
+        If None, all random bits come from a secure source. Any other value makes reports
+        predictable, and is for simulations.
     n_jobs : int, default=None
-        Number of threads that work on chunks of users; it does not change the result.
+        Number of threads, which process chunks of users; it does not change the result.
 
     Attributes
     ----------
@@ -87,10 +88,10 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
     feature_log_lift_ : dict of str to ndarray of shape (n_categories, n_classes)
         Logarithm of P(class | value) / P(class) of each feature, shrunk; 0 is no evidence.
     slope_ : float
-        The factor of the sum over features, in [0, 1]; 0 where the tables do not bear out their
-        evidence: predictions are then the most probable class, for everyone.
+        The factor of the sum over features, in [0, 1]. At 0 the tables do not confirm the evidence,
+        and the prediction for every user is the most frequent class.
     tables_ : TableSet
-        What it has learnt from: ``tables_[feature, "class"]``, with intervals.
+        The tables from which the model was learned: ``tables_[feature, "class"]``, with intervals.
     n_samples_seen_ : int
         Number of users.
     n_features_in_ : int
@@ -100,28 +101,30 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    LabelDPClassifier : Where the features are public: much more accurate.
-    LatentClasses : A model of all columns, whose synthetic rows train any classifier.
+    LabelDPClassifier : For public features: much more accurate.
+    LatentClasses : A model of all columns; its synthetic rows train any classifier.
 
     Notes
     -----
-    P(class | value) of a feature has a Student prior on its log odds ratio, whose scale is learnt;
-    the noise of the tables is known. With J features whose evidence has standard deviations
-    :math:`s_j` under the naive model, the sum is multiplied by
-    :math:`\\sum s_j^2 / (\\sum s_j^2 + \\rho \\sum_{j \\neq k} s_j s_k)`, where :math:`\\rho` is
-    `correlation`: what makes it calibrated if the terms are normal and equally correlated; and by
-    the share of the evidence that the tables bear out, less a third of a standard error: an
-    estimate of the log likelihood that it adds, without the bias of being learnt from the same
-    tables. All are unpublished; the notes on learning have the measurements.
+    P(class | value) of a feature has a Student prior on its log odds ratio, with a scale that is
+    learned; the noise of the tables is known. Let the evidence of J features have the standard
+    deviations :math:`s_j` under the naive model. The sum over features is multiplied by two
+    factors. The first is :math:`\\sum s_j^2 / (\\sum s_j^2 + \\rho \\sum_{j \\neq k} s_j s_k)`,
+    where :math:`\\rho` is `correlation`: the sum is then calibrated if the terms are normal and
+    equally correlated. The second is the share of the evidence that the tables confirm, minus a
+    third of a standard error. It uses an estimate of the gain in log likelihood, without the bias
+    from learning on the same tables. The three methods are unpublished; the notes on learning have
+    the measurements.
 
-    Of fewer than a thousand people, up to epsilon 1, ask for the class alone: the shares of the
-    classes, which are sums over cells of tables, are noisier than those of users who report their
-    class only, by up to 0.04 of log loss in three collections (notes on weak data).
+    With fewer than a thousand users and epsilon up to 1, collect the class only, without features.
+    Class shares are sums over cells of tables here, and are noisier than shares from users who
+    report only their class. In three collections, this cost up to 0.04 of log loss (notes on weak
+    data).
 
     References
     ----------
     .. [1] E. Yilmaz, M. Al-Rubaie, J. M. Chang, "Locally differentially private naive Bayes
-       classification", 2019, arXiv:1905.01039 (randomises (feature, class) pairs).
+       classification", 2019, arXiv:1905.01039 (randomizes (feature, class) pairs).
 
     Examples
     --------
@@ -153,9 +156,9 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
 
     @property
     def _expected_failed_checks(self) -> dict[str, str]:
-        """Checks of scikit-learn's that it cannot pass, and why."""
-        few = {"check_classifiers_train": "its 300 users do not tell the classes at this epsilon"}
-        weights = "each user draws coins of their own, and bins are learnt from rows"
+        """The scikit-learn checks that this estimator cannot pass, with the reasons."""
+        few = {"check_classifiers_train": "at this epsilon, 300 users are too few for its score"}
+        weights = "each user has random bits of their own, and bins are learned from rows"
         rows = {"check_sample_weight_equivalence_on_dense_data": weights}
         return rows | few if self.epsilon <= 2 else rows
 
@@ -189,16 +192,16 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
 
     # -- collecting ---------------------------------------------------------------------------
     def oracle(self) -> MarginalOracle:
-        """Return the oracle that clients and servers agree on, without users.
+        """Return the oracle that clients and servers share, without users.
 
-        Clients randomise records with it, whose columns are those of `domains` and then "class".
-        Everything in :mod:`sklearn_ldp.collection` takes it: files of reports, checkpoints that
-        count each batch once, clusters. `fit_tables` takes what it has estimated in the end.
+        Clients use it to randomize records with the columns of `domains`, followed by "class". All
+        tools in :mod:`sklearn_ldp.collection` accept it: files of reports, checkpoints that count
+        each batch once, clusters. Pass its estimate to `fit_tables`.
 
         Returns
         -------
         MarginalOracle
-            Its tables are (feature, "class").
+            The oracle for the tables (feature, "class").
 
         Raises
         ------
@@ -209,7 +212,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         return self._survey(RecordDomain.declared(self.domains, self._name), self.classes)
 
     def fit(self, X: Values, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Randomise users' records, and learn the model from the reports.
+        """Randomize users' records, and learn the model from the reports.
 
         Privacy: spends epsilon of each user.
 
@@ -231,7 +234,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If a value is not in its domain, a label is not a class, there is only one class, or
-            epsilon is too small for any signal; the classifier then stays unchanged.
+            epsilon is too small for the number of users. The classifier is then unchanged.
         """
         self._validate_params()
         refuse_reports(y, self._name, "use oracle().aggregate and fit_tables")
@@ -249,7 +252,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
             rows = [*columns, labels]
             fitted = survey.__collector__().fit_columns(rows, sample_weight, self._name)
         except ValueError:
-            # If it is a label that is unknown, this says so in terms of the classes.
+            # If a label is unknown, this raises an error about classes instead.
             encoded_labels(survey.domains.columns[_LABEL], labels, self._name)
             raise
         self.fit_tables(fitted.estimate_)
@@ -257,13 +260,17 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         return self
 
     def _survey(self, features: RecordDomain, classes: Any) -> MarginalOracle:
-        """The oracle of features and label, without users."""
+        """Return the oracle of features and label, without users."""
         if _LABEL in features.columns:
             raise ValueError(
-                f"{self._name} needs another name for the feature {_LABEL!r}: labels have this one."
+                f"{self._name} needs another name for the feature {_LABEL!r}, because the label "
+                "has this name. Rename the feature."
             )
         if classes is None:
-            raise ValueError(f"{self._name} does not know its classes: declare them in classes=.")
+            raise ValueError(
+                f"{self._name} needs its classes, because clients and servers must use the same "
+                "classes. Declare them in classes=."
+            )
         label = Domain.of(checked_classes(classes, self._name), self._name)
         return MarginalOracle(
             self.epsilon,
@@ -278,10 +285,10 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
 
     # -- learning -----------------------------------------------------------------------------
     def fit_tables(self, tables: TableSet, target: Any = _LABEL) -> Self:
-        """Learn the model from tables that have been collected, at no privacy cost.
+        """Learn the model from collected tables, at no privacy cost.
 
-        The features, the classes and the noise are those of the tables. Of the parameters only
-        `correlation` matters.
+        The tables define the features, the classes and the noise. `correlation` is the only
+        parameter of the classifier that has an effect.
 
         Parameters
         ----------
@@ -301,57 +308,73 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         TypeError
             If `tables` is no TableSet.
         ValueError
-            If no table has the target, a table is post-processed or has no users at all, or the
-            noise leaves no signal; the classifier then stays unchanged.
+            If no table contains the target, a table is post-processed, no table has users, or the
+            noise is too large. The classifier is then unchanged.
         """
         self._validate_params()
         if not isinstance(tables, TableSet):
             raise TypeError(
-                f"{self._name}.fit_tables needs the tables that a MarginalOracle estimates, such "
-                f"as oracle.estimate_, got {type(tables).__name__}."
+                f"{self._name}.fit_tables needs the tables that a MarginalOracle estimates, got "
+                f"{type(tables).__name__}. Pass oracle.estimate_ of a fitted MarginalOracle."
             )
         domains = dict(tables.domain.columns)
         classes = domains.pop(target, None)
-        domains = {key: one for key, one in domains.items() if (key, target) in tables}
-        found = {key: tables[key, target] for key in domains if len(tables[key, target])}
-        if classes is None or not found:
-            what = f"tables of features together with {target!r}, of users who were asked"
-            raise ValueError(f"{self._name} needs {what}, and there is none in {tables.names}.")
-        if not all(table.is_raw and table.noise is not None for table in found.values()):
+        domains = {key: domain for key, domain in domains.items() if (key, target) in tables}
+        usable = {key: tables[key, target] for key in domains if len(tables[key, target])}
+        if classes is None or not usable:
             raise ValueError(
-                f"{self._name} needs the noise of raw tables: pass what a MarginalOracle estimates."
+                f"{self._name} needs tables of features together with {target!r} that have users, "
+                f"but there is none in {tables.names}. Choose another target=, or collect such "
+                "tables."
+            )
+        if not all(table.is_raw and table.noise is not None for table in usable.values()):
+            raise ValueError(
+                f"{self._name} needs the noise of raw tables to shrink its evidence, but some "
+                "tables are post-processed. Pass the estimate of a MarginalOracle without "
+                "post-processing."
             )
         shape = (-1, classes.size)
-        of_cells = [_variances(one.values.reshape(shape), one.noise) for one in found.values()]
-        variances = [float(one.mean()) for one in of_cells]
-        error = float(np.sqrt(min(variances)))
+        cell_variances = [
+            _variances(table.values.reshape(shape), table.noise) for table in usable.values()
+        ]
+        mean_variances = [float(variances.mean()) for variances in cell_variances]
+        error = float(np.sqrt(min(mean_variances)))
         if error > _HOPELESS:
             raise ValueError(
-                f"{self._name} needs a larger epsilon than that of these reports, or more users: "
-                f"each frequency has a standard error of {error:.3g} or more, which is no signal."
+                f"{self._name} needs a larger epsilon, or more users: each frequency in these "
+                f"tables has a standard error of {error:.3g} or more, so they contain no usable "
+                "information."
             )
-        # All tables have the classes in common: least squares makes them agree on these.
-        sizes = [*(domains[key].size for key in found), classes.size]
-        pairs = [(j, len(found)) for j in range(len(found))]
-        values = [table.values[0] for table in found.values()]
-        agreed, _ = consistent_tables(sizes, pairs, values, variances, non_negative=False)
+        # All tables include the class. Least squares makes their class shares equal.
+        sizes = [*(domains[key].size for key in usable), classes.size]
+        pairs = [(j, len(usable)) for j in range(len(usable))]
+        values = [table.values[0] for table in usable.values()]
+        agreed, _ = consistent_tables(sizes, pairs, values, mean_variances, non_negative=False)
         cells = [table.reshape(shape) for table in agreed]
-        noise: Any = next(iter(found.values())).noise
+        noise: Any = next(iter(usable.values())).noise
         self.n_samples_seen_: int = int(np.max(noise.n_users))
-        stds = [np.sqrt(one) for one in of_cells]
-        # A class is not taken to be rarer than what can be told from 0.
-        precisions = [1 / (len(one) * v) for one, v in zip(cells, variances, strict=True)]
-        least = max(1 / np.sqrt(sum(precisions)), 1 / (self.n_samples_seen_ + 1))
-        prior = np.maximum(norm_sub(cells[0].sum(axis=0)), least)
+        stds = [np.sqrt(variances) for variances in cell_variances]
+        # The minimum of a class frequency is its standard error: the data cannot show that it is
+        # smaller.
+        precisions = [
+            1 / (len(table) * variance)
+            for table, variance in zip(cells, mean_variances, strict=True)
+        ]
+        minimum = max(1 / np.sqrt(sum(precisions)), 1 / (self.n_samples_seen_ + 1))
+        prior = np.maximum(norm_sub(cells[0].sum(axis=0)), minimum)
         self.class_prior_: Any = prior / prior.sum()
-        evidence = [log_lifts(*one, self.class_prior_) for one in zip(cells, stds, strict=True)]
+        evidence = [
+            log_lifts(table, std, self.class_prior_) for table, std in zip(cells, stds, strict=True)
+        ]
         lifts, gains = zip(*evidence, strict=True)
-        nothing = {key: np.zeros((one.size, classes.size)) for key, one in domains.items()}
-        self.feature_log_lift_: dict[Any, Any] = {**nothing, **dict(zip(found, lifts, strict=True))}
-        shares = [norm_sub(one.sum(axis=1)) for one in cells]
+        zeros = {key: np.zeros((domain.size, classes.size)) for key, domain in domains.items()}
+        self.feature_log_lift_: dict[Any, Any] = {**zeros, **dict(zip(usable, lifts, strict=True))}
+        shares = [norm_sub(table.sum(axis=1)) for table in cells]
         self.slope_: float = slope(lifts, shares, self.correlation) * confirmed(np.array(gains))
-        self.tables_, self._features = tables, RecordDomain(domains)
-        self.classes_, self.n_features_in_ = np.asarray(classes.categories), len(domains)
+        self.tables_ = tables
+        self._features = RecordDomain(domains)
+        self.classes_ = np.asarray(classes.categories)
+        self.n_features_in_ = len(domains)
         self.__dict__.pop("feature_names_in_", None)
         return self
 
@@ -362,7 +385,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : data frame, or array-like of shape (n_samples, n_features)
-            Features, not randomised.
+            Features, not randomized.
 
         Returns
         -------
@@ -378,7 +401,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : data frame, or array-like of shape (n_samples, n_features)
-            Features, not randomised.
+            Features, not randomized.
 
         Returns
         -------
@@ -393,7 +416,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : data frame, or array-like of shape (n_samples, n_features)
-            Features, not randomised.
+            Features, not randomized.
 
         Returns
         -------
@@ -403,17 +426,17 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         return log_softmax(self.predict_joint_log_proba(X), axis=1)
 
     def predict_joint_log_proba(self, X: Values) -> np.ndarray:
-        """Return the score of each class: log P(class) plus what all features say, scaled.
+        """Return the score of each class: log P(class) plus the scaled evidence of all features.
 
         Parameters
         ----------
         X : data frame, or array-like of shape (n_samples, n_features)
-            Features, not randomised.
+            Features, not randomized.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Not normalised.
+            Not normalized.
         """
         check_is_fitted(self)
         codes = self._features.encode(read_once(X), self._name)
@@ -424,7 +447,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
 
 
 def _learned(column: Any, name: str) -> Domain:
-    """Return a domain that is learnt from raw values: levels, categories, or bins of a number."""
+    """Learn a domain from raw values: the declared levels, categories, or bins of a number."""
     values = exact_array(column)
     kind = values.dtype.kind
     is_number = kind == "f" or (kind in "iu" and len(np.unique(values)) > _N_BINS)
@@ -435,25 +458,28 @@ def _learned(column: Any, name: str) -> Domain:
 
 
 def _variances(table: np.ndarray, noise: Any) -> np.ndarray:
-    """The variances of cells, given their rows, as if they were independent: they sum to 1."""
-    # Which users were drawn moves the cells of a value together, and not the classes within it.
+    """Return the variances of cells given the row sums, adjusted because all cells sum to 1."""
+    # The sampling of users changes all cells of a value by the same factor, and not the class
+    # shares within the value.
     f = norm_sub(table.ravel()).reshape(table.shape)
     rows = np.maximum(f.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    drawn, total = (float(np.max(of)) for of in (noise.n_samples, noise.n_users))
+    n_asked = float(np.max(noise.n_samples))
+    n_users = float(np.max(noise.n_users))
     variances = noise.variance(f.ravel()).reshape(f.shape)
-    variances = variances + f * (1 - f) / total - f * (f / rows - f) / drawn
+    variances = variances + f * (1 - f) / n_users - f * (f / rows - f) / n_asked
     return variances * f.size / (f.size - 1)
 
 
 # -- evidence ---------------------------------------------------------------------------------
-# Log odds ratios that are integrated over, and scales of their prior that are averaged by evidence:
-# the grids are by hand, and what _DEGREES was chosen on is not recorded. _CAUTION was chosen on the
-# tables that `python -m benchmarks.accuracy.learning --choose FOLDER` and
-# `python -m benchmarks.accuracy._weak_models` read (November 2026, doc/notes/learning.md).
+# The grid of log odds ratios for integration, and the scales of their prior. The scales are
+# averaged with weights by their marginal likelihood. Both grids were chosen by hand. The data that
+# were used to choose _DEGREES are not recorded. _CAUTION was chosen on the tables of
+# `python -m benchmarks.accuracy.learning --choose FOLDER` and
+# `python -m benchmarks.accuracy._weak_models` (November 2026, doc/notes/learning.md).
 _LOG_ODDS = np.linspace(-6, 6, 121)
 _SCALES = np.geomspace(0.1, 3, 12)
-_DEGREES = 3  # of freedom of the prior: a few values may speak loudly where most are silent
-_CAUTION = 0.35  # standard errors that are taken off the evidence that tables show
+_DEGREES = 3  # of freedom of the prior: most values may have no evidence, and a few strong evidence
+_CAUTION = 0.35  # standard errors that are subtracted from the confirmed evidence
 _PRIORS = (1 + (_LOG_ODDS / _SCALES[:, None]) ** 2 / _DEGREES) ** (-(_DEGREES + 1) / 2)
 _PRIORS /= _PRIORS.sum(axis=1, keepdims=True)
 
@@ -467,30 +493,32 @@ def log_lifts(
     -> (n_values, n_classes).
     table: estimated joint frequencies; some may be negative.
     std: standard deviations of the cells, > 0.
-    Also what the lifts add to the log likelihood: as they expect it, as the table says without
-    bias, and the variance of the latter. These are the columns of `gains` in `confirmed`.
+    Returns: the lifts, and their gains in log likelihood: the expected gain under the posterior,
+    an unbiased estimate of the gain from the table, and its variance. These are the columns of
+    `gains` in `confirmed`.
     """
     # For a class of probability c, the cell of a value minus c times the sum of its row is
     # .. math:: f(v) \, (P(c \mid v) - c),
     # plus noise of known variance. The log odds ratio of P(c | v) to c has a Student prior
-    # around 0, whose scale is learnt from all values of the feature: averaged over by the
-    # evidence for each of them. The result is the posterior mean. A rare value, or one that
-    # noise swamps, says nothing.
-    # What a little of the lifts adds to the log likelihood of the classes is the sum of their
-    # products with the true contrasts. With the estimated ones it is too large, since lifts
-    # follow their noise: by the sum of the posterior covariances of log odds and expected
-    # contrasts, times 1 - c (Stein's lemma; the scale is part of the posterior). The variance
-    # has these terms, too.
+    # around 0. The scale of the prior is learned from all values of the feature: the posterior
+    # is averaged over several scales, with weights by their marginal likelihood. The result is
+    # the posterior mean. It is near 0 for rare values, and for values dominated by noise.
+    # A small multiple of the lifts increases the log likelihood of the classes by the sum of
+    # products of lifts and true contrasts. With estimated contrasts this sum is too large, because
+    # the lifts depend on the noise of the contrasts. By Stein's lemma, the bias is the sum of the
+    # posterior covariances of log odds and expected contrasts, times 1 - c (the posterior includes
+    # the scale). The variance includes these terms as well.
     n_classes = len(class_prior)
     rows, variances = table.sum(axis=1), np.broadcast_to(np.square(std), table.shape)
-    # The frequency of a value is not taken to be smaller than what can be told from 0.
+    # The minimum of the frequency of a value is its standard error.
     frequencies = np.maximum(norm_sub(rows), np.sqrt(variances.mean(axis=1)))
     frequencies /= frequencies.sum()
     contrasts = table - rows[:, None] * class_prior
-    # Tables agree on the classes: over all values the noise of a class sums to 0, too.
-    of_values = 1 - 1 / len(table)
-    of_others = variances.sum(axis=1, keepdims=True) - variances
-    stds = np.sqrt(of_values * ((1 - class_prior) ** 2 * variances + class_prior**2 * of_others))
+    # All tables have the same class shares, so the noise of a class sums to 0 over all values.
+    constrained = 1 - 1 / len(table)
+    other_variances = variances.sum(axis=1, keepdims=True) - variances
+    contrast_variances = (1 - class_prior) ** 2 * variances + class_prior**2 * other_variances
+    stds = np.sqrt(constrained * contrast_variances)
     likelihoods, evidence = [], np.zeros(len(_SCALES))
     expected = expit(logit(class_prior)[:, None] + _LOG_ODDS) - class_prior[:, None]
     for c in range(n_classes):
@@ -499,38 +527,41 @@ def log_lifts(
         likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
         likelihoods.append(likelihood)
         evidence += np.log(likelihood @ _PRIORS.T).sum(axis=0)
-    # The contrasts of a value sum to 0, and so do those of a class: one of each tells nothing new.
-    evidence *= of_values * (n_classes - 1) / n_classes
+    # The contrasts of a value sum to 0, and the contrasts of a class sum to 0. One contrast of each
+    # is therefore redundant.
+    evidence *= constrained * (n_classes - 1) / n_classes
     shares = softmax(evidence)
-    log_odds, moved = np.zeros((2, *table.shape))
+    log_odds = np.zeros(table.shape)
+    covariances = np.zeros(table.shape)
     for c, likelihood in enumerate(likelihoods):
-        means, of_contrasts, products = (
-            (likelihood @ (_PRIORS * of).T) / (likelihood @ _PRIORS.T) @ shares
-            for of in (_LOG_ODDS, expected[c], _LOG_ODDS * expected[c])
+        mean_log_odds, mean_contrasts, mean_products = (
+            (likelihood @ (_PRIORS * values).T) / (likelihood @ _PRIORS.T) @ shares
+            for values in (_LOG_ODDS, expected[c], _LOG_ODDS * expected[c])
         )
-        log_odds[:, c] = means
-        moved[:, c] = products - means * of_contrasts
+        log_odds[:, c] = mean_log_odds
+        covariances[:, c] = mean_products - mean_log_odds * mean_contrasts
     posterior = expit(logit(class_prior) + log_odds)
     posterior /= posterior.sum(axis=1, keepdims=True)
     lifts = np.log(posterior / class_prior)
-    hoped = frequencies @ ((posterior - class_prior) * lifts).sum(axis=1)
-    biases = frequencies[:, None] * moved * (1 - class_prior)
-    centred = lifts - (lifts @ class_prior)[:, None]
-    variance = np.sum((std * (centred - centred.mean(axis=0))) ** 2) + np.sum(biases**2)
-    return lifts, np.array([hoped, np.sum(contrasts * lifts) - np.sum(biases), variance])
+    expected_gain = frequencies @ ((posterior - class_prior) * lifts).sum(axis=1)
+    biases = frequencies[:, None] * covariances * (1 - class_prior)
+    centered = lifts - (lifts @ class_prior)[:, None]
+    variance = np.sum((std * (centered - centered.mean(axis=0))) ** 2) + np.sum(biases**2)
+    estimated_gain = np.sum(contrasts * lifts) - np.sum(biases)
+    return lifts, np.array([expected_gain, estimated_gain, variance])
 
 
 def confirmed(gains: np.ndarray) -> float:
-    """Return how much of the evidence tables bear out, all features together.
+    """Return the share of the evidence of all features that the tables confirm.
 
     Shapes: gains (n_features, 3).
-    Returns: the ratio of what was found, less a part of its standard error, to what was
-    expected; in [0, 1]. A feature counts with no more than it expects, so that none speaks
-    for the others.
+    Returns: the ratio of the estimated gain, minus a part of its standard error, to the expected
+    gain; in [0, 1]. The estimated gain of a feature is cut at its expected gain, so that one
+    feature cannot compensate for others.
     """
-    hoped, found, variances = gains.T
-    confirmed = np.minimum(found, hoped).sum() - _CAUTION * np.sqrt(variances.sum())
-    return float(np.clip(confirmed / max(hoped.sum(), 1e-300), 0, 1))
+    expected, estimated, variances = gains.T
+    confirmed = np.minimum(estimated, expected).sum() - _CAUTION * np.sqrt(variances.sum())
+    return float(np.clip(confirmed / max(expected.sum(), 1e-300), 0, 1))
 
 
 def slope(
@@ -540,11 +571,10 @@ def slope(
 
     Shapes: lifts (n_values, n_classes), frequencies (n_values,).
     """
-    # Naive Bayes adds up log odds as if features were independent within a class. Say that the
-    # sum of independent terms with variances `s_j^2` within a class also has a difference of
-    # `sum s_j^2` between two classes, as log odds of a normal distribution have, and that the
-    # terms are correlated with each other in truth. Then the variance is larger, and the
-    # calibrated log odds are the sum times
+    # Naive Bayes adds up log odds as if features were independent within a class. Assume that the
+    # terms are normal, with variances `s_j^2` within a class. Then the sum of independent terms
+    # differs by `sum s_j^2` between two classes, like log odds of normal distributions. If the
+    # terms are correlated, the variance is larger, and the calibrated log odds are the sum times
     # .. math:: \frac{\sum_j s_j^2}{\sum_j s_j^2 + \rho \sum_{j \neq k} s_j s_k}.
     pairs = zip(lifts, frequencies, strict=True)
     stds = [np.sqrt(np.mean(shares @ (lift - shares @ lift) ** 2)) for lift, shares in pairs]

@@ -1,4 +1,4 @@
-"""A transformer of users' columns into unbiased indicators of their randomised values."""
+"""A transformer that randomizes users' columns and returns unbiased indicators of the values."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from ..oracles import PrivacyWarning
 from ..oracles.channels import Channel
 from ..surveys import ColumnOracle
 
-_CHUNK_CELLS = 1 << 22  # indicators that are computed at a time
+_CHUNK_CELLS = 1 << 22  # indicators that are computed in one step
 
-# Digests of what was randomised tell nothing outside of this process.
+# The key makes digests of randomized rows useless outside of this process.
 _KEY = os.urandom(32)
 
 
 class _AllColumns(ColumnOracle):
-    """The collector whose reports these are, under the name that users know."""
+    """The survey that randomizes the reports, with the name of the public class in errors."""
 
     _name = "PrivatizedColumns"
 
 
 class ReadsColumns(Documented, WatchesRefits):
-    """Base of the learners that read columns of users' categories."""
+    """Base class of learners that read columns of users' categories."""
 
     random_state: RandomState
 
-    #: Whether values are categories, which checks of older versions turn into fractions.
+    #: Whether values are categories. Checks of older scikit-learn versions convert them to floats.
     _reads_categories = True
 
     @property
@@ -56,7 +56,7 @@ class ReadsColumns(Documented, WatchesRefits):
         return type(self).__name__
 
     def _keep_names(self, X: Values, features: Iterable[Any]) -> None:
-        """Keep the names of the features, if the columns of X have names that are all strings."""
+        """Store the names of the features, if the columns of X have names that are all strings."""
         self.__dict__.pop("feature_names_in_", None)
         names = column_names(X)
         if names is not None and all(isinstance(name, str) for name in names):
@@ -71,53 +71,53 @@ class ReadsColumns(Documented, WatchesRefits):
 
 
 class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
-    """Randomise each user's columns, and turn their report into unbiased indicators of its values.
+    """Randomize the columns of each user, and return unbiased indicators of the true values.
 
     Each user reports on all columns, which share epsilon such that the sum of the variances of all
-    indicators is least. The output has a column of floats for each category v of each column:
+    indicators is minimal. The output has a column of floats for each category v of each column:
 
     .. math:: Z_v = \\frac{[\\text{the report supports } v] - q}{p - q},
 
-    with the exact support probabilities p and q of the column's oracle. Its mean over the coins is
-    1 for the user's own category and 0 for the others, so that sums over users, and sums of
-    products with what is public or with indicators of *another* column, are unbiased. Products of
-    indicators of the same column are not: a model that forms them needs a correction, as
-    :class:`CorrectedRidge` has it.
+    with the exact support probabilities p and q of the column's oracle. The expectation of
+    :math:`Z_v` is 1 for the user's own category and 0 for the others. So sums over users are
+    unbiased, and also sums of products with public values or with indicators of *another* column.
+    Products of indicators of the same column are biased: a model that uses them needs a correction,
+    such as :class:`CorrectedRidge`.
 
     Privacy: each call of `transform`, `fit_transform` or `privatize` on values spends epsilon of
-    the user of each row, for all their columns together. So `predict` of a pipeline randomises the
-    new rows as well, and a cross-validation randomises each row several times, which is for
+    the user of each row, for all columns together. So `predict` of a pipeline randomizes the new
+    rows as well, and a cross-validation randomizes each row several times, which is for
     simulations. In a deployment clients call `privatize` once, and the server fits and predicts
-    with ``input="reports"``, which is free. `fit` alone releases nothing, unless it learns the
-    domains from the values. Columns that are passed on beside these are not protected at all.
+    with ``input="reports"``, which is free. `fit` by itself releases nothing, unless it learns the
+    domains from the values. Other columns that a pipeline passes to the model are not protected.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget of a user's whole report, on all columns together, > 0.
     domains : "auto" or mapping of str to categories, default="auto"
-        The public domain of each column: anything that :class:`~sklearn_ldp.Domain` takes. "auto",
-        for all columns or for one in the mapping, means the levels that a column of a data frame
-        declares (categorical dtypes). A column of the data frame that the mapping leaves out is
-        "auto". Without declared levels `fit` learns a domain from the raw values, which leaks the
+        The public domain of each column: any argument of :class:`~sklearn_ldp.Domain`. "auto", for
+        all columns or for a column in the mapping, uses the levels that a column of a data frame
+        declares (categorical dtypes). Columns of the data frame without an entry in the mapping are
+        "auto". Without declared levels, `fit` learns a domain from the raw values, which leaks the
         values that occur and is for simulations only.
-    oracle : "best", oracle or mapping of str to those, default="best"
-        How a column is reported, as for :class:`~sklearn_ldp.ColumnOracle`. "best" is the oracle
-        with the least total variance of the indicators.
+    oracle : "best", oracle or mapping of str to oracle, default="best"
+        The oracle of each column, as for :class:`~sklearn_ldp.ColumnOracle`. "best" is the oracle
+        with the minimum total variance of the indicators.
     input : {"values", "reports"}, default="values"
         Whether `fit`, `transform` and `fit_transform` read users' raw values or their reports.
     random_state : int, RandomState, Generator or None, default=None
-        None draws every coin from a secure source. Anything else makes
-        reports predictable, and is for simulations. With an int each call draws the same coins;
-        a Generator goes on.
+        If None, all random bits come from a secure source. Any other value makes reports
+        predictable, and is for simulations. With an int, each call uses the same random bits; with
+        a Generator, calls use different ones.
 
     Attributes
     ----------
     slices_ : dict of str to range
-        Which columns of the output belong to each column, for the parameter `private` of
-        :class:`CorrectedRidge` (if these columns come first there).
+        The columns of the output that belong to each column. Pass them as the parameter `private`
+        of :class:`CorrectedRidge` (if the private columns are the first columns of its input).
     oracles_ : dict of str to oracle
-        The unfitted oracle of each column; its `epsilon` is that column's share of the budget.
+        The unfitted oracle of each column; its `epsilon` is the column's part of the budget.
     n_features_in_ : int
         Number of columns, or of integers in a report.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -126,7 +126,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
     See Also
     --------
     CorrectedRidge : Regression without the bias that noisy indicators cause.
-    sklearn_ldp.ColumnOracle : Frequencies alone, at less noise: each user reports on one column.
+    sklearn_ldp.ColumnOracle : Frequencies only, with less noise: each user reports on one column.
 
     Examples
     --------
@@ -151,7 +151,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
 
     _parameter_constraints: dict = {
         "epsilon": [Budget()],
-        "domains": "no_validation",  # RecordDomain checks it, and says what is wrong
+        "domains": "no_validation",  # RecordDomain validates it
         "oracle": ColumnOracle._parameter_constraints["oracle"],
         "input": [StrOptions({"values", "reports"})],
         "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
@@ -160,10 +160,10 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
     _fitted_protocol: Any
     _released: bytes | None = None
 
-    #: Checks of scikit-learn's that it cannot pass, and why.
+    #: The scikit-learn checks that this estimator cannot pass, with the reasons.
     _expected_failed_checks = {
-        "check_methods_sample_order_invariance": "each place of a seeded run has coins of its own",
-        "check_methods_subset_invariance": "each place of a seeded run has coins of its own",
+        "check_methods_sample_order_invariance": "the random bits depend on the place of a row",
+        "check_methods_subset_invariance": "the random bits depend on the place of a row",
     }
 
     def __init__(
@@ -185,9 +185,9 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
     def protocol(self, collection_round: str = "") -> Protocol:
         """Return the protocol of clients and server, for files of reports.
 
-        It is that of ``ColumnOracle(strategy="split-budget")``, which estimates frequencies from
-        the same reports. Files of reports are shuffled, so that nobody can tell who sent which: if
-        a report belongs to a public row, keep the two together in a table instead.
+        ``ColumnOracle(strategy="split-budget")`` has the same protocol, and estimates frequencies
+        from the same reports. Files of reports are shuffled to hide the senders. If a report
+        belongs to a public row, store both in the same row of a table instead.
 
         Parameters
         ----------
@@ -202,15 +202,15 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is not valid, or the domains are not known.
+            If a parameter is not valid, or the domains are not declared.
         """
         return replace(self._protocol(collection_round), name=ColumnOracle.__name__)
 
     def privatize(self, X: Values) -> np.ndarray:
-        """Randomise users' values into reports, as each client does; no fit is needed.
+        """Randomize users' values into reports on the client; no fit is needed.
 
         Privacy: each call spends epsilon of every user in `X`. Only ``random_state=None`` protects
-        anybody.
+        the users.
 
         Parameters
         ----------
@@ -225,19 +225,20 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a value is not in the domain of its column, or the domains are not known.
+            If a value is not in the domain of its column, or the domains are neither declared nor
+            learned.
         """
         protocol = self._protocol()
         warn_of_epsilon(self._name, self.epsilon, self.random_state)
-        # Errors name this class, and the reports are those of the survey.
+        # Errors name this class, but the reports have the protocol of ColumnOracle.
         return reports_of(protocol.privatize(X, self.random_state), self.protocol())
 
     # -- as a transformer ---------------------------------------------------------------------
     def fit(self, X: Values, y: object = None) -> Self:
-        """Check the users' values (or reports) against the domains; nothing is randomised.
+        """Check the users' values (or reports) against the domains; nothing is randomized.
 
-        Privacy: costs none where the domains are declared. With ``domains="auto"`` and columns
-        without declared levels, the values that occur are revealed.
+        Privacy: costs none if the domains are declared. With ``domains="auto"`` and columns
+        without declared levels, `fit` reveals the values that occur.
 
         Parameters
         ----------
@@ -254,15 +255,15 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a value is not in the domain of its column, or a report cannot be one.
+            If a value is not in the domain of its column, or a report cannot come from the oracles.
         """
         self._fit(X)
         return self
 
     def fit_transform(self, X: Values, y: object = None) -> np.ndarray:
-        """Fit, randomise the users' values once, and return their indicators.
+        """Fit, randomize the users' values once, and return their indicators.
 
-        Privacy: spends epsilon of every user in `X`, unless it holds reports.
+        Privacy: spends epsilon of every user in `X`, unless `X` contains reports.
 
         Parameters
         ----------
@@ -279,8 +280,8 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            As for `fit`; also under ``Pipeline(memory=...)``, as it would write raw values to a
-            disk, unless there is a seed.
+            As for `fit`; also in a ``Pipeline(memory=...)`` without a seed, because joblib would
+            write raw values to a disk.
         """
         if self.input == "values" and self.random_state is None:
             refuse_memory(self._name)
@@ -290,11 +291,11 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         return self._indicators(rows)
 
     def transform(self, X: Values) -> np.ndarray:
-        """Randomise the values of users and return their indicators.
+        """Randomize the values of users and return their indicators.
 
-        Privacy: spends epsilon of every user in `X`, unless it holds reports. If `X` holds the very
-        rows that `fit_transform` has randomised already, a :class:`~sklearn_ldp.PrivacyWarning`
-        says that their users spend it twice.
+        Privacy: spends epsilon of every user in `X`, unless `X` contains reports. If `X` equals the
+        rows that `fit_transform` has randomized, a :class:`~sklearn_ldp.PrivacyWarning` warns that
+        their users spend epsilon twice.
 
         Parameters
         ----------
@@ -315,19 +316,20 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         rows = self._rows(self._fitted_protocol, read_once(X))
         if self.input == "values" and _digest(rows) == self._released:
             warnings.warn(
-                "PrivatizedColumns.transform got the rows that fit_transform has randomised: their "
-                f"users spend epsilon={self._fitted_protocol.epsilon:g} again. Keep what "
-                'fit_transform returned, or pass reports of privatize with input="reports".',
+                "PrivatizedColumns.transform got the rows that fit_transform has randomized, so "
+                f"their users spend epsilon={self._fitted_protocol.epsilon:g} again. Store the "
+                "output of fit_transform, or pass the output of privatize with "
+                'input="reports".',
                 PrivacyWarning,
                 stacklevel=2,
             )
         return self._indicators(rows)
 
     def true_indicators(self, X: Values) -> np.ndarray:
-        """Return the exact indicators of values, in the same columns: for rows that are no secret.
+        """Return the exact indicators of true values, in the same columns, without any noise.
 
-        Privacy: not private at all. It is for simulations, for clients who predict for themselves,
-        and for rows that the server knows anyway.
+        Privacy: not private. This method is for simulations, for predictions on the client, and
+        for rows that the server has anyway.
 
         Parameters
         ----------
@@ -342,7 +344,8 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a value is not in the domain of its column, or the domains are not known.
+            If a value is not in the domain of its column, or the domains are neither declared nor
+            learned.
         """
         domain = self._domain()
         codes = domain.encode(X, self._name)
@@ -369,12 +372,12 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         return self._domain().names
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was randomised here is not to be recognised elsewhere.
+        # Other processes must not be able to recognize the randomized rows.
         return {k: v for k, v in super().__getstate__().items() if k != "_released"}
 
-    # -- how it works -------------------------------------------------------------------------
+    # -- implementation -----------------------------------------------------------------------
     def _domain(self) -> RecordDomain:
-        """The domains that are declared, or that "auto" has learnt."""
+        """Return the domains that are declared, or learned by "auto"."""
         if hasattr(self, "_fitted_protocol"):
             return self._fitted_protocol.domain
         return RecordDomain.declared(self.domains, self._name)
@@ -389,19 +392,21 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         return self._supporting(self._collector(self._domain()).protocol(collection_round))
 
     def _supporting(self, protocol: Any) -> Protocol:
-        """Return a protocol whose reports support categories, or raise TypeError."""
-        if not all(isinstance(one, Channel) for one in protocol.mechanism.mechanisms):
+        """Return the protocol if its reports support categories, or else raise TypeError."""
+        if not all(isinstance(channel, Channel) for channel in protocol.mechanism.mechanisms):
             raise TypeError(
-                f"{self._name} needs reports that support categories, with known p and q; "
-                f"those of {self.oracle!r} do not."
+                f"{self._name} needs reports that support categories, with known p and q, but "
+                f"reports of {self.oracle!r} do not. Use oracle='best', or an oracle such as GRR "
+                "or OUE."
             )
         return protocol
 
     def _fit(self, X: Any, *, releases: bool = False) -> np.ndarray:
         """Fit, and return the codes of the values, or the checked reports."""
         self._validate_params()
-        X, of_values = read_once(X), self.input == "values"
-        if of_values:
+        X = read_once(X)
+        reads_values = self.input == "values"
+        if reads_values:
             domain, learned = RecordDomain.of_values(self.domains, X, self._name)
             if learned:
                 warn_of_learned(self._name, learned, "domains", self.random_state)
@@ -410,25 +415,25 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         collector = self._collector(domain)
         protocol = self._supporting(collector.protocol())
         rows = self._rows(protocol, X)
-        if of_values and releases:
+        if reads_values and releases:
             warn_of_epsilon(self._name, self.epsilon, self.random_state)
             self._warn_of_refit(self.random_state)
         self._fitted_protocol, self._released = protocol, None
         self.slices_: dict[Any, range] = _slices(domain)
         planned = collector.__collector__().planned()
-        self.oracles_: dict[Any, Any] = {name: one.oracle for name, one in planned.items()}
+        self.oracles_: dict[Any, Any] = {name: column.oracle for name, column in planned.items()}
         self.n_features_in_: Any = rows.shape[1]
-        self._keep_names(X, domain.columns if of_values else column_names(X) or [])
+        self._keep_names(X, domain.columns if reads_values else column_names(X) or [])
         return rows
 
     def _rows(self, protocol: Protocol, X: Any) -> np.ndarray:
-        """The codes of the values, or the checked reports."""
-        if self.input == "reports":
-            return replace(protocol, name=ColumnOracle.__name__).check(X)  # whose reports they are
+        """Return the codes of the values, or the checked reports."""
+        if self.input == "reports":  # reports have the protocol of ColumnOracle
+            return replace(protocol, name=ColumnOracle.__name__).check(X)
         return protocol.domain.encode(X, self._name)
 
     def _indicators(self, rows: np.ndarray) -> np.ndarray:
-        """Randomise codes, if these are codes, and return the indicators."""
+        """Return the indicators of reports, or of codes, which are randomized first."""
         mechanism = self._fitted_protocol.mechanism
         if self.input == "values":
             rows = privatize(mechanism, rows, 0, CoinStreams(self.random_state))
@@ -444,12 +449,12 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
 
 
 def _slices(domain: RecordDomain) -> dict[Any, range]:
-    """The columns of the indicators of each column."""
+    """Return the columns of the indicators of each column."""
     ends = np.cumsum([0, *domain.sizes]).tolist()
     ranges = (range(start, stop) for start, stop in pairwise(ends))
     return dict(zip(domain.columns, ranges, strict=True))
 
 
 def _digest(codes: np.ndarray) -> bytes:
-    """A digest of rows that nobody without the key of this process can compare with others."""
+    """Return a digest of rows; without the key of this process, it cannot be compared."""
     return hashlib.blake2b(np.ascontiguousarray(codes).data, key=_KEY).digest()

@@ -1,4 +1,4 @@
-"""Errors of estimates, scorers for searches, and what a shuffle is worth."""
+"""Errors of estimates, scorers for searches, and the privacy gain from shuffling reports."""
 
 from .._core.estimates.errors import (
     BiasVariance,

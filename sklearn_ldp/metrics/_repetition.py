@@ -1,4 +1,4 @@
-"""The risk of a user who is asked again: what their reports reveal together."""
+"""The risk of a user who reports repeatedly: an attacker combines all reports of the user."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .._core.support.random import RandomState, as_generator
 from .._core.support.typing import Frequencies
 from ..oracles import BaseOracle
 
-_MOST_LISTED = 1 << 22  # numbers in the lists of all sets of reports
+_MOST_LISTED = 1 << 22  # maximum size of the list of all sets of reports
 _MOST_DRAWN, _LEAST_USERS, _MOST_USERS = 1 << 26, 1000, 20_000
-_MOST_TOGETHER = 1 << 20  # users times categories worked on at a time
+_MOST_TOGETHER = 1 << 20  # maximum of users times categories that are processed in one step
 
 
 def repeated_collection_risk(
@@ -30,27 +30,27 @@ def repeated_collection_risk(
     *,
     random_state: RandomState = None,
 ) -> np.ndarray:
-    """Return the share of users whose value is found by whoever can link their reports.
+    """Return how often an attacker who links all reports of a user guesses the user's value.
 
-    The attacker knows the frequencies of the values and all reports of a user, whose value stays
-    the same, and guesses the most probable value [1]_. The share is exact where all sets of reports
-    can be listed: for few rounds of GRR, Hadamard and projective geometry response, and of OLH over
-    few categories. Otherwise it is a mean over 1,000 to 20,000 drawn users, with a standard error
-    of at most 0.016 (20,000 users: 0.0035).
+    The attacker is given the frequencies of the values and all reports of a user. The user's value
+    stays the same in all rounds, and the attacker guesses the likeliest value [1]_. The share of
+    correct guesses is exact if all sets of reports can be listed: for few rounds of GRR, Hadamard
+    and projective geometry response, and of OLH over few categories. Otherwise it is a mean over
+    1,000 to 20,000 simulated users, with a standard error of at most 0.016 (20,000 users: 0.0035).
 
     Parameters
     ----------
     oracle : oracle
-        What a single report is made by, with declared categories.
+        The oracle that randomizes each single report, with declared categories.
     n_rounds : int
-        Number of rounds.
+        Number of collection rounds.
     epsilon_forever : float, default=None
-        That of a :class:`~sklearn_ldp.collection.RepeatedClient` without a fixed part. None means a
-        new report in each round.
+        The `epsilon_forever` of a :class:`~sklearn_ldp.collection.RepeatedClient` without a fixed
+        part. If None, the user sends an independent report in each round.
     frequencies : array-like of shape (d,), or mapping by category, default=None
-        The frequencies of the values; None means that they are equal.
+        The frequencies of the values. If None, all values are equally frequent.
     random_state : int, RandomState, Generator or None, default=None
-        Seed for users who are drawn.
+        Seed for the simulated users.
 
     Returns
     -------
@@ -60,14 +60,14 @@ def repeated_collection_risk(
     Raises
     ------
     TypeError
-        If the oracle's reports have no two likelihoods.
+        If the probability of a report has more than two levels, as with an oracle for items.
     ValueError
         If the oracle's categories are not declared, or an argument is not valid.
 
     References
     ----------
     .. [1] H. H. Arcolezi, S. Gambs, "Revisiting locally differentially private protocols",
-       https://arxiv.org/abs/2503.01482 (of one report).
+       https://arxiv.org/abs/2503.01482 (for a single report).
 
     Examples
     --------
@@ -84,10 +84,13 @@ def repeated_collection_risk(
     channel: Any = protocol.mechanism
     memo = Chain(channel, epsilon, epsilon if epsilon_forever is None else epsilon_forever)
     if hasattr(channel, "sided"):
-        raise TypeError("What several reports tell of a set of items is not known.")
+        raise TypeError(
+            "repeated_collection_risk does not support oracles for sets of items, such as "
+            "ItemOracle. Use an oracle for one category per user, such as GRR or OLH."
+        )
     chain = None if epsilon_forever is None else memo
     prior = _prior(frequencies, protocol.domain.closed().categories)
-    if chain is not None and chain.share in (0, TWO_64):  # a single report tells all
+    if chain is not None and chain.share in (0, TWO_64):  # later reports reveal nothing new
         once = repeated_collection_risk(oracle, 1, None, frequencies, random_state=random_state)
         return np.repeat(once, n_rounds)
     law = channel.law_of_reports
@@ -100,12 +103,14 @@ def repeated_collection_risk(
 
 
 def _prior(frequencies: Frequencies | None, categories: np.ndarray) -> np.ndarray:
-    d, what = len(categories), "Argument frequencies"
+    d = len(categories)
     if frequencies is None:
         return np.full(d, 1 / d)
-    prior = np.asarray(in_order(frequencies, categories, what), dtype=float)
+    prior = np.asarray(in_order(frequencies, categories, "Argument frequencies"), dtype=float)
     if prior.shape != (d,) or not (prior >= 0).all() or not 0 < prior.sum() < math.inf:
-        raise ValueError(f"{what} must be {d} numbers of at least 0, not all 0, got {prior!r}.")
+        raise ValueError(
+            f"Argument frequencies must be {d} numbers of at least 0, not all 0, got {prior!r}."
+        )
     return prior / prior.sum()
 
 
@@ -127,16 +132,17 @@ def _listed_risk(law, n_rounds, prior, chain):
         np.add.at(counts, (np.arange(len(sets))[:, None], sets), 1)
         ways = np.exp(gammaln(n + 1) - gammaln(counts + 1).sum(axis=1))
         if chain is None:
-            given = np.exp(counts @ np.log(once))
+            likelihoods = np.exp(counts @ np.log(once))
         else:
-            # If the permanent report is y, a report is it with a, or any one with 1 - a.
+            # Let y be the permanent report. With probability a, a report repeats y. Otherwise it
+            # is drawn from `base`, which does not depend on y.
             ways *= np.exp(counts @ np.log(fresh))
-            given = ((fresh + share) / fresh) ** counts @ permanent
-        risk[n - 1] = ways @ (given * prior).max(axis=1)
+            likelihoods = ((fresh + share) / fresh) ** counts @ permanent
+        risk[n - 1] = ways @ (likelihoods * prior).max(axis=1)
     return risk
 
 
-# -- users who are drawn ------------------------------------------------------------------------
+# -- simulated users ----------------------------------------------------------------------------
 def _drawn_risk(channel, epsilon, n_rounds, prior, chain, rng):
     d, coins, risk = len(prior), SeededCoins(rng), np.zeros(n_rounds)
     n_users = min(max(_MOST_DRAWN // (d * n_rounds), _LEAST_USERS), _MOST_USERS)
@@ -153,10 +159,11 @@ def _drawn_risk(channel, epsilon, n_rounds, prior, chain, rng):
 
 def _likelihoods(channel, epsilon, n_rounds, codes, chain, coins):
     """Yield, after each round, the logarithms of the likelihoods of all values, (n_users, d)."""
-    # Over the probability of the reports if none is permanent, the likelihood of a value is 1
-    # plus, for each report y seen, its probability f(y) as the permanent one of the value times
-    # R(y)**m - 1. Here m is how often it was seen, and R = 1 + a / ((1 - a) c(y)). So one
-    # report more adds f(y) R**m (R - 1), which is f(y) / c(y) times R**m a / (1 - a).
+    # The likelihood of a value is divided by the probability of the reports if none of them is
+    # permanent. The ratio is 1 plus a sum over the distinct reports y. A summand is f(y), the
+    # probability that y is the permanent report of the value, times R(y)**m - 1. Here m counts
+    # how often y was sent, and R = 1 + a / ((1 - a) c(y)). One additional report therefore adds
+    # f(y) R**m (R - 1), which is f(y) / c(y) times R**m a / (1 - a).
     every = np.arange(channel.n_categories)
     logs = np.zeros((len(codes), len(every)))
     if chain is None:
@@ -175,10 +182,12 @@ def _likelihoods(channel, epsilon, n_rounds, codes, chain, coins):
         is_permanent = chain.are_permanent(len(codes), coins)
         reports[is_permanent] = permanent[is_permanent]
         base = channel.log_base(reports)
-        if base is None:  # all reports are as likely: from their entropy under a value
+        if base is None:  # all reports are equally likely: derived from their entropy given a value
             inside = p * math.log(p / s) + (1 - p) * math.log((1 - p) / (1 - s))
             base = -inside - channel.report_entropy() * math.log(2)
-        times = sum((np.all(np.atleast_2d((reports == one).T), axis=0) for one in earlier), 0)
+        times = sum(
+            (np.all(np.atleast_2d((reports == previous).T), axis=0) for previous in earlier), 0
+        )
         added = odds + times * np.logaddexp(0, odds - base)
         supported = channel.supports(reports, every)
         added = np.reshape(added, (-1, 1)) + np.where(supported, *kept)

@@ -1,4 +1,4 @@
-"""Scorers of pipelines, by raw values or by reports of users who were left out."""
+"""Scorers of pipelines, which use the raw values or the reports of held-out users."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def make_frequency_scorer(
     """Make a scorer for GridSearchCV, cross_validate and similar tools.
 
     The score is minus the error of the fitted estimate, compared with the true frequencies among
-    the users who were left out; of a survey, minus the mean error of its columns, weighted by its
-    `weights`. The scorer reads raw values, so it is for simulations.
+    the held-out users. For a survey, the score is minus the mean error of its columns, weighted by
+    the survey's `weights`. The scorer reads raw values, so it is for simulations.
 
-    Privacy: scoring itself randomises no values, but the score is a function of the raw values of
-    the users who were left out. And in a search every fold and every candidate is a new collection
-    from the same users, who spend epsilon each time. If the oracle has ``random_state=None``, which
-    is for real users, the scorer gives a :class:`~sklearn_ldp.PrivacyWarning`: once per scorer, and
-    with ``n_jobs`` once in each process. For a simulation, give the oracle a seed.
+    Privacy: scoring itself randomizes no values, but the score is a function of the raw values of
+    the held-out users. In a search, every fold and every candidate is another collection from the
+    same users, who spend epsilon each time. If the oracle has ``random_state=None``, which is for
+    real users, the scorer issues a :class:`~sklearn_ldp.PrivacyWarning`: once per scorer, and with
+    ``n_jobs`` once in each process. For a simulation, give the oracle a seed.
 
     In a search over a Pipeline, weights (numbers of users) reach the scorer only through
-    scikit-learn's metadata routing, see the second example. Without it,
-    ``GridSearchCV.fit(X, oracle__sample_weight=...)`` weights the estimate and not the truth, and
-    the scorer warns of it.
+    scikit-learn's metadata routing, see the second example. Without metadata routing,
+    ``GridSearchCV.fit(X, oracle__sample_weight=...)`` weights the estimate but not the true
+    frequencies, and the scorer issues a warning.
 
     Parameters
     ----------
@@ -61,14 +61,15 @@ def make_frequency_scorer(
         Mean squared or mean absolute error of the answers, or a function of the true and the
         estimated answers that returns an error, see :func:`~sklearn_ldp.metrics.query_errors`.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        The queries to answer, see :mod:`sklearn_ldp.queries`. If None, the queries are the
+        frequencies of all categories.
 
     Returns
     -------
     callable
         ``scorer(estimator, X, y=None, sample_weight=None) -> float``; greater is better. The
         weights are the numbers of users of each row, as in the oracle's `fit`.
-        ``scorer.set_score_request(sample_weight=True)`` asks metadata routing for them.
+        ``scorer.set_score_request(sample_weight=True)`` requests the weights from metadata routing.
 
     See Also
     --------
@@ -87,7 +88,7 @@ def make_frequency_scorer(
     >>> bool((scores < 0).all())
     True
 
-    A search over a histogram, whose rows hold many users each:
+    A search over a histogram, in which each row stands for many users:
 
     >>> import numpy as np
     >>> from sklearn import config_context
@@ -133,8 +134,8 @@ class FrequencyScorer(BaseScorer):
         oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input == "reports":
             raise ValueError(
-                "A frequency scorer compares with raw values, but this pipeline reads reports: "
-                'score it with make_held_out_scorer, simulate with input="values", or choose by '
+                "A frequency scorer compares with raw values, but this pipeline reads reports. "
+                'Score it with make_held_out_scorer, use input="values" in a simulation, or use '
                 "SyntheticSearch or HeldOutSearch, which need no raw values."
             )
         estimate = estimate_of(estimator)
@@ -143,18 +144,18 @@ class FrequencyScorer(BaseScorer):
         if oracle.random_state is None:
             self._warn_once(
                 f"A frequency scorer reads users' raw values, and this {type(oracle).__name__} has "
-                "random_state=None, which is for real users: in a search each of them spends "
-                "epsilon again for every candidate and every fold. For a simulation give the "
-                "oracle a seed; for real users collect once, and score the reports with "
+                "random_state=None, which is for real users: in a search, each user spends "
+                "epsilon again for every candidate and every fold. For a simulation, give the "
+                "oracle a seed. For real users, collect once and score the reports with "
                 "make_held_out_scorer.",
                 PrivacyWarning,
             )
         try:
             truth = oracle.true_frequencies(X, sample_weight)
         except ValueError as error:
-            if oracle.__collector__().learns_domain:  # scikit-learn makes NaN of the error
-                what = f"{type(oracle).__name__} has learnt its categories from some of the users"
-                self._warn_once(f"{what}, not of all: {error} Declare categories=.", UserWarning)
+            if oracle.__collector__().learns_domain:  # scikit-learn scores NaN
+                reason = f"{type(oracle).__name__} has learned its categories from some users only"
+                self._warn_once(f"{reason}: {error} Declare categories=.", UserWarning)
             raise
         errors: Any = query_errors(truth, estimate, queries=self.queries, metric=self.metric)
         return -mean_of_parts(errors, oracle.__collector__().weights())
@@ -167,34 +168,36 @@ class FrequencyScorer(BaseScorer):
 def make_held_out_scorer(*, queries: Queries | None = None) -> HeldOutScorer:
     """Make a scorer for pipelines that read reports; it needs no raw values, costs no privacy.
 
-    It is for GridSearchCV, cross_validate and similar tools, with a Pipeline whose oracle has
-    ``input="reports"``. The score is an unbiased estimate of minus the mean squared error with
-    respect to the frequencies among the users who were left out, which is what
-    ``make_frequency_scorer("mse")`` would compute from their raw values. The noise of the left-out
-    reports is the same for all candidates, so candidates can be compared better than the spread of
-    the scores suggests. This noise may exceed the error itself; the score is then above 0. Of a
-    survey, the score is the mean of those of its columns, weighted by its `weights`.
+    The scorer is for GridSearchCV, cross_validate and similar tools, and for pipelines with an
+    oracle that has ``input="reports"``. The score is an unbiased estimate of minus the mean squared
+    error with respect to the frequencies among the held-out users. From their raw values,
+    ``make_frequency_scorer("mse")`` would compute this error exactly. The noise of the held-out
+    reports is the same for all candidates, so the scores compare candidates more precisely than the
+    spread of the scores suggests. This noise may exceed the error itself; the score is then above
+    0. For a survey, the score is the mean of the columns' scores, weighted by the survey's
+    `weights`.
 
     Privacy: no cost. All folds and candidates are made from the same reports.
 
     Parameters
     ----------
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
-        ``top_k`` takes the largest categories of the raw estimate of the fitted reports.
+        The queries to answer, see :mod:`sklearn_ldp.queries`. If None, the queries are the
+        frequencies of all categories. ``top_k`` selects the most frequent categories of the raw
+        estimate from the fitted reports.
 
     Returns
     -------
     callable
         ``scorer(estimator, X, y=None, sample_weight=None) -> float``; greater is better. The
         weights are the numbers of times that each report was received, as in the oracle's `fit`.
-        ``scorer.set_score_request(sample_weight=True)`` asks metadata routing for them, as with
-        :func:`make_frequency_scorer`.
+        ``scorer.set_score_request(sample_weight=True)`` requests the weights from metadata routing,
+        as with :func:`make_frequency_scorer`.
 
     See Also
     --------
     make_frequency_scorer : For pipelines that read raw values, in simulations.
-    sklearn_ldp.HeldOutSearch : Makes such a choice from a single estimate that kept its shards.
+    sklearn_ldp.HeldOutSearch : Makes the same choice from a single estimate with stored shards.
 
     Examples
     --------
@@ -235,20 +238,21 @@ class HeldOutScorer(BaseScorer):
         oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input != "reports":
             raise ValueError(
-                "A held-out scorer reads reports, but this pipeline reads raw values: score it "
+                "A held-out scorer reads reports, but this pipeline reads raw values. Score it "
                 'with make_frequency_scorer (simulation), or give the oracle input="reports".'
             )
         estimate = estimate_of(estimator)
         if text := lost_weights(oracle.__collector__().state("score"), sample_weight):
             self._warn_once(text, UserWarning)
-        # A separate estimate of these reports, which costs no privacy: transform takes no weights.
+        # A separate estimate of these reports costs no privacy. `transform` has no weights, so a
+        # copy is fitted.
         held_out = copy(oracle).fit(X, sample_weight=sample_weight).estimate_
         if not isinstance(estimate, EstimateSet):
             return self._score(estimate, held_out, oracle.frequencies_)
         scores = {
-            name: self._score(one, held_out[name], oracle.frequencies_[name])
-            for name, one in estimate.items()
-            if len(one) and len(held_out[name])
+            name: self._score(part, held_out[name], oracle.frequencies_[name])
+            for name, part in estimate.items()
+            if len(part) and len(held_out[name])
         }
         return mean_of_parts(scores, oracle.__collector__().weights())
 

@@ -1,4 +1,4 @@
-"""Privacy after a shuffle: what one report reveals among all reports, in an order that is lost."""
+"""Privacy after a shuffle: bounds of epsilon for reports in random order."""
 
 from __future__ import annotations
 
@@ -15,68 +15,73 @@ from .._core.mechanisms import OracleOrProtocol, as_protocol
 
 _MOST = 200.0  # no mechanism exceeds this epsilon at a resolution of 2**-64
 _POINTS, _MOST_POINTS = 1 << 15, 1 << 21  # of the lattice
-_MOST_USERS = 1e10  # as more of them hide a user no worse
-_SPARE = 1e-3  # share of delta for what is beyond the lattice
+_MOST_USERS = 1e10  # because a user among more users is hidden at least as well
+_SPARE = 1e-3  # share of delta for the probability beyond the lattice
 _PRECISION = 1e-4  # of epsilon
 _RATES = np.geomspace(1e-10, 100, 361)  # of Chernoff's bounds
-_ROUNDING = 16 * np.finfo(float).eps  # of a power and its arguments, for each factor
+_ROUNDING = 16 * np.finfo(float).eps  # rounding error of a power and its arguments, for each factor
 _NEGLIGIBLE = 90.0  # minus the logarithm of a coefficient that is far below rounding errors
 
 
 def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> Any:
     """Return the epsilon that a user's report spends if all reports are shuffled together.
 
-    A party that neither server nor users can see into mixes the reports of `n_samples` users. The
-    mixture is (epsilon', delta)-differentially private for each of them, with the epsilon' that is
-    returned, if nobody can link reports to them. A permanent report that is sent again links
-    rounds, and what they spend adds up.
+    A trusted shuffler, which neither the server nor the users can observe, mixes the reports of
+    `n_samples` users. If the shuffled reports cannot be linked to users, the mixture is
+    (epsilon', delta)-differentially private for each user, and the function returns epsilon'. A
+    client that sends its permanent report again makes the rounds linkable, and their epsilons add
+    up.
 
     Privacy: costs none.
 
     Parameters
     ----------
     oracle : oracle, survey or Protocol
-        What makes the reports; its categories must be declared.
+        The oracle or survey that randomizes the reports; its categories must be declared.
     n_samples : int
-        Number n of honest users whose reports are shuffled together: those of a batch, if batches
-        are shuffled, without any who lie or work with the server. At most 10**10 count.
+        Number n of honest users with reports in the same shuffle: the users of a batch, if batches
+        are shuffled. Do not count users who lie or who cooperate with the server. Numbers above
+        10**10 count as 10**10.
     delta : float
         Probability with which epsilon' may be exceeded, in (0, 1); well below 1 / n.
 
     Returns
     -------
     float, or dict of float
-        An upper bound of epsilon', at most the oracle's epsilon. It is about replacement: another
-        value of the user, and not their absence. For a survey that asks each user one question it
-        is that of the question a user was asked, by its name, even if everybody knows who was asked
-        what.
+        An upper bound of epsilon', at most the oracle's epsilon. The neighboring data sets differ
+        in the value of one user (replacement), and not in the user's presence. For a survey that
+        asks each user one question, a mapping from the name of each question to the epsilon' of the
+        users with this question. It is valid even if the question of each user is public.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, or the domain is not known.
+        If an argument is out of range, or the domain is not declared.
 
     See Also
     --------
-    local_epsilon : The epsilon of the oracle that a shuffle makes into a given one.
+    local_epsilon : The largest epsilon of an oracle for a specified epsilon after the shuffle.
 
     Notes
     -----
     A report y has the likelihood E c(y) for the categories that it supports, and c(y) for others,
-    with E = exp(epsilon). So with a probability of c(y), at least, a user reports y whatever their
-    value is, and such reports hide a user's own [1]_. With X = (P(y | v) - exp(epsilon') P(y | w))
-    / c(y) with the probability c(y), and otherwise (or if they are asked another question) X = 0,
+    with E = exp(epsilon). So with a probability of at least c(y) a user reports y independently of
+    the user's value, and such reports hide another user's report [1]_. Let X be
+    (P(y | v) - exp(epsilon') P(y | w)) / c(y) with probability c(y), and otherwise (or if the user
+    has another question) X = 0. Then
 
     .. math:: \\delta(\\epsilon') \\le \\frac 1n \\mathrm{E} \\Big(\\sum_{i=1}^n X_i\\Big)_+ .
 
-    X takes four values, whose probabilities follow from the p and q of the two values that are most
-    easily told apart; where q assumes an ideal hash, these never share a hash value. No other c
-    makes less of it [2]_. It is computed by the fast Fourier transform on a lattice: a value is
-    split between the two points beside it, which keeps the mean and can only raise a convex
-    function. Bounds on what is off the lattice, and on rounding errors, are added.
+    X has four possible values. Their probabilities follow from the p and q of the two values that
+    are easiest to distinguish; if q assumes an ideal hash, these two never share a hash value. No
+    other c gives a smaller bound [2]_. The expectation is computed by the fast Fourier transform on
+    a lattice: each value is split between the two nearest lattice points, which preserves the mean
+    and can only increase the expectation of a convex function. Bounds on the probability outside of
+    the lattice and on rounding errors are added.
 
-    Mechanisms that do not state `has_two_likelihoods`, and reports on several questions, take the
-    general clones of [3]_: c of 1 / (E + 1) on reports for v, and as much for w.
+    For mechanisms that do not state `has_two_likelihoods`, and for reports on several questions,
+    the function uses the general clones of [3]_: c is 1 / (E + 1) on reports for v, and the same on
+    reports for w.
 
     References
     ----------
@@ -96,32 +101,37 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
     0.0034
     """
     n, delta = _checked(n_samples, delta)
-    spent = {name: _least(*one, n, delta) for name, one in _laws(oracle).items()}
+    spent = {
+        name: _smallest_epsilon(blanket, share, n, delta)
+        for name, (blanket, share) in _blankets(oracle).items()
+    }
     return spent[None] if list(spent) == [None] else spent
 
 
 def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: float) -> float:
-    """Return the epsilon that an oracle may have if its shuffled reports are to spend a given one.
+    """Return the largest epsilon of an oracle for a specified epsilon after the shuffle.
 
     Parameters
     ----------
     oracle : oracle or survey
-        What makes the reports; its own `epsilon` does not matter.
+        The oracle or survey that randomizes the reports; its own `epsilon` is ignored.
     shuffled_epsilon : float
-        What a report may spend after the shuffle; of a survey, that on any question.
+        The epsilon that a report may spend after the shuffle; for a survey, a report on any of its
+        questions.
     n_samples, delta : int, float
         As for :func:`shuffled_epsilon`.
 
     Returns
     -------
     float
-        The epsilon to collect with, at most 200, to within a thousandth. Where the structure of
-        reports changes with epsilon, as the hash range of OLH, a larger one may do as well.
+        The epsilon for the oracle, at most 200, with a relative precision of a thousandth. If the
+        structure of reports changes with epsilon, as the hash range of OLH does, a larger epsilon
+        may be possible as well.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, or the domain is not known.
+        If an argument is out of range, or the domain is not declared.
 
     Examples
     --------
@@ -137,10 +147,13 @@ def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: f
         )
 
     def is_allowed(epsilon: float) -> bool:
-        laws = _laws(clone(oracle).set_params(epsilon=epsilon, input="values")).values()
-        return all(_delta(*one, n, float(shuffled_epsilon), delta) <= delta for one in laws)
+        blankets = _blankets(clone(oracle).set_params(epsilon=epsilon, input="values"))
+        return all(
+            _delta(blanket, share, n, float(shuffled_epsilon), delta) <= delta
+            for blanket, share in blankets.values()
+        )
 
-    low = high = min(float(shuffled_epsilon), _MOST)  # a shuffle never makes it more
+    low = high = min(float(shuffled_epsilon), _MOST)  # a shuffle never increases epsilon
     # Ends: `high` doubles up to `_MOST`.
     while high < _MOST and is_allowed(high := min(2 * high, _MOST)):
         low = high
@@ -155,80 +168,84 @@ def _checked(n_samples: Any, delta: Any) -> tuple[float, float]:
     if not isinstance(n_samples, Integral) or n_samples < 1:
         raise ValueError(f"Argument n_samples must be an integer >= 1, got {n_samples!r}.")
     if not (isinstance(delta, Real) and 0 < float(delta) < 1):
-        raise ValueError(f"Argument delta must fulfil 0 < delta < 1, got {delta!r}.")
+        raise ValueError(f"Argument delta must satisfy 0 < delta < 1, got {delta!r}.")
     return min(float(n_samples), _MOST_USERS), float(delta)
 
 
 # -- the bound ------------------------------------------------------------------------------------
-class _Law(NamedTuple):
-    """The sums of c(y) over reports y that support two values, a given one only, or neither."""
+class _Blanket(NamedTuple):
+    """Privacy blanket: sums of c(y) over reports y that support both of two values, one or none."""
 
     epsilon: float
     both: float
-    one: float
+    single: float
     neither: float
 
 
-def _law(mechanism: Any, epsilon: float) -> _Law:
-    """Return the law of the two values that are most easily told apart."""
-    # From p = E (both + one), q = E both + one, and 1 - p = one + neither. The real ratio of
-    # likelihoods may be below E, as probabilities are rounded: X with E and the exact p and q
-    # is then larger in convex order.
+def _blanket(mechanism: Any, epsilon: float) -> _Blanket:
+    """Return the privacy blanket of the two values that are easiest to distinguish."""
+    # The sums follow from three equations: p = E (both + single), q = E both + single, and
+    # 1 - p = single + neither. The real ratio of likelihoods may be below E because probabilities
+    # are rounded. X with E and the exact p and q is then larger in convex order, so the bound is
+    # still valid.
     epsilon = min(float(epsilon), _MOST)
     ratio, gain = math.exp(epsilon), math.expm1(epsilon)
     if not getattr(mechanism, "has_two_likelihoods", False):
-        return _Law(epsilon, 0.0, 1 / (ratio + 1), 0.0)
+        return _Blanket(epsilon, 0.0, 1 / (ratio + 1), 0.0)
     p, q = mechanism.own_support, mechanism.least_other_support
     supported, unsupported = float(p) / ratio, float(1 - p)
-    one = min(float(p - q) / gain, supported, unsupported)
-    return _Law(epsilon, supported - one, one, unsupported - one)
+    single = min(float(p - q) / gain, supported, unsupported)
+    return _Blanket(epsilon, supported - single, single, unsupported - single)
 
 
-def _laws(oracle: Any) -> dict[Any, tuple[_Law, float]]:
-    """Return the law of each question, and the probability of being asked it."""
-    # The law of an oracle, and of all answers together if a report has several, is called None.
+def _blankets(oracle: Any) -> dict[Any, tuple[_Blanket, float]]:
+    """Return the privacy blanket of each question, and the probability that a user gets it."""
+    # An oracle has the single key None. So does a survey with several answers in a report.
     protocol = as_protocol(oracle)
     mechanism: Any = protocol.mechanism
     if not hasattr(oracle, "questions") or mechanism.n_drawn > 1:
-        return {None: (_law(mechanism, protocol.epsilon), 1.0)}
+        return {None: (_blanket(mechanism, protocol.epsilon), 1.0)}
     questions = zip(oracle.questions().items(), mechanism.probabilities.tolist(), strict=True)
-    return {name: (_law(one.mechanism, one.epsilon), share) for (name, one), share in questions}
+    return {
+        name: (_blanket(question.mechanism, question.epsilon), share)
+        for (name, question), share in questions
+    }
 
 
-@lru_cache(maxsize=1 << 10)  # the questions of a survey have few laws
-def _least(law: _Law, share: float, n: float, delta: float) -> float:
-    """Return the least epsilon' at which the bound is at most delta, and no more than epsilon."""
+@lru_cache(maxsize=1 << 10)  # the questions of a survey have few distinct blankets
+def _smallest_epsilon(blanket: _Blanket, share: float, n: float, delta: float) -> float:
+    """Return the smallest epsilon' with a bound of at most delta, and never more than epsilon."""
 
     def excess(epsilon: float) -> float:
-        # The least delta at which a ratio is finite; below it the end of the range is the root.
-        return math.log(max(_delta(law, share, n, epsilon, delta), min(delta, 1e-308)) / delta)
+        # A minimum keeps the ratio finite; for smaller delta, the end of the range is the root.
+        return math.log(max(_delta(blanket, share, n, epsilon, delta), min(delta, 1e-308)) / delta)
 
     if excess(0.0) <= 0:
         return 0.0
-    outside = law.epsilon / 4
+    outside = blanket.epsilon / 4
     # Ends: `excess` is positive at 0, which `outside` reaches by underflow at the latest.
     while excess(outside) <= 0:
         outside /= 4
     root = brentq(excess, outside, 4 * outside, xtol=1e-300, rtol=_PRECISION / 4)
-    return min(root * (1 + _PRECISION / 2), law.epsilon)
+    return min(root * (1 + _PRECISION / 2), blanket.epsilon)
 
 
-def _delta(law: _Law, share: float, n: float, epsilon: float, delta: float) -> float:
-    """Return an upper bound of delta(epsilon) for those of n users who are asked, by a share."""
-    # The given delta says what is negligible: the lattice and its ends add about a thousandth
-    # of it.
-    ratio, gain, lost = math.exp(law.epsilon), math.expm1(law.epsilon), math.expm1(epsilon)
+def _delta(blanket: _Blanket, share: float, n: float, epsilon: float, delta: float) -> float:
+    """Return an upper bound of delta(epsilon) if each user is asked with probability `share`."""
+    # The argument delta defines the precision: the lattice and its ends add about a thousandth
+    # of delta.
+    ratio, gain, lost = math.exp(blanket.epsilon), math.expm1(blanket.epsilon), math.expm1(epsilon)
     values = np.array([gain - lost, -gain - ratio * lost, -ratio * lost, -lost])
-    chances = share * np.array([law.one, law.one, law.both, law.neither])
+    chances = share * np.array([blanket.single, blanket.single, blanket.both, blanket.neither])
     largest = values[0]
     if largest <= 0:
         return 0.0
     beyond = math.log(largest) - math.log(_SPARE * share) - math.log(delta)
     bottom, top = _range(values, chances, n, beyond)
-    # A sum with a term that is so far below 0 is hardly above it, and raising it keeps the bound.
+    # A sum with a term far below 0 is hardly ever positive. Raising the term keeps the bound valid.
     values = np.maximum(values, -2 * max(top, largest))
     bottom, top = _range(values, chances, n, beyond)
-    # The largest value is a whole number of steps if there is room for it.
+    # If the lattice is large enough, the largest value is a whole number of steps.
     step = largest / max(int(_POINTS * largest / (top - bottom)), 1)
     step = max(step, (top - bottom) / _MOST_POINTS)
     places = np.floor(values / step)
@@ -243,9 +260,10 @@ def _delta(law: _Law, share: float, n: float, epsilon: float, delta: float) -> f
 
 
 def _range(values: np.ndarray, chances: np.ndarray, n: float, beyond: float) -> tuple[float, float]:
-    """Return two ends that sums of n terms are beyond with a probability of exp(-beyond) each."""
-    # Chernoff's bound holds for any rate, so the best of some is taken. It makes the mean of
-    # what is beyond the upper end, with 0 for the rest, at most that end times the same.
+    """Return two ends; a sum of n terms is beyond each with at most probability exp(-beyond)."""
+    # Chernoff's bound is valid for any rate, so the best of several rates is used. The bound
+    # also limits the mean of the part of the sum beyond the upper end: it is at most the upper
+    # end times exp(-beyond).
     ends = []
     for sign, farthest in ((-1, values.min()), (1, values.max())):
         rates = _RATES / abs(farthest)
@@ -259,19 +277,21 @@ def _positive_sums(
     places: np.ndarray, chances: np.ndarray, n: float, top: int, size: int
 ) -> tuple[float, float]:
     """Return the mean of the positive part of a sum of n terms, and a bound on rounding errors."""
-    # A term has these values, at places of a circle of `size` points, and is otherwise 0. The
-    # largest sum is `top`.
+    # A term has the values `places` on a circle of `size` points with the probabilities
+    # `chances`, and is 0 otherwise. The largest sum is `top`.
     rough = np.zeros(size)
     rough[0] = 1 - chances.sum()
     np.add.at(rough, places % size, chances)
     with np.errstate(divide="ignore"):
-        # Other frequencies hardly occur in the law of the sum.
+        # Other Fourier coefficients of the distribution of the sum are negligible.
         kept = np.flatnonzero(n * np.log(np.abs(np.fft.rfft(rough))) > -_NEGLIGIBLE)
     turns = kept[:, None] * (places % size) % size
     means = 1 + (np.exp(-2j * np.pi / size * turns) - 1) @ chances
     sizes, spectrum = np.abs(means), np.zeros(size // 2 + 1, dtype=complex)
     spectrum[kept] = sizes**n * np.exp(1j * n * np.angle(means))
-    laws, sums = np.fft.irfft(spectrum, size), np.arange(1, top + 1)
-    of_powers = n * 2 / size * float(np.sum(sizes ** (n - 1))) * float(sums.sum())
-    of_transform = math.log2(size) * float(np.linalg.norm(laws) * np.linalg.norm(sums))
-    return float(sums @ laws[1 : top + 1]), _ROUNDING * (of_powers + of_transform)
+    probabilities = np.fft.irfft(spectrum, size)
+    sums = np.arange(1, top + 1)
+    power_error = n * 2 / size * float(np.sum(sizes ** (n - 1))) * float(sums.sum())
+    transform_error = math.log2(size) * float(np.linalg.norm(probabilities) * np.linalg.norm(sums))
+    mean = float(sums @ probabilities[1 : top + 1])
+    return mean, _ROUNDING * (power_error + transform_error)

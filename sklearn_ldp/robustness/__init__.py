@@ -1,4 +1,4 @@
-"""Robustness: tests of reports for fake users, what these could gain, and audits of epsilon."""
+"""Robustness: tests that detect fake users, the gain of fake users, and audits of epsilon."""
 
 from ._assigned import assigned_parts, check_assigned
 from ._audit import AuditResult, audit_epsilon

@@ -14,44 +14,45 @@ from .._core.storage.containers import as_chunks
 from .._core.support.typing import Column
 from ..oracles.channels import PublicPart
 
-_KEY_BYTES = 16  # at least
+_KEY_BYTES = 16  # minimum length
 _WORDS = 8  # 64-bit words per digest: a second digest is hardly ever needed
 
 
 def assigned_parts(
     oracle: OracleOrProtocol, tokens: Column, key: bytes, *, collection_round: str = ""
 ) -> np.ndarray:
-    """Return the hash functions that a collector assigns to the users of given tokens.
+    """Return the hash functions that a collector assigns to users, derived from their tokens.
 
-    A user of local hashing draws a hash function, the public part of their report, and attackers
-    gain most by choosing it. They cannot if the collector derives it,
+    In local hashing, each user draws a hash function, the public part of the report. Attackers gain
+    most if they choose this function instead. They cannot choose it if the collector derives it,
 
     .. math:: \\mathrm{part} = H(\\mathrm{key}, \\mathrm{round}, \\mathrm{token}),
 
-    where H is HMAC-SHA-512, reduced exactly to the law of honest parts, by rejection. The client
-    randomises its value with ``oracle.privatize(values, parts=parts)``, and the collector accepts a
-    report if it carries the part of its token (`check_assigned`).
+    where H is HMAC-SHA-512. Rejection sampling reduces its digests exactly to the distribution of
+    honest parts. The client randomizes its value with ``oracle.privatize(values, parts=parts)``,
+    and the collector accepts a report if its public part is the part of the user's token
+    (`check_assigned`).
 
-    Privacy: costs none. The mechanism keeps epsilon for every single part, which the tests prove by
-    enumeration, so even a collector who assigns parts in bad faith learns no more than epsilon.
-    But a report that travels with its token can be linked to it, and so can its part as long as the
-    key exists: check the reports where tokens are known anyway (where users log in, or at a
-    relay), pass on the reports without tokens, and delete the key when the round ends.
+    Privacy: costs none. The mechanism is epsilon-LDP for every single part, which the tests prove
+    by enumeration, so even a collector who assigns parts in bad faith learns no more than epsilon.
+    But a report that is sent with its token can be linked to the token, and so can its part as long
+    as the key exists. Therefore check the reports at a place that has the tokens anyway (the login
+    server, or a relay), pass on the reports without tokens, and delete the key when the round ends.
 
     Parameters
     ----------
     oracle : oracle or Protocol
-        :class:`~sklearn_ldp.OLH`, :class:`~sklearn_ldp.BLH`, or any other whose channel has a
-        `public_part` that can be assigned. It need not be fitted. With
-        :class:`~sklearn_ldp.ColumnOracle`, the columns that users are asked for are assigned.
+        :class:`~sklearn_ldp.OLH`, :class:`~sklearn_ldp.BLH`, or any other oracle with a channel
+        that has an assignable `public_part`. It need not be fitted. With
+        :class:`~sklearn_ldp.ColumnOracle`, the function assigns the column that each user reports.
     tokens : array-like of shape (n,)
         One text, bytes or number per user, which the user cannot choose and which stays the same
-        within a round: the number of an account or of a device, or a place in a list. Who can have
-        as many tokens as he likes can choose his functions again.
+        within a round: the number of an account or of a device, or a place in a list. Users who can
+        get any number of tokens can effectively choose their functions.
     key : bytes
-        At least 16 random bytes, new for each round (``secrets.token_bytes(32)``). Either it stays
-        secret, and clients ask for their parts; or it is published once the tokens are given out,
-        and clients compute their parts. Do not take the key that signs files.
+        At least 16 random bytes, new for each round (``secrets.token_bytes(32)``). Either the key
+        stays secret, and clients request their parts. Or the key is published after all tokens have
+        been handed out, and clients compute their parts. Do not reuse the key that signs files.
     collection_round : str, default=""
         Name of the collection.
 
@@ -63,26 +64,29 @@ def assigned_parts(
     Raises
     ------
     TypeError
-        If the mechanism's users draw no public part, or `key` is not bytes, or a token has no
+        If reports of the mechanism have no public part, or `key` is not bytes, or a token has no
         canonical form.
     ValueError
         If the key is too short.
 
     See Also
     --------
-    check_assigned : What the collector does with the reports.
-    poisoning_gain : With ``attack="assigned"``, what fake users can still gain.
-    sklearn_ldp.collection.SurveyClient : A client that stays with the column that it has drawn.
+    check_assigned : Checks on the server that reports have the assigned parts.
+    poisoning_gain : With ``attack="assigned"``, the remaining gain of fake users.
+    sklearn_ldp.collection.SurveyClient : A client that always reports the column it drew first.
 
     Notes
     -----
-    Every part is as likely as in an honest report, and as independent of the others as HMAC-SHA-512
-    is a random function. The derivation is part of the protocol, and does not change between
-    releases: the key of the round is HMAC(key, configuration), where the configuration is the JSON
-    (keys sorted, no spaces) of the oracle's name, `configuration` of the mechanism, the number of
-    draws, and the round; a token's words are the eight big-endian 64-bit words of HMAC(key of the
-    round, counter || token), with one byte of counter, from 0, and the first word below the largest
-    multiple of the number of draws counts.
+    Every part has the same probability as in an honest report, and parts are independent of each
+    other to the degree to which HMAC-SHA-512 is a random function. The derivation belongs to the
+    protocol and does not change between releases:
+
+    1. The key of the round is HMAC(key, configuration). The configuration is the JSON (keys sorted,
+       no spaces) of the oracle's name, `configuration` of the mechanism, the number of draws, and
+       the round.
+    2. The words of a token are the eight big-endian 64-bit words of
+       HMAC(key of the round, counter || token), with a counter of one byte that starts from 0.
+    3. The first word below the largest multiple of the number of draws is reduced to the part.
 
     Examples
     --------
@@ -110,13 +114,13 @@ def check_assigned(
     *,
     collection_round: str = "",
 ) -> np.ndarray:
-    """Tell which reports carry the hash function that was assigned to their user.
+    """Return a mask of the reports that contain the hash function assigned to their user.
 
-    Privacy: costs none; see :func:`assigned_parts` on what tokens reveal.
+    Privacy: costs none; :func:`assigned_parts` explains how tokens link reports to users.
 
     Parameters
     ----------
-    reports : array-like, Arrow stream or iterator of those
+    reports : array-like, Arrow stream or iterator of such chunks
         Reports as returned by the oracle's `privatize`.
     oracle : oracle or Protocol
         As for :func:`assigned_parts`, with declared categories.
@@ -130,19 +134,19 @@ def check_assigned(
     Returns
     -------
     ndarray of shape (n,)
-        Booleans: True for a report to accept. It is False if the function is another one, and for a
-        token's second and further reports in this call.
+        Booleans: True for a report to accept; False if the report has another hash function, or if
+        an earlier report in this call has the same token.
 
     Raises
     ------
     TypeError
         As for :func:`assigned_parts`.
     ValueError
-        If a report cannot come from the oracle, or there is not one token per report.
+        If a report cannot come from the oracle, or the numbers of tokens and reports differ.
 
     See Also
     --------
-    assigned_parts : The functions that are assigned, with an example.
+    assigned_parts : Computes the assigned functions, with an example.
     hash_function_test : A test of functions that clients draw.
     """
     protocol, part = _assignable(oracle, collection_round)
@@ -150,7 +154,7 @@ def check_assigned(
     tokens = _listed(tokens)
     if len(tokens) != len(checked):
         raise ValueError(
-            f"check_assigned got {len(checked)} reports and {len(tokens)} tokens: pass the token "
+            f"check_assigned got {len(checked)} reports and {len(tokens)} tokens. Pass the token "
             "of each report's user, in the order of the reports."
         )
     is_assigned = part.of_reports(checked) == assigned_parts(protocol, tokens, key)
@@ -160,15 +164,16 @@ def check_assigned(
 
 
 def _assignable(oracle: Any, collection_round: str) -> tuple[Protocol, PublicPart]:
-    """The protocol of an oracle, and the part of its reports that can be assigned."""
+    """Return the protocol of an oracle, and the part of its reports that can be assigned."""
     if not hasattr(oracle, "protocol") or isinstance(oracle, type):
         raise TypeError(f"assigned_parts needs an oracle such as OLH(), got {oracle!r}.")
     protocol = oracle.protocol(collection_round)
     part = protocol.mechanism.public_part
     if part is None or part.privatize is None:
         raise TypeError(
-            f"Users of {protocol.name} draw no part of a report regardless of their value, so "
-            "nothing can be assigned: use OLH or BLH, or a ColumnOracle that asks for one column."
+            f"Reports of {protocol.name} contain no public randomness, such as a hash function, so "
+            "there is nothing to assign. Use OLH or BLH, or a ColumnOracle that asks each user "
+            "for one column."
         )
     return protocol, part
 
@@ -188,8 +193,8 @@ def _round_key(protocol: Protocol, part: PublicPart, key: bytes) -> bytes:
         )
     if len(key) < _KEY_BYTES:
         raise ValueError(
-            f"Argument key must have at least {_KEY_BYTES} bytes, so that nobody can guess it, "
-            f"got {len(key)}: use secrets.token_bytes(32)."
+            f"Argument key must have at least {_KEY_BYTES} bytes, so that it cannot be guessed, "
+            f"got {len(key)}. Use secrets.token_bytes(32)."
         )
     configuration = {
         "oracle": protocol.name,
@@ -202,11 +207,11 @@ def _round_key(protocol: Protocol, part: PublicPart, key: bytes) -> bytes:
 
 
 def _uniform(texts: list[bytes], key: bytes, high: int) -> np.ndarray:
-    """Return a number below `high` for each text, exactly uniform if the digests are."""
-    limit = (1 << 64) // high * high - 1  # the last word that counts
+    """Return a number below `high` for each text, exactly uniform if digests are uniform."""
+    limit = (1 << 64) // high * high - 1  # the largest word that is accepted
     draws, left = np.empty(len(texts), dtype=np.int64), np.arange(len(texts))
     counter = 0
-    # Ends: with probability 1: a word counts with a chance above 1/2.
+    # Ends: with probability 1: each word is accepted with a probability above 1/2.
     while left.size:
         prefix = bytes([counter])
         digests = b"".join(hmac.digest(key, prefix + texts[i], "sha512") for i in left.tolist())

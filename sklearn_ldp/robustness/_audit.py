@@ -1,4 +1,4 @@
-"""Audits: lower bounds of the epsilon that a mechanism spends, by telling two values apart."""
+"""Audits: lower bounds of the epsilon that a mechanism spends, from reports of two values."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ class AuditResult:
     epsilon : float
         The budget that the mechanism claims.
     lower_bound : float
-        The least that it spends, at the confidence of the audit.
+        Lower confidence bound of the epsilon that the mechanism really spends.
     confidence : float
-        Probability with which such a bound holds.
+        Probability that such a bound is valid.
     n_trials : int
         Number of reports drawn for each of the two values.
     pair : tuple
-        The two values that were told apart.
+        The two values that the audit distinguished.
 
     Attributes
     ----------
     is_violated : bool
-        Whether the bound lies above the claim. The claim is then false, at this confidence.
+        Whether the lower bound exceeds the claimed epsilon. If so, the claim is false, at this
+        confidence.
     """
 
     epsilon: float
@@ -50,7 +51,7 @@ class AuditResult:
 
     @property
     def is_violated(self) -> bool:
-        """Whether the bound lies above the claim."""
+        """Whether the lower bound exceeds the claimed epsilon."""
         return self.lower_bound > self.epsilon
 
 
@@ -63,36 +64,37 @@ def audit_epsilon(
     mechanism: Callable[[np.ndarray], ArrayLike] | None = None,
     random_state: RandomState = None,
 ) -> AuditResult:
-    """Find a lower bound of the epsilon that a mechanism spends, by telling two values apart.
+    """Find a lower bound of the epsilon that a mechanism spends, from reports of two values.
 
     The audit draws reports of both values, and counts how often a report supports the first value
-    and not the second. For all oracles of this package that is the event with the largest
-    likelihood ratio. The bound is the logarithm of the ratio of the Clopper-Pearson limits of the
-    two probabilities.
+    and not the second. For all oracles of this package, this event has the largest likelihood
+    ratio. The bound is the logarithm of the ratio of the Clopper-Pearson limits of the two
+    probabilities.
 
-    An audit can refute a claimed epsilon, or show that little of it is wasted. It does not prove
-    an upper limit; the enumeration in :mod:`sklearn_ldp.utils.estimator_checks` does.
+    An audit can refute a claimed epsilon, or show that the mechanism uses nearly all of it. It does
+    not prove an upper limit; the enumeration in :mod:`sklearn_ldp.utils.estimator_checks` proves
+    one.
 
     Parameters
     ----------
     oracle : oracle
-        The oracle whose epsilon is audited; its categories must be declared.
+        The oracle with the claimed epsilon; its categories must be declared.
     n_trials : int, default=1_000_000
         Number of reports to draw for each of the two values.
     confidence : float, default=0.99
-        Probability with which the bound holds.
+        Probability that the bound is valid.
     pair : tuple of two categories, default=None
-        The values to tell apart; None takes the first and the last category.
+        The values to distinguish. If None, the first and the last category.
     mechanism : callable, default=None
-        The function that really makes the reports, ``mechanism(values) -> reports``, in the
-        oracle's format; None takes ``oracle.privatize``.
+        The function that really randomizes the reports, ``mechanism(values) -> reports``, in the
+        oracle's format. If None, the audit uses ``oracle.privatize``.
     random_state : int, RandomState, Generator or None, default=None
-        Seed for the oracle's own reports; None audits them with secure randomness.
+        Seed for the oracle's own reports. If None, the audit uses secure randomness.
 
     Returns
     -------
     AuditResult
-        The bound and the claim.
+        The lower bound and the claimed epsilon.
 
     Raises
     ------
@@ -114,7 +116,7 @@ def audit_epsilon(
     (True, False)
     """
     if not 0 < confidence < 1:
-        raise ValueError(f"Argument confidence must fulfil 0 < confidence < 1, got {confidence}.")
+        raise ValueError(f"Argument confidence must satisfy 0 < confidence < 1, got {confidence}.")
     oracle = clone(oracle)
     if random_state is not None:
         oracle.set_params(random_state=as_generator(random_state))
@@ -130,7 +132,7 @@ def audit_epsilon(
             n = min(_BATCH, n_trials - start)
             values = np.empty(n, dtype=np.asarray(domain.categories).dtype)
             values[:] = [value] * n if values.dtype == object else value
-            # What the reports say that they are is not taken for it.
+            # The protocol checks plain arrays: a type attached to the reports is not trusted.
             reports = protocol.check(np.asarray(mechanism(values)))
             supported = channel.supports(reports, np.array(codes))
             hits[i] += int(np.count_nonzero(supported[:, 0] & ~supported[:, 1]))

@@ -1,4 +1,4 @@
-"""Poisoning: the gain of a share of fake users, by a closed formula."""
+"""Data poisoning: the gain of fake users, by closed formulas."""
 
 from __future__ import annotations
 
@@ -27,32 +27,33 @@ def poisoning_gain(
     epsilon: float | None = None,
     attack: str = "maximal",
 ) -> Any:
-    """Return how much fake users can add to the raw estimates of categories they promote.
+    """Return the maximum that fake users can add to raw estimates (data poisoning attack).
 
-    A share :math:`\\beta` of all users is fake: they know the protocol and send any report they
-    like. If a fake report supports M of the r targets, then the sum of the targets' estimated
-    frequencies grows in expectation by ([1]_, section 4)
+    A share :math:`\\beta` of all users is fake. Fake users have full knowledge of the protocol, may
+    send any report, and promote r categories, the targets. If a fake report supports M of the r
+    targets, then the sum of the targets' estimated frequencies grows in expectation by ([1]_,
+    section 4)
 
     .. math:: G = \\beta \\left( \\frac{M - r q}{p - q} - f_T \\right),
 
     where :math:`f_T` is the sum of the targets' frequencies among the genuine users. The "maximal"
     attack sends a report with the largest M: 1 with :class:`~sklearn_ldp.GRR`, r with unary
-    encoding and local hashing, elsewhere the size of the largest report, but at most r. The
-    "input" attack follows the protocol and only lies about the value, which no collector can tell
-    from a change of opinion: then :math:`G = \\beta (1 - f_T)`.
+    encoding and local hashing, and otherwise the size of the largest report, but at most r. In the
+    "input" attack, fake users follow the protocol and only lie about the value. No collector can
+    distinguish this attack from a change of opinion, and :math:`G = \\beta (1 - f_T)`.
 
     If a collector assigns the hash functions of local hashing
-    (:func:`~sklearn_ldp.robustness.assigned_parts`), the largest attack that is left is
-    "assigned": to report the value that the function gives to most targets. M is the mean number of
-    these: of balls in the fullest of g boxes, if r balls fall at random. (It is 1 for r = 1, and
-    :math:`1 + 1 / g` for r = 2.)
+    (:func:`~sklearn_ldp.robustness.assigned_parts`), the strongest remaining attack is "assigned":
+    fake users report the hash value to which their function maps the largest number of targets. M
+    is the expectation of this number, which equals the mean number of balls in the fullest of g
+    boxes if r balls fall at random. (It is 1 for r = 1, and :math:`1 + 1 / g` for r = 2.)
 
-    Users of a survey claim in public which question they were asked. If genuine users are asked a
-    question with probability :math:`\\pi`, fake users who all claim it are a share of
-    :math:`\\beta / (\\beta + (1 - \\beta) \\pi)` of its reports, which takes the place of
-    :math:`\\beta`: with eight columns, 1 % of all users are 7.5 % of those who report on one. If
-    the collector assigns the questions, the attack that is left is "assigned": its share is
-    :math:`\\beta` again.
+    Users of a survey state publicly which question they answer. If a genuine user answers a
+    question with probability :math:`\\pi`, and all fake users claim this question, fake users are a
+    share of :math:`\\beta / (\\beta + (1 - \\beta) \\pi)` of its reports, which replaces
+    :math:`\\beta`. For example, with eight columns, 1 % of all users are 7.5 % of the users who
+    report on the claimed column. If the collector assigns the questions, the remaining attack is
+    "assigned", with the share :math:`\\beta` again.
 
     Reports of :class:`~sklearn_ldp.LocalMean` stand for numbers v, and the mean gains
     :math:`\\beta (\\max v - m)`, where :math:`m` is the genuine users' mean. With
@@ -60,12 +61,13 @@ def poisoning_gain(
     report y adds :math:`B_{cy}` to category c, where B decodes the reports, so that
     :math:`G = \\beta (\\max_y \\sum_{c \\in T} B_{cy} - f_T)` for the worst targets T.
 
-    Frequencies of a :class:`~sklearn_ldp.StringOracle` are those by users held out from its search,
-    and fake users may all claim to be held out, if their string is found anyway. A string that
-    nobody has is found as well if enough of them are spread over the searching parts. What is
-    returned is the former gain; the latter one is smaller (half of it where it was measured).
+    A :class:`~sklearn_ldp.StringOracle` finds strings with the reports of some users, and estimates
+    their frequencies from held-out users. If the search finds the promoted string anyway, all fake
+    users may claim to be held out. If no genuine user has the string, enough fake users must be
+    spread over the search, so that it finds the string. The function returns the first gain; the
+    second is smaller (half as large in our measurements).
 
-    The smaller epsilon is, the more one report weighs and the larger the gain is: privacy and
+    The smaller epsilon is, the larger the weight of one report and the gain are: privacy and
     robustness are in conflict.
 
     Parameters
@@ -77,31 +79,31 @@ def poisoning_gain(
         Fake users as a share of all users, in [0, 1].
     n_targets : int
         Number r of categories or strings that the fake users promote; the worst choice is assumed.
-        In a question of a survey with fewer categories, all of these; 1 with
-        :class:`~sklearn_ldp.LocalMean`.
+        If a question of a survey has fewer categories, all of its categories are targets. Use 1
+        with :class:`~sklearn_ldp.LocalMean`.
     target_frequency : float, default=0.0
         Sum :math:`f_T` of the targets' frequencies among the genuine users. With
-        :class:`~sklearn_ldp.LocalMean` where their mean is between the bounds: 0 is the lower one,
-        0.5 their middle.
+        :class:`~sklearn_ldp.LocalMean`, the position of their mean between the bounds: 0 is the
+        lower bound, 0.5 the midpoint.
     n_categories : int, default=None
-        Size d of the domain; None takes that of the oracle's declared categories. Only for oracles
-        with categories.
+        Size d of the domain, only for oracles with categories. If None, the number of categories
+        that the oracle declares.
     epsilon : float, default=None
-        Privacy budget of one report; None takes the oracle's.
+        Privacy budget of one report. If None, the epsilon of the oracle.
     attack : {"maximal", "input", "assigned"}, default="maximal"
-        What the fake users do.
+        The strategy of the fake users.
 
     Returns
     -------
     float or ndarray of shape (n_oracles,) or (n_questions,)
-        The gain: a sum of frequencies, or a number in the units of the bounds; for a list, an array
-        with one gain per oracle; for a survey, with that of each of its questions, if all fake
-        users report on this one.
+        The gain: a sum of frequencies, or a number in the units of the bounds. For a list, an array
+        with one gain per oracle. For a survey, an array with one gain per question, each computed
+        as if all fake users reported on this question.
 
     Raises
     ------
     ValueError
-        If an argument is out of its range, or the domain is not known; or if the attack is
+        If an argument is out of its range, or the domain is not declared; or if the attack is
         "assigned" and the oracle's users draw no hash function.
 
     See Also
@@ -112,10 +114,10 @@ def poisoning_gain(
     Notes
     -----
     With hash functions that are drawn at random (``hash_family="mixing"``) M = r is a bound, which
-    attackers reach if they find a function that maps all targets to one value. With linear hashing
-    the mean of the "assigned" attack is exact for r = 2 and for targets in general position;
-    targets on a line in the space of the functions share a value less often. Post-processing
-    changes the gain; after :class:`~sklearn_ldp.NormSub` it is usually smaller.
+    attackers reach if they find a function that maps all targets to the same hash value. With
+    linear hashing the mean of the "assigned" attack is exact for r = 2 and for targets in general
+    position; targets on a line in the space of the functions share a hash value less often.
+    Post-processing changes the gain; after :class:`~sklearn_ldp.NormSub` it is usually smaller.
 
     References
     ----------
@@ -134,7 +136,7 @@ def poisoning_gain(
     >>> poisoning_gain(OUE(), 0.01, 1, n_categories=1000, epsilon=1.0, attack="input")
     0.01
 
-    Two categories, with hash functions that the attackers choose, or that are assigned to them:
+    Two categories, with hash functions that the attackers choose, or that the collector assigns:
 
     >>> round(poisoning_gain(OLH(), 0.01, 2, n_categories=1000, epsilon=1.0), 3)
     0.067
@@ -142,7 +144,7 @@ def poisoning_gain(
     >>> round(poisoning_gain(OLH(), 0.01, 2, **options), 3)
     0.033
 
-    A column of eight, that the fake users claim or that is assigned to them:
+    One of eight columns, which the fake users claim or which the collector assigns to them:
 
     >>> from sklearn_ldp import ColumnOracle
     >>> survey = ColumnOracle(1.0, domains=dict.fromkeys("abcdefgh", 10))
@@ -151,7 +153,7 @@ def poisoning_gain(
     >>> round(float(poisoning_gain(survey, 0.01, 1, attack="assigned")[0]), 3)
     0.027
 
-    A mean of ages, where that of the genuine users is 36:
+    A mean of ages, if the mean age of the genuine users is 36:
 
     >>> from sklearn_ldp import LocalMean
     >>> round(poisoning_gain(LocalMean(1.0, bounds=(0, 100)), 0.01, 1, target_frequency=0.36), 2)
@@ -164,7 +166,7 @@ def poisoning_gain(
             "epsilon": epsilon,
             "attack": attack,
         }
-        return np.array([poisoning_gain(one, share, n_targets, **options) for one in oracle])
+        return np.array([poisoning_gain(member, share, n_targets, **options) for member in oracle])
     for name, value in (("share", share), ("target_frequency", target_frequency)):
         if not (isinstance(value, Real) and 0 <= float(value) <= 1):
             raise ValueError(f"Argument {name} must be a number from 0 to 1, got {value!r}.")
@@ -188,26 +190,27 @@ def poisoning_gain(
     if not (isinstance(r, Integral) and 1 <= r <= d):
         raise ValueError(f"Argument n_targets must be an integer from 1 to {d}, got {r!r}.")
     unit = float(np.ptp(planned.protocol().domain.bounds)) if has_mean else 1.0
-    # Whoever invents a value names one target, and of a set of items as many as it may have.
+    # A fake user who only lies about the value promotes one target, or as many targets as a set of
+    # items may have.
     weight = float(min(r, getattr(channel, "max_items", 1)))
     weight = weight if attack == "input" else _largest_weight(channel, r, name)
     if attack == "assigned":
         part = channel.public_part
         if part is None or part.privatize is None:
             raise ValueError(
-                f'The attack "assigned" is for oracles whose users draw a hash function; users of '
-                f"{name} draw none. Use OLH or BLH."
+                f'The attack "assigned" needs an oracle with hash functions, such as OLH or BLH, '
+                f"but users of {name} draw none. Use OLH or BLH."
             )
         weight = channel.weight(r, _fullest_box(int(r), round(1 / channel.q)))
     return float(share * (weight - target_frequency)) * unit
 
 
 def _largest_weight(mechanism: Any, n_targets: int, name: str) -> float:
-    """The most that a report adds to the sum of the targets' estimates, if that is known."""
+    """Return the maximum that a report adds to the sum of the targets' estimates."""
     if not hasattr(mechanism, "largest_weight"):
         raise TypeError(
-            "poisoning_gain is for mechanisms whose reports support categories, and for channels "
-            f'that are matrices; of {name} only the attack "input" is known.'
+            f"poisoning_gain cannot compute this attack for {name}, because its reports neither "
+            'support categories nor come from a channel matrix. Use attack="input".'
         )
     return mechanism.largest_weight(n_targets)
 
@@ -216,7 +219,7 @@ def _gains_of_survey(
     survey: Any, share: float, n_targets: Any, target_frequency: float, attack: str
 ) -> np.ndarray:
     mechanism = survey.protocol().mechanism
-    largest = max(one.n_categories for one in mechanism.mechanisms)
+    largest = max(channel.n_categories for channel in mechanism.mechanisms)
     if not (isinstance(n_targets, Integral) and 1 <= int(n_targets) <= largest):
         raise ValueError(
             f"Argument n_targets must be an integer from 1 to {largest}, got {n_targets!r}."
@@ -224,8 +227,8 @@ def _gains_of_survey(
     part = mechanism.public_part
     if attack == "assigned" and (part is None or part.privatize is None):
         raise ValueError(
-            'The attack "assigned" is for surveys whose users draw a question; those of '
-            f"{survey!r} are all asked the same."
+            'The attack "assigned" needs a survey in which users draw a question, but all users of '
+            f'{survey!r} answer the same questions. Use attack="maximal" or attack="input".'
         )
     weights = np.ones(len(mechanism.mechanisms))
     if attack != "input":
@@ -240,17 +243,17 @@ def _gains_of_survey(
 
 def _fullest_box(n_balls: int, n_boxes: int) -> float:
     """Return the mean number of balls in the fullest box, if all balls fall at random."""
-    # Given their sum, independent Poisson numbers are the numbers of balls in the boxes. So the
-    # chance that none exceeds m is a coefficient of a power of the truncated series of that
-    # law.
-    law = stats.poisson.pmf(np.arange(n_balls + 1), n_balls / n_boxes)
-    of_sum = stats.poisson.pmf(n_balls, n_balls)
+    # The numbers of balls in the boxes are distributed like independent Poisson variables, given
+    # their sum. So the probability that none of them exceeds a maximum is a coefficient of a
+    # power of the Poisson probabilities, truncated at the maximum.
+    probabilities = stats.poisson.pmf(np.arange(n_balls + 1), n_balls / n_boxes)
+    sum_probability = stats.poisson.pmf(n_balls, n_balls)
     mean = 0.0
-    for most in range(n_balls):
-        at_most = np.where(np.arange(n_balls + 1) <= most, law, 0.0)
-        chance = _power(at_most, n_boxes)[n_balls] / of_sum
-        mean += 1 - chance
-        if 1 - chance < 1e-12:
+    for maximum in range(n_balls):
+        truncated = np.where(np.arange(n_balls + 1) <= maximum, probabilities, 0.0)
+        not_exceeded = _power(truncated, n_boxes)[n_balls] / sum_probability
+        mean += 1 - not_exceeded
+        if 1 - not_exceeded < 1e-12:
             break
     return mean
 

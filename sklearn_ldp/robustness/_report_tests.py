@@ -19,29 +19,31 @@ from ..surveys import BaseColumnSurvey
 
 _LEAST_EXPECTED = 10  # reports in a class: with fewer, chi-square is a poor approximation
 _MAX_COUNTED = 1 << 22  # hash functions that are counted one by one
-_FEWEST_DRAWS, _MOST_DRAWS = 1 << 14, 1 << 18  # honest reports drawn where no law is known
+_FEWEST_DRAWS, _MOST_DRAWS = 1 << 14, 1 << 18  # simulated reports, if no distribution is known
 _CELLS = 1 << 22  # reports times categories that are processed at a time
-_MAX_PAIRED = 2048  # categories whose pairs are counted at a time: about 250 MiB
-_N_EXAMINED = 1024  # pairs of the largest z-scores, whose p-values are computed
+_MAX_PAIRED = 2048  # maximum number of categories for counts of pairs: about 250 MiB
+_N_EXAMINED = 1024  # p-values are computed for this number of pairs with the largest z-scores
 
 
 @dataclass(frozen=True, eq=False)
 class ReportTest:
-    """Result of a test of whether reports follow the law of honest users' reports.
+    """Result of a test of whether reports have the distribution of honest users' reports.
 
     Parameters
     ----------
     statistic : float
-        Approximately chi-square distributed if all users are honest; or a number of equal pairs,
-        see :func:`hash_function_test`.
+        The test statistic. It is approximately chi-square distributed if all users are honest, or
+        it is a number of equal pairs, see :func:`hash_function_test`.
     degrees_of_freedom : int
-        Those of that distribution, 1 for pairs, 0 if there is nothing to test.
+        Degrees of freedom of the chi-square distribution; 1 for pairs, 0 if there is nothing to
+        test.
     p_value : float
         Probability of a statistic at least this large if all users are honest.
     n_samples : int
         Number of reports.
     is_drawn : bool, default=False
-        Whether the reports were compared with simulated honest ones, because no law is known.
+        Whether the reports were compared with simulated honest reports, because their distribution
+        is not known.
     """
 
     statistic: float
@@ -52,46 +54,48 @@ class ReportTest:
 
     @property
     def has_power(self) -> bool:
-        """Whether the reports can make any difference to the result."""
+        """Whether the result depends on the reports: if not, there is nothing to test."""
         return self.degrees_of_freedom > 0
 
 
 def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = None) -> ReportTest:
-    """Test whether reports support as many categories as those of honest users do.
+    """Test whether reports support as many categories as reports of honest users.
 
-    The number of categories that a report supports has a known law. With unary encoding, and with
-    mixing hashes, it does not depend on the user's value,
+    The number of categories that a report supports (its size) has a known distribution. With unary
+    encoding, and with mixing hashes, the size does not depend on the user's value: its distribution
+    is
 
     .. math:: \\mathrm{Bernoulli}(p) + \\mathrm{Binomial}(d - 1, q),
 
     and the test is Pearson's. With linear hashing, Hadamard response and projective geometry
-    response it depends on the value somewhat. There the number of reports of each size is compared
-    with the number that is expected under the unbiased estimate from the same reports. The
-    difference is a sum over reports that has mean 0 whatever the values are, and it is compared
-    with its own covariance (a Wald test).
+    response, the size depends slightly on the value. For these, the test compares the number of
+    reports of each size with the number that is expected under the unbiased estimate from the same
+    reports. The difference is a sum over reports with mean 0 for any values, and the test compares
+    it with its own covariance (a Wald test).
 
-    If a mechanism does not say which law its reports have (a third-party oracle, or linear hashing
-    in very large spaces), the test is an approximation: honest reports are drawn for the
-    frequencies that are estimated from the same reports (as many as there are, but at least 2**14
-    and at most 2**18), and the two samples are compared (`is_drawn` is True then). Where the number
-    of supported categories does not depend on the value, this is exact up to the randomness of the
-    draw.
+    If a mechanism does not specify the distribution of its reports (a third-party oracle, or linear
+    hashing in very large spaces), the test is an approximation. It simulates honest reports for the
+    frequencies that are estimated from the same reports. The number of simulated reports equals the
+    number of reports, but is at least 2**14 and at most 2**18. The test then compares the two
+    samples, and `is_drawn` is True. If the size does not depend on the value, this is exact up to
+    the randomness of the simulation.
 
     Privacy: costs none.
 
     Parameters
     ----------
-    reports : array-like, Arrow stream or iterator of those
-        Reports as returned by the oracle's `privatize`, of at least some thousands of users.
+    reports : array-like, Arrow stream or iterator of such chunks
+        Reports as returned by the oracle's `privatize`, from at least several thousand users.
     oracle : oracle or Protocol
         Unfitted, with declared categories.
     column : object, default=None
-        For reports of a survey, the column whose reports are tested, by the law of its own oracle.
+        For reports of a survey, the column to test. Its reports are compared with the distribution
+        of its own oracle.
 
     Returns
     -------
     ReportTest
-        The result. Where all reports have the same size (:class:`~sklearn_ldp.GRR`,
+        The result. If all reports have the same size (:class:`~sklearn_ldp.GRR`,
         :class:`~sklearn_ldp.SubsetSelection`), there is nothing to test: `has_power` is False and
         the p-value is 1.
 
@@ -104,16 +108,17 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
     --------
     joint_support_test : A test for fake users who promote several categories.
     hash_function_test : A test of the hash functions, for users who choose one.
-    poisoning_gain : What the fake users could gain.
+    poisoning_gain : The possible gain of fake users.
 
     Notes
     -----
     The test detects fake reports that support too many categories, too few, or a number that varies
-    too little: the maximal gain attack on unary encoding, even if it pads its reports to the mean
-    size [1]_. It does not detect fake users who draw the size of their reports from the honest law
-    (:func:`joint_support_test` does, if they promote several categories), nor those who follow the
-    protocol and lie about their values. A small p-value says that some reports are not honest, or
-    that clients have a bug; it does not say which.
+    too little. For example, it detects the maximal gain attack on unary encoding, even if attackers
+    pad their reports to the mean size [1]_. It does not detect fake users who draw the size of
+    their reports from the honest distribution (:func:`joint_support_test` detects them if they
+    promote several categories), and it does not detect users who follow the protocol and lie about
+    their values. A small p-value means that some reports are not honest, or that clients have a
+    bug; it does not identify the reports.
 
     References
     ----------
@@ -134,16 +139,18 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
     >>> support_size_test(np.concatenate([honest, fake]), oracle).p_value < 1e-9
     True
     """
-    reports, protocol = _of_column(reports, oracle, column)
+    reports, protocol = _on_column(reports, oracle, column)
     channel: Any = protocol.mechanism
     if not isinstance(channel, Channel):
-        what = "mechanisms whose reports support categories"
-        how = f"those of {protocol.name} do not. Of a survey name one of its columns: column=..."
-        raise TypeError(f"support_size_test is for {what}; {how}")
+        raise TypeError(
+            "support_size_test needs reports that support categories, but reports of "
+            f"{protocol.name} do not. For a survey, pass the name of one of its columns: column=..."
+        )
     if protocol.domain.shares_overlap:
         raise TypeError(
-            f"support_size_test knows no law for {protocol.name}: how many categories a report "
-            "supports depends on how many items its user has."
+            f"support_size_test does not support {protocol.name}, because the number of categories "
+            "that a report supports depends on the number of the user's items. Use "
+            "support_size_test with an oracle for one category per user, such as OUE."
         )
     sizes, law, d = channel.support_sizes, channel.law_of_reports, channel.n_categories
     chunks = _checked_chunks(reports, protocol)
@@ -158,14 +165,14 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
 
 
 def _sizes(channel: Channel, reports: np.ndarray) -> np.ndarray:
-    """Number of reports that support 0, 1, .., d categories."""
+    """Return the number of reports that support 0, 1, .., d categories."""
     d = channel.n_categories
     supported = np.count_nonzero(channel.supports(reports, np.arange(d)), axis=1)
     return np.bincount(supported, minlength=d + 1)
 
 
 def _drawn(chunks: Iterable[np.ndarray], channel: Any) -> ReportTest:
-    """Compare two samples: the reports, and honest ones drawn from their estimate."""
+    """Compare the reports with simulated honest reports, drawn from the estimated frequencies."""
     d = channel.n_categories
     observed, support = np.zeros(d + 1, dtype=np.int64), np.zeros(d, dtype=np.int64)
     for chunk in chunks:
@@ -196,8 +203,8 @@ def _pearson(observed: np.ndarray, law: np.ndarray) -> ReportTest:
 
 def _classes(law: np.ndarray, n: int) -> np.ndarray:
     """Assign each size to a class, in order."""
-    # Classes are narrow at both ends, where fake reports may be, and none has too few expected
-    # reports.
+    # Classes are narrow at both ends of the distribution, because fake reports may be there. No
+    # class has too few expected reports.
     least = min(_LEAST_EXPECTED / max(n, 1), 1.0)
     ends = least * 4.0 ** np.arange(40)
     ends = ends[ends < 1 / 8]
@@ -216,16 +223,16 @@ def _classes(law: np.ndarray, n: int) -> np.ndarray:
 
 
 def _wald(counts: Any, channel: Channel, law: ReportLaw) -> ReportTest:
-    """Test the counts of all kinds of reports, under a law that depends on the users' values."""
+    """Test the counts of distinct reports, if their distribution depends on the users' values."""
     n, d = int(counts.sum()), channel.n_categories
     sizes = np.rint(law.spread(np.ones(d))).astype(np.int64)
-    of_sizes = np.bincount(sizes, law.probabilities(np.full(d, 1 / d)), minlength=d + 1)
-    classes = _classes(of_sizes, n)[sizes]
+    size_probabilities = np.bincount(sizes, law.probabilities(np.full(d, 1 / d)), minlength=d + 1)
+    classes = _classes(size_probabilities, n)[sizes]
     seen = np.flatnonzero(counts)
     weights = np.empty((len(seen), classes.max() + 1))
     for i, column in enumerate(weights.T):
         member = (classes == i).astype(float)
-        # Subtract what the kind adds to the expected number of reports in the class.
+        # Subtract the contribution of each distinct report to the expected number in the class.
         column[:] = (member - channel.contributions(law, law.likelihoods(member)))[seen]
     difference = counts[seen] @ weights
     values, vectors = np.linalg.eigh((weights * counts[seen, None]).T @ weights)
@@ -237,30 +244,33 @@ def _wald(counts: Any, channel: Channel, law: ReportLaw) -> ReportTest:
 
 
 def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = None) -> ReportTest:
-    """Test whether the reports' hash functions are as random as honest users'.
+    """Test whether the hash functions in reports are as random as hash functions of honest users.
 
-    A client draws its hash function uniformly and independently of its value, so the law of the
-    functions is known exactly. Attackers choose functions that map their targets to one value. With
-    linear hashing, the functions are counted (Pearson's statistic, its law matched in mean and
-    variance). With mixing, where none of :math:`2^{63}` seeds should ever occur twice, or where
-    there are many more functions than reports, pairs of equal functions are counted.
+    A client draws its hash function uniformly and independently of its value, so the distribution
+    of the functions is known exactly. Attackers choose functions that map their targets to the same
+    hash value. With linear hashing, the test counts how often each function occurs (Pearson's
+    statistic, with a reference distribution matched in mean and variance). With mixing hashes, none
+    of the :math:`2^{63}` seeds should ever occur twice. There, and if there are many more functions
+    than reports, the test counts pairs of equal functions.
 
     Privacy: costs none.
 
     Parameters
     ----------
-    reports : array-like, Arrow stream or iterator of those
+    reports : array-like, Arrow stream or iterator of such chunks
         Reports as returned by the oracle's `privatize`.
     oracle : OLH, BLH or ColumnOracle
-        Unfitted, with declared categories. Of a survey, the columns that users were asked for are
-        tested, which are to be as random; or the hash functions of one of them, by `column`.
+        Unfitted, with declared categories. For a survey, the test checks which columns users
+        report on, because clients draw them at random as well; with `column`, it checks the hash
+        functions of that column.
     column : object, default=None
-        For reports of a survey, the column whose reports are tested, by the law of its own oracle.
+        For reports of a survey, the column to test. Its reports are compared with the distribution
+        of its own oracle.
 
     Returns
     -------
     ReportTest
-        The result of testing the functions alone.
+        The result. It depends only on the functions, and not on the hash values.
 
     Raises
     ------
@@ -272,17 +282,17 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     See Also
     --------
     joint_support_test : A test that detects chosen functions of both families.
-    assigned_parts : Functions that nobody can choose.
+    assigned_parts : Functions that no client can choose.
 
     Notes
     -----
-    The test detects functions that occur too often: with linear hashing a few percent of fake
-    users, with mixing only those who send the same function as others. Attackers can find as many
-    mixing functions as they like that map their targets to one value, all of them different, and
-    this test does not see these; nor does it see one percent of chosen linear functions. The page
-    on operating a collection says how much. It does not detect fake users who draw functions
-    honestly and lie about the value. They gain less: only one function in :math:`g^{r - 1}`
-    supports all of their targets.
+    The test detects functions that occur too often: with linear hashing, a few percent of fake
+    users; with mixing hashes, only users who send the same function as others. Attackers can find
+    any number of different mixing functions that map their targets to the same hash value, and this
+    test does not detect them. It also does not detect one percent of chosen linear functions. The
+    page on operating a collection states which shares it detects. The test does not detect fake
+    users who draw functions honestly and lie about the value. They gain less, because only one
+    function in :math:`g^{r - 1}` supports all of their targets.
 
     Examples
     --------
@@ -297,12 +307,12 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     >>> hash_function_test(np.concatenate([honest, fake]), oracle).p_value < 1e-9
     True
     """
-    reports, protocol = _of_column(reports, oracle, column)
+    reports, protocol = _on_column(reports, oracle, column)
     part = getattr(protocol.mechanism, "public_part", None)
     if part is None:
         raise TypeError(
-            f"hash_function_test is for OLH, BLH and other oracles whose users draw a hash "
-            f"function; users of {protocol.name} draw none. Use support_size_test."
+            "hash_function_test needs an oracle with hash functions, such as OLH or BLH, but "
+            f"users of {protocol.name} draw none. Use support_size_test."
         )
     drawn = np.concatenate([part.of_reports(chunk) for chunk in _checked_chunks(reports, protocol)])
     n, size, shares = len(drawn), part.n_values, part.shares
@@ -331,49 +341,51 @@ def _result(statistic: float, degrees: int, n: int) -> ReportTest:
 def joint_support_test(
     reports: Any, oracle: OracleOrProtocol, *, among: Column | None = None, column: Any = None
 ) -> ReportTest:
-    """Test whether reports support pairs of categories together more often than honest users' do.
+    """Test whether reports support pairs of categories more often than honest reports do.
 
-    Fake users who promote several categories gain most from reports that support all of them. If
-    the joint law of the support :math:`x_v, x_w` of two categories is known (`own`, where the user
-    has one of the two, otherwise `other`), then
+    Fake users who promote several categories gain most from reports that support all of them. Let
+    :math:`x_v` be 1 if a report supports category v, and 0 otherwise. If the probability that a
+    report supports both of two categories is known (`own` if the user has one of the two, otherwise
+    `other`), then
 
     .. math:: \\sum_i \\left( x_{iv} x_{iw} - \\mathrm{other} - \\frac{\\mathrm{own} -
               \\mathrm{other}}{p - q} (x_{iv} + x_{iw} - 2 q) \\right)
 
-    has mean 0 whatever the values of the users are. With unary encoding and mixing hashes, it is
-    the sum of :math:`(x_{iv} - q) (x_{iw} - q)`. The largest z-score of all pairs is tested, with
-    a correction for skewness. With linear hashing the functions that map two categories to one
-    value are counted for each difference of categories, and the largest count is tested: it is
-    binomial with probability 1/g.
+    has mean 0 for any values of the users. With unary encoding and mixing hashes, it is the sum of
+    :math:`(x_{iv} - q) (x_{iw} - q)`. The test uses the largest z-score of all pairs, with a
+    correction for skewness. With linear hashing, the test counts the functions that map two
+    categories to the same hash value, for each difference of categories, and uses the largest
+    count: each count is binomial with probability 1/g.
 
     Privacy: costs none.
 
     Parameters
     ----------
-    reports : array-like, Arrow stream or iterator of those
-        Reports as returned by the oracle's `privatize`, of at least some thousands of users.
+    reports : array-like, Arrow stream or iterator of such chunks
+        Reports as returned by the oracle's `privatize`, from at least several thousand users.
     oracle : oracle or Protocol
         Unfitted, with declared categories.
     among : array-like of categories, default=None
-        Categories whose pairs are tested, for example those whose rank matters. None means all of
-        them, up to 2,048. Linear hashing ignores it.
+        Categories to test in pairs, for example the categories with a rank that matters. If None,
+        all categories, up to 2,048. Linear hashing ignores this parameter.
     column : object, default=None
-        For reports of a survey, the column whose reports are tested, by the law of its own oracle.
+        For reports of a survey, the column to test. Its reports are compared with the distribution
+        of its own oracle.
 
     Returns
     -------
     ReportTest
         The result; `statistic` is the largest z-score, and `degrees_of_freedom` the number of
-        pairs or differences. The p-value is Bonferroni's for that number, so it tends to be large.
-        Where a report supports one category only (:class:`~sklearn_ldp.GRR`), there is nothing to
-        test: `has_power` is False and the p-value is 1.
+        pairs or differences. The p-value has a Bonferroni correction for that number, so it tends
+        to be large. If a report supports only one category (:class:`~sklearn_ldp.GRR`), there is
+        nothing to test: `has_power` is False and the p-value is 1.
 
     Raises
     ------
     ValueError
         If a report cannot come from the oracle, or there are too many categories.
     TypeError
-        If the oracle's reports have no known joint law.
+        If the joint distribution of the support of two categories is not known.
 
     See Also
     --------
@@ -382,9 +394,9 @@ def joint_support_test(
 
     Notes
     -----
-    The time is :math:`O(n d^2)` in matrix products, for linear hashing :math:`O(n + g^k)`. The test
-    does not detect fake users who promote a single category, nor those who follow the protocol and
-    lie about their values.
+    The time is :math:`O(n d^2)` in matrix products, and :math:`O(n + g^k)` for linear hashing. The
+    test does not detect fake users who promote a single category, or users who follow the protocol
+    and lie about their values.
 
     Examples
     --------
@@ -395,45 +407,50 @@ def joint_support_test(
     >>> honest = oracle.privatize(np.zeros(20_000, dtype=int))
     >>> joint_support_test(honest, oracle).p_value > 0.01
     True
-    >>> fake = honest[:400].copy()  # two percent look like honest reports, but for three bits
+    >>> fake = honest[:400].copy()  # two percent look like honest reports, except for three bits
     >>> fake[:, [7, 8, 9]] = 1
     >>> joint_support_test(np.concatenate([honest, fake]), oracle).p_value < 1e-6
     True
     """
-    reports, protocol = _of_column(reports, oracle, column)
+    reports, protocol = _on_column(reports, oracle, column)
     channel: Any = protocol.mechanism
     if isinstance(channel, Channel):
         part, joint = channel.public_part, channel.joint_support
         chunks = _checked_chunks(reports, protocol)
         if part is not None and part.collisions is not None:
-            return _of_functions(chunks, part)
+            return _test_collisions(chunks, part)
         if joint is not None:
             codes = np.arange(protocol.domain.size)
             if among is not None:
                 codes = np.unique(protocol.domain.encode(among, "joint_support_test"))
             if len(codes) > _MAX_PAIRED:
-                what = f"the pairs of at most {_MAX_PAIRED} categories, got {len(codes)}"
-                raise ValueError(f"joint_support_test counts {what}: name fewer in among=.")
+                raise ValueError(
+                    f"joint_support_test counts pairs of at most {_MAX_PAIRED} categories, got "
+                    f"{len(codes)}. Pass fewer categories in among=, for example the "
+                    "categories with the highest estimates."
+                )
             both, n = np.zeros((len(codes), len(codes)), dtype=np.int64), 0
             for chunk in chunks:
                 both += pair_counts(chunk, channel, codes)
                 n += len(chunk)
             return largest_pair(both, n, channel, joint)
     raise TypeError(
-        f"joint_support_test needs a known joint law of two categories; reports of {protocol.name} "
-        "have none. Use support_size_test; of a survey, name one of its columns: column=..."
+        f"joint_support_test does not support {protocol.name}, because the joint distribution of "
+        "two categories in its reports is not known. Use support_size_test; for a survey, pass "
+        "the name of one of its columns: column=..."
     )
 
 
-def _of_functions(chunks: Iterable[np.ndarray], part: PublicPart) -> ReportTest:
+def _test_collisions(chunks: Iterable[np.ndarray], part: PublicPart) -> ReportTest:
     counted = (np.bincount(part.of_reports(chunk), minlength=part.n_values) for chunk in chunks)
     counts = sum(counted, np.zeros(part.n_values, dtype=np.int64))
     assert part.collisions is not None
-    found, q = part.collisions(counts)
-    n, most = int(counts.sum()), int(found.max())
-    p_value = float(stats.binom.sf(most - 1, n, q))
-    z = (most - n * q) / np.sqrt(max(n, 1) * q * (1 - q))
-    return ReportTest(float(z), len(found), min(len(found) * p_value, 1.0), n)
+    collisions, q = part.collisions(counts)
+    n = int(counts.sum())
+    maximum = int(collisions.max())
+    p_value = float(stats.binom.sf(maximum - 1, n, q))
+    z = (maximum - n * q) / np.sqrt(max(n, 1) * q * (1 - q))
+    return ReportTest(float(z), len(collisions), min(len(collisions) * p_value, 1.0), n)
 
 
 def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.ndarray:
@@ -448,7 +465,7 @@ def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.
 
 
 def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport) -> ReportTest:
-    """Test the pair of categories that are supported together most, for what is expected.
+    """Test the pair with the largest z-score of the number of reports that support both categories.
 
     Shapes: both (m, m).
     """
@@ -457,7 +474,7 @@ def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport
     gain = (joint.own - joint.other) / (p - q)
     total = single[v] + single[w]
     expected = n * joint.other + gain * (total - 2 * n * q)
-    # A report's summand takes three values: where it supports both, one or none of the pair.
+    # The summand of a report has three possible values: the report supports both, one or none.
     values = [(k == 2) - joint.other - gain * (k - 2 * q) for k in (2, 1, 0)]
     twice = np.clip(expected, 0, np.minimum(single[v], single[w]))
     reports_of = [twice, total - 2 * twice, n - total + twice]
@@ -475,27 +492,27 @@ def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport
 
 
 # -- the reports to test -----------------------------------------------------------------------
-def _of_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any, Protocol]:
-    """Return the reports to test, and what they are of."""
-    # column: the column of a survey whose reports are wanted; None takes the reports as they
-    # are.
+def _on_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any, Protocol]:
+    """Return the reports to test, and their protocol."""
+    # column: the column of a survey to test. If None, all reports are tested.
     protocol = as_protocol(oracle)
     if column is None:
         return reports, protocol
     if not isinstance(oracle, BaseColumnSurvey):
         raise TypeError(
-            f"Argument column is for surveys such as ColumnOracle, got {oracle!r}: leave it out."
+            f"Argument column is for surveys such as ColumnOracle, got {oracle!r}. Omit column=."
         )
     survey: Any = protocol.mechanism
     questions = oracle.questions()
     if column not in questions:
         raise ValueError(
-            f"{protocol.name} has no column {column!r}; it has {', '.join(map(repr, questions))}."
+            f"{protocol.name} has no column {column!r}. Choose one of "
+            f"{', '.join(map(repr, questions))}."
         )
     if survey.n_drawn != 1:
         raise ValueError(
             f"Argument column needs reports about one column each, but users of {protocol.name} "
-            "report on several: collect with n_sampled=1 to test the reports of a column."
+            "report on several columns. Collect with n_sampled=1 to test the reports of a column."
         )
     j = list(questions).index(column)
     chunks = (protocol.check(chunk) for chunk in as_chunks(reports, protocol))

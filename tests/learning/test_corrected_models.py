@@ -170,7 +170,7 @@ def test_rare_categories_do_not_blow_up():
 
 
 # -- which features to predict from ---------------------------------------------------------------
-NOISY_ROWS = "ignore:CorrectedRidge predicts from randomised rows"
+NOISY_ROWS = "ignore:CorrectedRidge predicts from randomized rows"
 
 
 @pytest.mark.filterwarnings(NOISY_ROWS)
@@ -263,15 +263,15 @@ def test_all_ways_to_name_columns_agree(private):
 @pytest.mark.parametrize(
     ("private", "message"),
     [
-        (range(2), r"put it into a list"),
-        ("state", r"put it into a list"),
-        (3, r"put it into a list"),
+        (range(2), r"Put it into a list"),
+        ("state", r"Put it into a list"),
+        (3, r"Put it into a list"),
         ([0, 1], r"private\[0\] must be a slice, a range"),
         ([[0.0, 1.0]], r"private\[0\] must be a slice, a range"),
         ([[True, False]], r"a mask of 7 booleans"),
         ([["a", "b"]], r"X has no names of columns"),
-        ([range(2), range(5, 9)], r"private\[1\] names the column 7, but X has 7 columns"),
-        ([[-1, 0]], r"names the column -1"),
+        ([range(2), range(5, 9)], r"private\[1\] contains the column 7, but X has 7 columns"),
+        ([[-1, 0]], r"contains the column -1"),
         ([range(2), range(1, 4)], r"got the column 1 twice"),
         ([[3, 3]], r"got the column 3 twice"),
         ([[3]], r"has 1 of the 7 columns"),

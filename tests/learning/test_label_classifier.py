@@ -637,7 +637,7 @@ def test_a_class_that_may_have_nobody_has_no_recall():
     y, known = np.repeat([0, 1], [990, 10]), {"epsilon": 1.0, "classes": [0, 1]}
     reports = LabelDPClassifier(**known, random_state=0).privatize(y)
     for name in ("recall", "balanced_accuracy", "roc_auc"):
-        with pytest.warns(UserWarning, match=f"score '{name}' on randomised labels is nan") as seen:
+        with pytest.warns(UserWarning, match=f"score '{name}' on randomized labels is nan") as seen:
             score, error = label_dp_score(name, reports, y, **known, return_error=True)
         assert len(seen) == 1
         assert np.isnan(score)
@@ -716,17 +716,17 @@ def test_what_is_missing_or_negative_is_named():
         model = LabelDPClassifier(correction=correction, random_state=0)
         with pytest.raises(ValueError, match="[Nn]egative"):
             model.fit(X, Y, sample_weight=weights)
-    with pytest.raises(ValueError, match="declare them in classes="):
+    with pytest.raises(ValueError, match="Declare them in classes="):
         LabelDPClassifier().privatize(Y)
     with pytest.raises(NotFittedError):
         LabelDPClassifier().predict(X)
-    with pytest.raises(ValueError, match="There is no score 'r2' on randomised labels"):
+    with pytest.raises(ValueError, match="There is no score 'r2' on randomized labels"):
         make_label_dp_scorer("r2")
     with pytest.raises(ValueError, match="for two classes, got 3"):
         label_dp_score("f1", [0, 1, 2], [0, 1, 2], epsilon=1.0, classes=[0, 1, 2])
     with pytest.raises(ValueError, match=r"needs predictions of shape \(2, 2\)"):
         label_dp_score("neg_log_loss", [0, 1], [0.5, 0.5], epsilon=1.0, classes=[0, 1])
-    with pytest.raises(ValueError, match="needs to know how the labels were randomised"):
+    with pytest.raises(ValueError, match="needs the epsilon with which the labels were randomized"):
         make_label_dp_scorer()(LogisticRegression().fit(X, Y), X, Y)
 
 
@@ -810,7 +810,7 @@ def test_the_default_score_of_reports_is_unbiased():
     with pytest.raises(ValueError, match=r"score expects reports.*accuracy_score"):
         fitted.score(X, fitted.predict(X))
     surer = clone(model).set_params(random_state=0, epsilon=4.0).privatize(y)
-    with pytest.raises(ValueError, match=r"reports of epsilon 1.*give the epsilon of the clients"):
+    with pytest.raises(ValueError, match=r"reports of epsilon 1.*Set the epsilon of the clients"):
         fitted.score(X, surer)
     ones = np.ones(len(y))
     assert fitted.score(X, reports, ones) == pytest.approx(fitted.score(X, reports))
@@ -825,7 +825,7 @@ def test_a_class_of_a_test_fold_alone_is_told_once():
     found = []
     told = warned_of(lambda: found.extend(cross_val_score(model, people, labels, **given)))
     assert np.isnan(found).sum() == 1
-    begin = "LabelDPClassifier has learnt its classes from some of the users, not of all: "
+    begin = "LabelDPClassifier has learned its classes from some users only: "
     ours = [message for _, message in told if message.startswith(begin)]
     assert len(ours) == 1
     assert ours[0].endswith("Declare classes=.")

@@ -110,7 +110,7 @@ def told_linearly(model, X, reports):
     return score, ((explained - score * spreads) / total).std() / np.sqrt(len(z))
 
 
-@pytest.mark.filterwarnings("ignore:These reports do not tell the variance")
+@pytest.mark.filterwarnings("ignore:These reports do not determine the variance")
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_the_error_of_a_score_is_told_where_it_is_known(seed, epsilon):
     """At most a tenth of the errors that are told miss; fails once in 10**5 runs of 300 draws.
@@ -139,7 +139,7 @@ def test_the_error_of_a_score_is_told_where_it_is_known(seed, epsilon):
 @pytest.mark.parametrize(
     ("n_draws", "margin"), [(60, 0.17), pytest.param(300, 0.05, marks=pytest.mark.slow)]
 )
-@pytest.mark.filterwarnings("ignore:These reports do not tell the variance")  # of one draw
+@pytest.mark.filterwarnings("ignore:These reports do not determine the variance")  # of one draw
 def test_the_score_from_reports_covers(n_draws, margin, seed):
     """R squared within 1.96 of the standard errors told, in .95 of 300 draws, +- .05 (4 sd).
 
@@ -169,7 +169,7 @@ def test_the_score_from_reports_covers(n_draws, margin, seed):
 @pytest.mark.parametrize(
     "scoring", [None, "r2", pytest.param("neg_mean_squared_error", marks=pytest.mark.slow)]
 )
-@pytest.mark.filterwarnings("ignore:These reports do not tell the variance")  # of a fold
+@pytest.mark.filterwarnings("ignore:These reports do not determine the variance")  # of a fold
 def test_searches_over_reports_find_the_penalty_that_noise_needs(scoring):
     """scikit-learn's scorers need the numbers that reports stand for."""
     X, y = people(3_000, 9)
@@ -245,7 +245,7 @@ def test_numbers_of_reports_are_reports():
         assert found.constant_ == clone(server).fit(X, reports).constant_
         assert found.score(X, way) == found.score(X, reports)
     for other in ({"epsilon": 1.0}, {"bounds": (0, 41)}):  # negative controls
-        with pytest.raises(ValueError, match="is none of the .* numbers that they stand for"):
+        with pytest.raises(ValueError, match="none of the .* numbers that decoded reports"):
             clone(server).set_params(**other).fit(X, numbers)
     with pytest.raises(ValueError, match="nan is none of"):
         clone(server).fit(X, np.append(numbers[:-1], np.nan))
@@ -253,13 +253,13 @@ def test_numbers_of_reports_are_reports():
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.2])
 def test_a_score_without_a_variance_is_nearer_to_zero(epsilon):
-    """Reports that do not tell the variance give a part of R squared, in its order; no error."""
+    """Reports without information on the variance give a part of R squared, without an error."""
     X, y = people(20_000, 13)
     clean = Ridge().fit(X, y)
     model = LabelDPRegressor(Ridge(), epsilon=epsilon, bounds=BOUNDS, random_state=0).fit(X, y)
     reports, right = model.privatize(y), clean.score(X, y)
     model.estimator_, model.weight_ = clean, 1.0
-    with pytest.warns(UserWarning, match="do not tell the variance of labels"):
+    with pytest.warns(UserWarning, match="do not determine the variance of labels"):
         score, error = model.corrected_score(X, reports, return_error=True)
     largest = y.var() / 20**2  # over that of two equal halves at the bounds
     assert np.isnan(error)

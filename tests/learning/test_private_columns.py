@@ -214,7 +214,7 @@ def test_bad_parameters_and_reports_are_refused():
         PrivatizedColumns(domains=["a", "b"]).fit(people(3))
 
 
-@pytest.mark.filterwarnings("ignore:CorrectedRidge predicts from randomised rows")
+@pytest.mark.filterwarnings("ignore:CorrectedRidge predicts from randomized rows")
 def test_the_contract():
     rng = np.random.default_rng(0)
     states = ["CA", "NY", "TX"]

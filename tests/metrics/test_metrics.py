@@ -215,11 +215,11 @@ def test_a_category_of_a_test_fold_alone_is_told_once():
     values = ["a", "b"] * 20 + ["a"] * 19 + ["z"]
     scorer, oracle = make_frequency_scorer(), GRR(random_state=0)
     given = {"cv": KFold(3), "scoring": scorer}
-    with pytest.warns(UserWarning, match="learnt its categories|Scoring failed") as told:
+    with pytest.warns(UserWarning, match="learned its categories|Scoring failed") as told:
         assert np.isnan(cross_val_score(oracle, values, **given)).sum() == 1
-    ours = [str(one.message) for one in told if "learnt its categories" in str(one.message)]
+    ours = [str(one.message) for one in told if "learned its categories" in str(one.message)]
     assert len(ours) == 1
-    assert ours[0].startswith("GRR has learnt its categories from some of the users, not of all: ")
+    assert ours[0].startswith("GRR has learned its categories from some users only: ")
     assert "'z'" in ours[0]
     assert ours[0].endswith("Declare categories=.")
     declared = clone(oracle).set_params(categories=["a", "b", "z"])

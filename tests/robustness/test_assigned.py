@@ -201,7 +201,7 @@ def test_what_the_collector_refuses():
 
 def test_bad_input_is_refused_with_a_remedy():
     oracle = over(OLH(), 9)
-    with pytest.raises(TypeError, match="use OLH or BLH"):
+    with pytest.raises(TypeError, match="Use OLH or BLH"):
         assigned_parts(GRR(categories=9), ["a"], KEY)
     with pytest.raises(TypeError, match="Use OLH or BLH"):
         OUE(categories=9).privatize([0], parts=[0])

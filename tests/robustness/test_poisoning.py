@@ -220,7 +220,7 @@ def test_gains_of_what_is_no_list_of_categories():
 @pytest.mark.parametrize(
     ("oracle", "options", "words"),
     [
-        (RangeOracle(1.0, categories=300), {}, "of RangeOracle only the attack .input."),
+        (RangeOracle(1.0, categories=300), {}, 'cannot compute .* RangeOracle.*attack="input"'),
         (LocalMean(1.0, bounds=(0, 1)), {"n_targets": 2}, "from 1 to 1"),
         (LocalMean(1.0, bounds=(0, 1)), {"attack": "assigned"}, "LocalMean draw none"),
         (LocalMean(1.0, bounds=(0, 1)), {"n_categories": 3}, "LocalMean declares its domain"),

@@ -313,10 +313,10 @@ def test_honest_reports_pass_and_fake_ones_do_not():
 
 def test_columns_that_are_not_there():
     one, reports = reports_of(10)
-    with pytest.raises(ValueError, match="no column 'height'; it has 'sex', 'age', 'state'"):
+    with pytest.raises(ValueError, match="no column 'height'. Choose one of 'sex', 'age', 'state'"):
         support_size_test(reports, one, column="height")
     with pytest.raises(TypeError, match="Argument column is for surveys"):
         hash_function_test([[0, 1]], OLH(1.0, categories=5), column="age")
     for test in (support_size_test, joint_support_test):
-        with pytest.raises(TypeError, match="name one of its columns: column="):
+        with pytest.raises(TypeError, match="the name of one of its columns: column="):
             test(reports, one)

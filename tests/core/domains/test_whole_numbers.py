@@ -206,7 +206,7 @@ def test_columns_of_a_record_are_those_of_python(kind):
 
 def test_labels_of_more_than_64_bits_are_refused_in_one_sentence():
     with pytest.raises(
-        ValueError, match="integers of more than 64 bits in y.* make all labels texts"
+        ValueError, match="integers of more than 64 bits in y.* Convert all labels to texts"
     ):
         LabelDPClassifier(epsilon=9.0).fit([[0], [1]], [2**65, 2**65 + 1])
 

@@ -130,7 +130,7 @@ def test_what_is_no_protocol():
             Aggregator(wrong)
     with pytest.raises(TypeError, match="draw none"):
         hash_function_test(REPORTS, PROTOCOL)
-    with pytest.raises(TypeError, match="support categories; those of OneBit do not"):
+    with pytest.raises(TypeError, match="support categories, but reports of OneBit do not"):
         support_size_test(REPORTS, PROTOCOL)
     with pytest.raises(ValueError, match="of the round 'may', not of 'june'"):
         Aggregator(PROTOCOL.protocol("may"), collection_round="june")
