@@ -38,8 +38,8 @@ def make_zipf(
 
     return_counts : bool, default=False
         If True, return the number of users in each category instead of one value per user. The
-        distribution is the same, and a seed gives the same population in both forms. With True, time
-        and memory do not grow with `n_samples`. Pass the counts to ``oracle.simulate``, or as
+        distribution is the same, and a seed gives the same population in both forms. With True,
+        time and memory do not grow with `n_samples`. Pass the counts to ``oracle.simulate``, or as
         ``sample_weight`` to ``oracle.fit``.
 
     random_state : int, RandomState, Generator or None, default=None
@@ -119,8 +119,8 @@ def make_beta(
 
     return_counts : bool, default=False
         If True, return the number of users in each category instead of one value per user. The
-        distribution is the same, and a seed gives the same population in both forms. With True, time
-        and memory do not grow with `n_samples`. Pass the counts to ``oracle.simulate``, or as
+        distribution is the same, and a seed gives the same population in both forms. With True,
+        time and memory do not grow with `n_samples`. Pass the counts to ``oracle.simulate``, or as
         ``sample_weight`` to ``oracle.fit``.
 
     random_state : int, RandomState, Generator or None, default=None
@@ -215,7 +215,8 @@ def sample_counts(
     counts = np.asarray(counts)
     if counts.ndim != 1 or counts.dtype.kind not in "iu" or (counts < 0).any():
         raise ValueError(
-            "sample_counts: counts must be a one-dimensional array of non-negative integers, got dtype "
+            "sample_counts: counts must be a one-dimensional array of non-negative integers, got "
+            "dtype "
             f"{counts.dtype} and shape {counts.shape}"
             + (f" with minimum {counts.min()}" if counts.dtype.kind == "i" and counts.size else "")
             + ". Round frequencies times the number of people and cast to np.int64."
@@ -231,7 +232,8 @@ def sample_counts(
     if n_samples > population:
         raise ValueError(
             f"sample_counts: n_samples must be at most the population of {population:,}, got "
-            f"{n_samples:,}. Pass a smaller n_samples, because people are drawn without replacement."
+            f"{n_samples:,}. Pass a smaller n_samples, because people are drawn without "
+            "replacement."
         )
     rng = _generator(random_state)
     return rng.multivariate_hypergeometric(counts.astype(np.int64), n_samples, method="marginals")
@@ -255,8 +257,8 @@ def _draw(n_samples, frequencies, return_counts, random_state):
     counts = rng.multinomial(n_samples, frequencies / frequencies.sum())
     if return_counts:
         return counts
-    # Multinomial counts in a uniformly random order are exactly independent draws. This makes a seed
-    # give the same population in both forms.
+    # Multinomial counts in a uniformly random order are exactly independent draws. This makes a
+    # seed give the same population in both forms.
     values = np.repeat(np.arange(counts.size), counts)
     rng.shuffle(values)
     return values

@@ -40,10 +40,10 @@ def read_histogram(
     dtype : {None, str}, default=None
         If None, a CSV column becomes int64 (or uint64, from 2**63 on) if each of its entries is a
         canonical integer of that type, that is, if converting it to an int and back to text changes
-        nothing. Otherwise the whole column stays text. So "7" is a number, "007", "1.0" and "+7" are
-        text, and identifiers above 2**53 keep all their digits. A Parquet column already has a type:
-        integers stay integers, and text stays text. If ``str``, categories and groups are always
-        text.
+        nothing. Otherwise the whole column stays text. So "7" is a number, "007", "1.0" and "+7"
+        are text, and identifiers above 2**53 keep all their digits. A Parquet column already has a
+        type: integers stay integers, and text stays text. If ``str``, categories and groups are
+        always text.
 
     Returns
     -------

@@ -54,8 +54,8 @@ def load_us_states(
         ``oracle.fit(X, sample_weight=counts)``.
 
     as_frame : bool, default=False
-        If True, add the table as a pandas DataFrame in ``frame``. Together with `return_X_y`, return
-        two pandas Series. This needs pandas.
+        If True, add the table as a pandas DataFrame in ``frame``. Together with `return_X_y`,
+        return two pandas Series. This needs pandas.
 
     random_state : int, RandomState, Generator or None, default=None
         Seed of the sample; used only if `n_samples` is an integer.

@@ -49,7 +49,8 @@ class ContingencyDisplay(BaseDisplay):
     within_noise : array-like of bool of shape (n_rows, n_columns), default=None
         The cells to hatch. If None, the noise is unknown and no cell is hatched.
     noise_level : float, default=None
-        The distance from 0 up to which a typical cell is within the noise. The color scale marks it.
+        The distance from 0 up to which a typical cell is within the noise. The color scale marks
+        it.
     level : float, default=0.95
         Probability that cells without an effect are all within the noise.
     p_value : float, default=None
@@ -154,8 +155,8 @@ class ContingencyDisplay(BaseDisplay):
         Notes
         -----
         The raw estimate decides which cells are within the noise, even if the colors show a
-        post-processed estimate. If the raw estimate or its noise is unknown, no cell is hatched, and
-        the title states that the noise is unknown.
+        post-processed estimate. If the raw estimate or its noise is unknown, no cell is hatched,
+        and the title states that the noise is unknown.
         """
         if color not in _COLORS:
             raise ValueError(f"Argument color must be one of {list(_COLORS)}, got {color!r}.")

@@ -24,7 +24,8 @@ class DifferenceDisplay(BaseDisplay):
     """Differences of frequencies, with simultaneous intervals for all categories.
 
     A category is marked as changed if its interval does not contain 0. The intervals of all
-    categories of the domain are simultaneous, so the marks are valid whichever categories are shown.
+    categories of the domain are simultaneous, so the marks are valid whichever categories are
+    shown.
 
     Use :meth:`from_difference` to create a display.
 
@@ -316,7 +317,8 @@ class TrendDisplay(BaseDisplay):
             how, which = "as named", "these"
         if not 1 <= len(places) <= _MOST_LINES:
             raise ValueError(
-                f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}. Name some in "
+                f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}. Name some "
+                "in "
                 "categories=, or set k=."
             )
         # The rows are independent because their users differ. For the rows of a trend, Sidak's
@@ -332,7 +334,8 @@ class TrendDisplay(BaseDisplay):
             {label: estimate.values[:, p] for label, p in zip(labels, places, strict=True)},
             interval={label: (low[:, i], high[:, i]) for i, label in enumerate(labels)},
             level=level,
-            description=f"{len(places):,} of {d:,} categories, {how}; intervals are simultaneous for "
+            description=f"{len(places):,} of {d:,} categories, {how}; intervals are simultaneous "
+            "for "
             f"{which} categories and rows ({level:.0%})",
         ).plot(ax, **kwargs)
 

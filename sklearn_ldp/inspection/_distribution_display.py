@@ -155,7 +155,9 @@ class DistributionDisplay(EstimateDisplay):
             density = (ends[edges], low / widths, high / widths)
             stops = np.unique(np.linspace(1, d, min(d, _MOST_STEPS)).astype(int))[:-1]
             low, high = _band(raw, level, np.zeros_like(stops), stops)
-            low = np.maximum.accumulate(np.clip(low, 0, 1))  # a distribution function never decreases
+            low = np.maximum.accumulate(
+                np.clip(low, 0, 1)
+            )  # a distribution function never decreases
             high = np.minimum.accumulate(np.clip(high, 0, 1)[::-1])[::-1]
             distribution = (ends[np.r_[0, stops, d]], np.r_[0.0, low, 1.0], np.r_[0.0, high, 1.0])
         if density is not None and probabilities.size:
@@ -197,7 +199,8 @@ class DistributionDisplay(EstimateDisplay):
         axes = self._axes(ax, (7.0, 6.0), nrows=2, sharex=True)
         if np.shape(axes) != (2,):
             raise ValueError(
-                "DistributionDisplay draws on two axes. Pass both, as in ax=display.ax_, or omit ax."
+                "DistributionDisplay draws on two axes. Pass both, as in ax=display.ax_, or omit "
+                "ax."
             )
         n_others = sum(hasattr(line, "display") for line in axes[0].lines)
         color = COLORS[n_others % len(COLORS)]

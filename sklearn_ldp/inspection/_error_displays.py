@@ -122,8 +122,8 @@ class ErrorCurveDisplay(BaseDisplay):
             (``queries={10: random_sets(0.1), ..}``). If the column contains names, such as
             "postprocessor", each name has a row of dots.
         by : str or list of str, default="postprocessor"
-            Column that separates the curves, or the kinds of dots. With several columns there is one
-            curve for each combination of their values.
+            Column that separates the curves, or the kinds of dots. With several columns there is
+            one curve for each combination of their values.
         error : str, default="error"
             Column of the errors.
         spread : str or None, default="standard_error"
@@ -165,8 +165,10 @@ class ErrorCurveDisplay(BaseDisplay):
             others = [key for key in _VARIED if key in columns and key not in used]
             varied = [key for key in others if len(set(_column(results, key)[points])) > 1]
             return ValueError(
-                f"ErrorCurveDisplay found several errors at the same x on the curve {name!r}, which "
-                f"differ in {' and '.join(varied) or 'no column'}. Name the column in by=, or select "
+                f"ErrorCurveDisplay found several errors at the same x on the curve {name!r}, "
+                "which "
+                f"differ in {' and '.join(varied) or 'no column'}. Name the column in by=, or "
+                "select "
                 f"one of its values: study.select({varied[0] if varied else 'column'}=..)."
             )
 
@@ -255,7 +257,8 @@ class ErrorCurveDisplay(BaseDisplay):
             if all(hasattr(fitted, name) for name in ("scoring", "refit", "fit")):
                 check_is_fitted(fitted, "cv_results_")
             raise TypeError(
-                "ErrorCurveDisplay.from_grid_search needs a fitted search such as GridSearchCV, got "
+                "ErrorCurveDisplay.from_grid_search needs a fitted search such as GridSearchCV, "
+                "got "
                 f"{type(search).__name__}. Use SearchDisplay for SyntheticSearch and HeldOutSearch."
             )
         candidates = fitted.cv_results_["params"]
@@ -274,7 +277,8 @@ class ErrorCurveDisplay(BaseDisplay):
         def repeated(name: str, points: np.ndarray) -> ValueError:
             return ValueError(
                 f"ErrorCurveDisplay found several candidates called {name!r} with the same "
-                f"{parameter}. Search each combination of parameters once, and give each a distinct "
+                f"{parameter}. Search each combination of parameters once, and give each a "
+                "distinct "
                 "repr."
             )
 
@@ -617,7 +621,8 @@ def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
         if len(epsilons) != 1:
             raise ValueError(
                 "ErrorCurveDisplay needs exactly one epsilon among the searched parameters, but "
-                f"found {len(epsilons)} in {found}. Name the x axis: from_grid_search(search, x=..)."
+                f"found {len(epsilons)} in {found}. Name the x axis: from_grid_search(search, "
+                "x=..)."
             )
         return epsilons[0]
     name = x if x in found else x.removeprefix("param_")

@@ -148,8 +148,8 @@ class FrequencyDisplay(EstimateDisplay):
             :mod:`sklearn_ldp.queries`. If None, draw the categories. For another estimate on the
             same axes, pass the same queries.
         k : int, None or "auto", default="auto"
-            Number of categories to show: the largest by the truth if `truth` is passed, otherwise by
-            the estimate. If None, show all. "auto" shows all if there are up to 256 and `order`
+            Number of categories to show: the largest by the truth if `truth` is passed, otherwise
+            by the estimate. If None, show all. "auto" shows all if there are up to 256 and `order`
             leaves them in the order of the domain because they are bins, numbers or dates, because
             readers could not see that bins were left out. Otherwise "auto" shows 30. Axes that
             already show an estimate keep their categories.
@@ -171,9 +171,9 @@ class FrequencyDisplay(EstimateDisplay):
             ranks, which are always in the order of the frequencies. Axes that already show an
             estimate do not change.
         orientation : {"auto", "vertical", "horizontal"}, default="auto"
-            Direction in which the frequencies grow. "auto" chooses horizontal bars if names are long
-            (more than 10 letters), categories have no order, and there is room for their rows. Axes
-            that already show an estimate keep their direction.
+            Direction in which the frequencies grow. "auto" chooses horizontal bars if names are
+            long (more than 10 letters), categories have no order, and there is room for their rows.
+            Axes that already show an estimate keep their direction.
         ax : matplotlib Axes, default=None
             Axes to draw on. If None, create a new figure.
         **kwargs : dict

@@ -59,7 +59,8 @@ def check_oracle(oracle: BaseOracle) -> None:
     if is_other:
         raise TypeError(
             "check_oracle needs an oracle whose users have one category each, such as OLH(), got "
-            f"{oracle!r}. Use check_table_oracle for several columns; other oracles have no checks yet."
+            f"{oracle!r}. Use check_table_oracle for several columns; other oracles have no checks "
+            "yet."
         )
     _run(oracle_checks(), oracle)
 
@@ -474,7 +475,8 @@ def _assert_support(channel: Any, laws: list[_Law], codes: np.ndarray) -> None:
             found = sum(int(counts[k, at]) * law.get(reports[k], Fraction(0)) for k in some)
             name, told = ("p", p) if is_own[at] else ("q", q)
             assert found == told, (
-                f"the estimator's {name}={float(told):.6g} is wrong: the mechanism's reports on the "
+                f"the estimator's {name}={float(told):.6g} is wrong: the mechanism's reports on "
+                "the "
                 f"value {code} support {codes[at]} with probability {float(found):.6g}"
             )
         if not channel.has_exact_support:
@@ -487,7 +489,8 @@ def _assert_support(channel: Any, laws: list[_Law], codes: np.ndarray) -> None:
             name = "own" if is_own[i] or is_own[j] else "other"
             told = getattr(joint, name)
             assert abs(both - told) < 1e-9, (
-                f"`joint_support` is wrong: reports on the value {code} support both {codes[i]} and "
+                f"`joint_support` is wrong: reports on the value {code} support both {codes[i]} "
+                "and "
                 f"{codes[j]} with probability {both:.6g}, but {name}= is {told:.6g}"
             )
         if not channel.has_exact_covariance and type(channel).covariance is Channel.covariance:
@@ -496,7 +499,8 @@ def _assert_support(channel: Any, laws: list[_Law], codes: np.ndarray) -> None:
         told = channel.covariance(1.0 * (np.arange(channel.n_categories) == code)).matrix(unit)
         limit = (1e-6 if channel.has_exact_covariance else 0.2) * np.abs(found).max()
         assert np.allclose(told, found, rtol=0, atol=limit), (
-            f"`covariance` differs from the covariance of estimates from users with the value {code}; "
+            "`covariance` differs from the covariance of estimates from users with the value "
+            f"{code}; "
             "by default it is computed from `joint_support`, or else from `law_of_reports`"
         )
 
@@ -534,7 +538,8 @@ def _assert_batches(channel: Any, codes: np.ndarray) -> None:
         alone = [channel.privatize(codes[[i]], _EqualCoins(number))[0] for i in range(len(codes))]
         differs = reports != np.resize(alone, reports.shape)
         assert not differs.any(), (
-            f"the report of user {np.argwhere(differs)[0, 0]} of a batch differs from the report that "
+            f"the report of user {np.argwhere(differs)[0, 0]} of a batch differs from the report "
+            "that "
             "the same random bits give alone: no report may depend on other users or on their order"
         )
 

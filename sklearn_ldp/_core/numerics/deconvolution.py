@@ -40,16 +40,16 @@ _FEW = 1000.0  # counts are assumed normal if their skewness is below the root o
 _LEAST_COUNT = 1e-9  # keeps logarithms finite, far below one report
 _NOBODY = 0.1  # false reports, over all categories, below which there is almost no noise
 # The part of the prior odds of equal frequencies that belongs to populations in which one category
-# has any share of the users, and all others are equal. It was chosen on 2026-11-25 among 23 variants
-# from 0 to 0.05, on 45 synthetic populations of 80, 350 and 1,200 categories (GRR and OLH, 1,260
-# settings of 20 collections). The variants also used only large shares, or applied only if `detected`
-# names a category and there are no odds. The notes on weak data have the effect on other data. The
-# shares were chosen earlier.
+# has any share of the users, and all others are equal. It was chosen on 2026-11-25 among 23
+# variants from 0 to 0.05, on 45 synthetic populations of 80, 350 and 1,200 categories (GRR and OLH,
+# 1,260 settings of 20 collections). The variants also used only large shares, or applied only if
+# `detected` names a category and there are no odds. The notes on weak data have the effect on other
+# data. The shares were chosen earlier.
 _ONE_HEAVY = 0.005
 # The standard deviations of the Gaussian priors go from this one, in sigma, to twice the mean. The
-# second constant is the weight of each beside an Akaike weight. Both were chosen on 2026-11-27 among
-# 32 settings (narrowest, widest, odds, number, grid) on 15 synthetic nearly equal populations and 50
-# of `_real_populations --seen` and `--tables`.
+# second constant is the weight of each beside an Akaike weight. Both were chosen on 2026-11-27
+# among 32 settings (narrowest, widest, odds, number, grid) on 15 synthetic nearly equal populations
+# and 50 of `_real_populations --seen` and `--tables`.
 _NARROWEST = 0.05
 _N_SPREADS = 16
 _GAUSSIAN = 1 / 8
@@ -483,7 +483,7 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
     root = np.sqrt(counts)
     strength = sample.sum_weight if isinstance(sample.law, CountLaw) else 0.0
     sum_to_one = 1e3 * np.sqrt(sample.size)
-        # One point per sigma is enough to start with, and far cheaper than the whole grid.
+    # One point per sigma is enough to start with, and far cheaper than the whole grid.
     weights = np.zeros(n_grid)
     weights[np.unique(np.floor(sample.theta), return_index=True)[1]] = 1.0
     weights /= weights.sum()

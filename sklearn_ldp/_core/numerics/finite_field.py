@@ -32,7 +32,8 @@ class FiniteField:
         if self.degree > 1:
             if order > MAX_TABLE:
                 raise ValueError(
-                    f"Fields of prime powers have at most {MAX_TABLE} elements, got {order}. Choose a "
+                    f"Fields of prime powers have at most {MAX_TABLE} elements, got {order}. "
+                    "Choose a "
                     "prime for a larger field."
                 )
             self.modulus = _irreducible(self.characteristic, self.degree).tolist()

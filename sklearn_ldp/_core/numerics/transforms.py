@@ -79,8 +79,8 @@ def contract(
     digits a_{k-1} .. a_0. `n_values` is 1 for s = 0 only, or g for all s.
     """
     # `T[a_{k-1}, .., a_0, t]` becomes `T'[v_{k-1}, a_{k-2}, .., t] = sum over a_{k-1} of
-    # T[a_{k-1}, .., t + a_{k-1} v_{k-1}]`. The other digits follow in the same way; at the end t = s.
-    # The cost is O(k g**(k + 2)) for tables of g**(k + 1) counts.
+    # T[a_{k-1}, .., t + a_{k-1} v_{k-1}]`. The other digits follow in the same way; at the end t =
+    # s. The cost is O(k g**(k + 2)) for tables of g**(k + 1) counts.
     g, k, m = field.order, n_digits, len(tables)
     table = tables.reshape(1, m, g, g ** (k - 1), g)
     for j in reversed(range(k)):
@@ -133,12 +133,12 @@ class LinearFunctions:
     """The functions ``v -> <a, v>`` on GF(g)**k, up to multiples."""
 
     # Vectors are numbers with k digits in base g. Function 0 is zero. The other functions are those
-    # with the leading digit 1, in order. A report (a, t) supports the vectors v with <a, v> = t, and
-    # so does its multiple (c a, c t), so one of each set of multiples is enough.
-    # With the additive characters chi of the field and c ranging over the field, `[<a, v> = t] =
-    # sum over c of chi(c <a, v>) chi(-c t) / g`. So sums over level sets need two transforms. The
-    # first is along t, and gives a value for each c, which is stored at index c a. The second is
-    # along all indices. They cost O(k g**k log g), because every vector equals c a for one pair.
+    # with the leading digit 1, in order. A report (a, t) supports the vectors v with <a, v> = t,
+    # and so does its multiple (c a, c t), so one of each set of multiples is enough. With the
+    # additive characters chi of the field and c ranging over the field, `[<a, v> = t] = sum over c
+    # of chi(c <a, v>) chi(-c t) / g`. So sums over level sets need two transforms. The first is
+    # along t, and gives a value for each c, which is stored at index c a. The second is along all
+    # indices. They cost O(k g**k log g), because every vector equals c a for one pair.
     # field: GF(g).
     # n_digits: dimension k of the space.
 
@@ -174,7 +174,7 @@ class LinearFunctions:
         """Split vectors into pieces of as many digits as `values` looks up in one step."""
         n_low, table = self._products
         base = self.field.order**n_low
-            # Without a table, the sum of k products of digits must fit into the integer type.
+        # Without a table, the sum of k products of digits must fit into the integer type.
         small = self.n_digits * base**2 < 2**31
         dtype = np.int64 if table is None and not small else np.int32
         return [
