@@ -157,7 +157,7 @@ class DistributionDisplay(EstimateDisplay):
             low, high = _band(raw, level, np.zeros_like(stops), stops)
             low = np.maximum.accumulate(
                 np.clip(low, 0, 1)
-            )  # a distribution function never decreases
+            )  # no decrease
             high = np.minimum.accumulate(np.clip(high, 0, 1)[::-1])[::-1]
             distribution = (ends[np.r_[0, stops, d]], np.r_[0.0, low, 1.0], np.r_[0.0, high, 1.0])
         if density is not None and probabilities.size:

@@ -307,7 +307,7 @@ class FrequencyDisplay(EstimateDisplay):
             ax.invert_yaxis()  # the first category at the top
 
     def _names_label(self) -> str:
-        """Return the label of the axis of categories: the number shown, the total, and the order."""
+        """Return the label of the axis of categories: the number shown, the total, the order."""
         k, d = len(self.categories), self.n_categories
         if self.by == "rank":
             return "rank" if d in (k, None) else f"rank, the first {k:,} of {d:,} {self.noun}"

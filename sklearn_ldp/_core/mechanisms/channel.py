@@ -199,7 +199,7 @@ class LinearMechanism(Mechanism):
 
     @property
     def report_law(self) -> ReportLaw | None:
-        """The distribution of the kinds of reports that a tally counts; None if it counts no kinds."""
+        """The distribution of the kinds of reports, if a tally counts kinds; otherwise None."""
         return None
 
 
@@ -397,7 +397,7 @@ class Channel(LinearMechanism):
         return text, float(share)
 
     def _sizes(self, reports: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """Return the number of categories that each report supports; empty if it is uninformative."""
+        """Return the number of categories that each report supports; empty if uninformative."""
         # Also return, for any value, the largest variance, and the largest distance from the mean,
         # of the independent summands of the total.
         kinds, sizes, *bounds = self._law_of_sizes
@@ -406,7 +406,7 @@ class Channel(LinearMechanism):
 
     @cached_property
     def _law_of_sizes(self) -> Any:
-        """Return the statistic that identifies the kind of a report, and the support of each kind."""
+        """Return the statistic that identifies a report's kind, and the support of each kind."""
         law, d = self.law_of_reports, self.n_categories
         if law is None or self.own_support != self.p:  # signed supports have another mean
             return None, np.empty(0), 0.0, 0.0

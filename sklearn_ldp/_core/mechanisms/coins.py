@@ -567,7 +567,7 @@ def count_members(packed: np.ndarray) -> np.ndarray:
 
 
 class Octets:
-    """The joint distribution of eight booleans, each True with probability ``threshold / 2**64``."""
+    """The distribution of eight booleans, each True with probability ``threshold / 2**64``."""
 
     # The probabilities of the 256 outcomes are multiples of 2**-512. So a uniform number of 512
     # bits decides by its position among their cumulative sums. Its first 16 bits suffice, except

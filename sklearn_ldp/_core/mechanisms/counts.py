@@ -277,7 +277,7 @@ class Counts:
         return Counts(np.roll(tallies, n_others, axis=1), np.roll(sizes, n_others, axis=1))
 
     def _held(self) -> tuple[np.ndarray | None, Waiting | None]:
-        """The settled tallies and the waiting reports; after a read there are no waiting reports."""
+        """The settled tallies and the waiting reports; reading the tallies settles all reports."""
         if "tallies" in self.__dict__:
             return self.tallies, None
         return self._settled, self._waiting

@@ -77,7 +77,7 @@ class MatrixChannel(NumberReports, LinearMechanism):
     # -- reports ------------------------------------------------------------------------------
     @cached_property
     def _ends(self) -> np.ndarray:
-        """The upper bounds of the shares of the outputs for each code, except for the last output."""
+        """The upper bounds of the outputs' shares for each code, except for the last output."""
         return np.cumsum(self.integers[:-1], axis=0, dtype=np.uint64).T.copy()
 
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:

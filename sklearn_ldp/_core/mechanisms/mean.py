@@ -184,7 +184,7 @@ def _exact_row(
 
 
 class MeanMechanism(MatrixChannel):
-    """Reports of numbers on a grid; the values of the reports average to the mean of the numbers."""
+    """Reports of numbers on a grid, with values that average to the mean of the numbers."""
 
     # The channel has few inputs, and a number between two inputs is rounded to one at random.
     # table: the channel.
@@ -229,7 +229,7 @@ class MeanMechanism(MatrixChannel):
 
     @cached_property
     def variance_estimates(self) -> np.ndarray:
-        """An estimate of the variance by each output, of shape (m,); its mean is never too small."""
+        """An estimate of the variance by each output, of shape (m,), never too small on average."""
         # Between two inputs, the mean of the estimate is a straight line. The variance is at most
         # the line between the variances at the inputs, plus a quarter of the squared step. So at
         # the inputs the mean must exceed the variance by this amount, but by little, and the

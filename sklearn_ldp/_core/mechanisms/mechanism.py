@@ -274,7 +274,7 @@ class Mechanism(Uncached, ABC):
 
     @property
     def public_part(self) -> PublicPart | None:
-        """The part that a client draws without using its value, such as a hash function; or None."""
+        """The part that a client draws without its value, such as a hash function; or None."""
         return None
 
     # -- on the server ------------------------------------------------------------------------

@@ -77,7 +77,7 @@ class NormalLaw:
 
 @dataclass(frozen=True)
 class CountLaw:
-    """Estimates from counts of supporting reports, which are skewed because the counts are small."""
+    """Estimates from small counts of supporting reports, which have skewed distributions."""
 
     # Users who have the category support it with probability p, and the other users with
     # probability q. So a count is the sum of two binomial variables. Its density is approximated

@@ -297,7 +297,7 @@ class LinearFunctions:
 
     @cached_property
     def _places(self) -> np.ndarray:
-        """The frequency of the vectors, for each function but 0 and each frequency of the values."""
+        """The frequency of the vectors, for each other function and frequency of the values."""
         # The character chi(x y), as a character of the base-p digits of y, has the i-th
         # digit trace(x p**i); the number p**i is the i-th element of the basis.
         g, field = self.field.order, self.field
