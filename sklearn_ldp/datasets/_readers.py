@@ -191,6 +191,6 @@ def _check_distinct(cells, rows, where, name):
             )
         if first.setdefault(cell, row) != row:
             raise ValueError(
-                f"{where}, {row}: {name} must name each category once, but {shorten(cell)} repeats "
-                f"{first[cell]}. Add the counts up, or split a file that has several histograms."
+                f"{where}, {row}: {name} must name each category once, got {shorten(cell)} again "
+                f"after {first[cell]}. Add the counts up, or split a file of several histograms."
             )

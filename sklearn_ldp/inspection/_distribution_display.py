@@ -155,9 +155,7 @@ class DistributionDisplay(EstimateDisplay):
             density = (ends[edges], low / widths, high / widths)
             stops = np.unique(np.linspace(1, d, min(d, _MOST_STEPS)).astype(int))[:-1]
             low, high = _band(raw, level, np.zeros_like(stops), stops)
-            low = np.maximum.accumulate(
-                np.clip(low, 0, 1)
-            )  # no decrease
+            low = np.maximum.accumulate(np.clip(low, 0, 1))  # no decrease
             high = np.minimum.accumulate(np.clip(high, 0, 1)[::-1])[::-1]
             distribution = (ends[np.r_[0, stops, d]], np.r_[0.0, low, 1.0], np.r_[0.0, high, 1.0])
         if density is not None and probabilities.size:

@@ -82,12 +82,12 @@ class CollectionSummary:
 class Aggregator:
     """Add up batches of reports and count each batch exactly once.
 
-    An oracle adds up all reports that it receives. An aggregator also keeps a ledger: each batch has
-    an id and is counted once, even if it is sent several times. If the oracle's clients cannot have
-    made a batch, the aggregator refuses the whole batch, and only adds an entry to the summary. The
-    counts are exact integers that do not depend on the order of the batches. Several threads may
-    share an aggregator and call all of its methods: each report counts once, and each result is a
-    snapshot. A forked process has its own copy.
+    An oracle adds up all reports that it receives. An aggregator also keeps a ledger: each batch
+    has an id and is counted once, even if it is sent several times. If the oracle's clients cannot
+    have made a batch, the aggregator refuses the whole batch, and only adds an entry to the
+    summary. The counts are exact integers that do not depend on the order of the batches. Several
+    threads may share an aggregator and call all of its methods: each report counts once, and each
+    result is a snapshot. A forked process has its own copy.
 
     Privacy: costs none.
 
@@ -107,7 +107,6 @@ class Aggregator:
         A secret of at least 16 bytes. With a key, checkpoints and tallies are signed, and the
         aggregator refuses checkpoints and tallies that the key has not signed. Reports that are
         passed to `add` are trusted.
-        were not signed with it are refused. What is given to `add` is trusted.
 
     Raises
     ------
@@ -218,7 +217,8 @@ class Aggregator:
         if not isinstance(tally, Tally):
             what = type(other).__name__
             raise TypeError(
-                f"Aggregator.merge needs an Aggregator or a Tally, got {what}. Use add(..) for reports."
+                f"Aggregator.merge needs an Aggregator or a Tally, got {what}. Use add(..) for "
+                "reports."
             )
 
         def checked() -> Tally:
@@ -316,13 +316,14 @@ class Aggregator:
         """A fitted oracle (or survey) with the counts."""
         if self._oracle is None:
             raise AttributeError(
-                "An Aggregator of a protocol has no estimate. Create it from an oracle, or use tally()."
+                "An Aggregator of a protocol has no estimate. Create it from an oracle, or use "
+                "tally()."
             )
         return self._oracle.__collector__().with_counts(self._held.counts)
 
     @property
     def estimate_(self) -> Any:
-        """The raw FrequencyEstimate of shape (1, d) with its shards; an EstimateSet for a survey."""
+        """The raw FrequencyEstimate of shape (1, d), with shards; an EstimateSet for a survey."""
         if not self.n_samples:
             raise ValueError("This Aggregator has no reports yet. Add a batch first.")
         return self.oracle_.estimate_
@@ -354,8 +355,8 @@ class Aggregator:
     def save(self, path: str | PathLike[str]) -> None:
         """Write a checkpoint atomically: as a whole, or not at all.
 
-        When this method returns, the file is complete and on disk. It is an uncompressed npz archive
-        that is read without pickle. Temporary files of killed processes are removed.
+        When this method returns, the file is complete and on disk. It is an uncompressed npz
+        archive that is read without pickle. Temporary files of killed processes are removed.
 
         One process at a time writes a checkpoint, and reports that another process has added are
         never overwritten. An aggregator that has loaded or saved this file refuses to replace it if

@@ -87,7 +87,8 @@ def parse_header(text: str | bytes) -> Header:
         ) from None
     if content.get("version") != VERSION:
         raise ValueError(
-            f"it is of format version {content.get('version')!r:.80}, but this release reads version "
+            f"it is of format version {content.get('version')!r:.80}, but this release reads "
+            "version "
             f"{VERSION}"
         )
     configuration, batch = content.get("configuration"), content.get("batch")
@@ -115,7 +116,8 @@ def refuse_other_configuration(theirs: dict[str, Any], protocol: Protocol) -> No
     if what := protocol.difference(theirs):
         raise ValueError(
             f"its reports are of another collection: {what}. Reports of two protocols cannot be "
-            "added up; read them with an oracle that has the configuration of their clients' oracle."
+            "added up; read them with an oracle that has the configuration of their clients' "
+            "oracle."
         )
 
 

@@ -15,8 +15,8 @@ from .containers import n_integers, report_fields
 
 # -- digests that identify batches, however the batches were stored and cut ----------------------
 PIECE = 16
-#: Bytes of each digest in a ledger: of the sums, of the beginning, and of the file if there was one.
-#: Digests of lines follow if clients have posted the lines.
+#: Bytes of each digest in a ledger: of the sums, of the beginning, and of the file if there was
+#: one. Digests of lines follow if clients have posted the lines.
 N_BYTES = 3 * PIECE
 _FILE = slice(2 * PIECE, N_BYTES)
 # If half of 32 digests must agree, honest files that share a tenth of their lines are refused once

@@ -27,10 +27,10 @@ _LOCK_SECONDS = 60.0  # a report needs milliseconds
 class BaseClient:
     """One user of an oracle, or of a survey whose question is drawn once for the user."""
 
-    # The file is read without trusting it. A change is made under a lock, starts from the content of
-    # the file at that time, and is on disk before `_changing` ends. So later clients see everything
-    # that earlier clients sent, even if a process is killed. The question, the protocol except for
-    # its round, and the settings must not change.
+    # The file is read without trusting it. A change is made under a lock, starts from the content
+    # of the file at that time, and is on disk before `_changing` ends. So later clients see
+    # everything that earlier clients sent, even if a process is killed. The question, the protocol
+    # except for its round, and the settings must not change.
 
     _form: str  # name and version of the format of the file
     _mark: str  # the entry that distinguishes the files of different users
@@ -54,7 +54,8 @@ class BaseClient:
         if getattr(source, "random_state", None) is not None:
             raise ValueError(
                 f"{self._name} refuses {type(source).__name__} with a random_state, because "
-                "predictable reports protect no user. Omit random_state. To simulate, use privatize."
+                "predictable reports protect no user. Omit random_state. To simulate, use "
+                "privatize."
             )
         survey = _sha256(_text([question, survey_digest(self._protocol, **settings)]))
         self._head = {"format": self._form, "survey": survey}
@@ -87,7 +88,8 @@ class BaseClient:
             domain, name = domain.columns[column], f"{name}, in the column {column!r},"
             if not hasattr(value, "keys") or not (self._is_stood_in or column in value):
                 raise ValueError(
-                    f"{self._name} reports the column {column!r}, which is missing from the record. "
+                    f"{self._name} reports the column {column!r}, which is missing from the "
+                    "record. "
                     f"Pass a mapping of column to value, got {type(value).__name__}."
                 )
             value = value.get(column)
@@ -128,9 +130,9 @@ class BaseClient:
 
     # -- the file -------------------------------------------------------------------------------
     def _read(self) -> dict[str, Any]:
-        """Return the entries of this client's file; callers replace them instead of changing them."""
+        """Return the entries of this client's file. Callers replace them, and do not change them."""
         entries: dict[str, Any] = {}
-        with suppress(FileNotFoundError):  # a link to a file that does not exist yet also has a name
+        with suppress(FileNotFoundError):  # a link may have no file yet
             content = read_regular(self._path, _MAX_BYTES)
             known = self._known  # another thread may replace it meanwhile
             if content != known[0]:  # parsing thousands of rounds takes milliseconds
@@ -138,7 +140,7 @@ class BaseClient:
             entries = dict(known[1])
         if self._own_mark not in (None, entries.get(self._mark)):
             raise ValueError(
-                f"The memo of this {self._name} has been deleted, or another one is in its place, "
+                f"The memo of this {self._name} has been deleted, or another file is in its place, "
                 "so nothing is reported. Make a new client of the right file."
             )
         return entries
@@ -175,7 +177,7 @@ class BaseClient:
         return entries
 
     def _is_fine(self, entries: dict[str, Any]) -> bool:
-        """Whether the entries of a file can belong to such a client; the file's digest has no key."""
+        """Whether the entries of a file can belong to such a client; the digest has no key."""
         # ValueError, KeyError, TypeError and AttributeError also mean that they cannot.
         raise NotImplementedError
 

@@ -41,9 +41,9 @@ class RepeatedClient(BaseClient):
     ----------
     oracle : oracle, ColumnOracle, StringOracle or Protocol
         The mechanism of a single report, over declared or open categories, without a
-        `random_state`. If users of a survey are asked for one column each, the column is drawn once.
-        If a user of a StringOracle is asked for a prefix or a level of a tree, it is also drawn
-        once, and values with the same answer count as one value.
+        `random_state`. If users of a survey are asked for one column each, the column is drawn
+        once. If a user of a StringOracle is asked for a prefix or a level of a tree, it is also
+        drawn once, and values with the same answer count as one value.
     memo : path-like
         The memoization file, which stores the reports; created if missing. It is private, see the
         notes.

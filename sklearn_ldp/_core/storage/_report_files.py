@@ -64,9 +64,9 @@ def write_reports(
     oracle : oracle or Protocol
         Unfitted, with declared categories.
     batch_id : str, default=None
-        Name of the batch. If None, draw a random name. A name computed from the reports would reveal
-        their order, in spite of the shuffle, to an attacker who knows most of them. So if you write
-        the same array twice, it makes two batches; name the batch if that can happen.
+        Name of the batch. If None, draw a random name. A name computed from the reports would
+        reveal their order, in spite of the shuffle, to an attacker who knows most of them. So if
+        you write the same array twice, it makes two batches; name the batch if that can happen.
     collection_round : str, default=""
         Name of the collection.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"

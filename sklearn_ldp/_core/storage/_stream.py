@@ -52,7 +52,8 @@ def aggregate(
         One of these:
 
         - a file from :func:`write_reports`, a folder of such files, which are read in the order of
-          their names, or a list of files and folders; each file is a batch, with the id in the file;
+          their names, or a list of files and folders; each file is a batch, with the id in the
+          file;
         - an address of object storage instead of a path, such as ``s3://bucket/folder``,
           ``gs://...`` or ``memory://...``, which fsspec or pyarrow opens (extra ``storage``);
         - an array (also memory-mapped), a list, or any object that streams Arrow columns, such as a
@@ -140,7 +141,8 @@ def _collecting(
         raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
     if isinstance(oracle, Aggregator) and (checkpoint, *own) != (None, "", "raise", None, None):
         raise ValueError(
-            "An Aggregator has its own round, on_repeat, caps and key, and may contain more reports "
+            "An Aggregator has its own round, on_repeat, caps and key, and may contain more "
+            "reports "
             "than a checkpoint. Pass an oracle instead, or save the Aggregator yourself."
         )
     options = dict(zip(("collection_round", "on_repeat", "caps", "key"), own, strict=True))
@@ -215,7 +217,8 @@ def _paths(source, storage_options):
 def _name(prefix):
     if prefix is None:
         raise ValueError(
-            "Each batch counts once, so these batches need a name. Pass batch_id, or pairs of id and "
+            "Each batch counts once, so these batches need a name. Pass batch_id, or pairs of id "
+            "and "
             "batch."
         )
     check_batch_id(prefix)
@@ -398,12 +401,14 @@ def _in_order(
         except TimeoutError as late:
             raise TimeoutError(
                 f"aggregate_dask has waited {timeout:g} s for {path}, and {len(futures)} files are "
-                "left. Start workers (cluster.scale) if there are none, or raise timeout. Then call "
+                "left. Start workers (cluster.scale) if there are none, or raise timeout. Then "
+                "call "
                 "again with the same checkpoint, which contains the files that were added."
             ) from late
         if first.cancelled():
             raise ConnectionError(
-                "aggregate_dask has lost the scheduler of the cluster, or it was restarted. Connect "
+                "aggregate_dask has lost the scheduler of the cluster, or it was restarted. "
+                "Connect "
                 "a client, and call again with the same checkpoint, which contains the files that "
                 "were added."
             )

@@ -86,8 +86,8 @@ class Tally:
     def digests(self) -> dict[str, bytes]:
         """Digest of each batch, by its id.
 
-        A batch without a digest is not compared with other batches of the same id. No digest reveals
-        the order of an array.
+        A batch without a digest is not compared with other batches of the same id. No digest
+        reveals the order of an array.
         """
         return self.ledger.without_order().digests
 
@@ -143,7 +143,8 @@ class Tally:
         total = self.n_samples + other.n_samples
         if total > MAX_USERS:
             raise RefusedBatchError(
-                f"A tally is refused: one of the counts would be {total}, but sums are exact only up "
+                f"A tally is refused: one of the counts would be {total}, but sums are exact only "
+                "up "
                 "to 2**53. Estimate from smaller collections."
             )
         ledger = self.ledger + other.ledger
@@ -163,7 +164,7 @@ class Tally:
             what = f"{other.counts.n_shards} shards instead of {self.counts.n_shards}"
         if what:
             raise RefusedBatchError(
-                f"This collection refuses a tally of another one ({what}). Reports of two "
+                f"This collection refuses a tally of another collection ({what}). Reports of two "
                 "protocols cannot be added up. Estimate from each of them separately."
             )
 
@@ -243,7 +244,8 @@ def _integers(array: Any, what: str) -> np.ndarray:
         raise ValueError(f"its {what} are of type {array.dtype}, expected integers")
     if array.size and not -MAX_USERS <= int(array.min()) <= int(array.max()) <= MAX_USERS:
         raise ValueError(
-            f"its {what} are from {array.min()} to {array.max()}, but sums are exact only up to 2**53"
+            f"its {what} are from {array.min()} to {array.max()}, but sums are exact only up to "
+            "2**53"
         )
     return array.astype(np.int64, copy=False)
 
@@ -310,13 +312,13 @@ def count_batch(
     """
     check_batch_id(batch_id)
     counts = protocol.empty
-        # The first shard is random, because small batches must not all fill the same shards.
+    # The first shard is random, because small batches must not all fill the same shards.
     number = int.from_bytes(hashlib.sha256(batch_id.encode()).digest()[:8], "little")
     first_shard = number % counts.n_shards
     beginning, lines = Beginning(protocol), b""
     is_posted, n_shards = isinstance(header, PostedHeader), counts.n_shards
-        # Arrays and posted lines may be in the order in which users came. If they were dealt to the
-        # shards in turn, like the reports of a shuffled file, the shards' sums would reveal it.
+    # Arrays and posted lines may be in the order in which users came. If they were dealt to the
+    # shards in turn, like the reports of a shuffled file, the shards' sums would reveal it.
     in_turn = n_shards == 1 or (header is not None and not is_posted)
     slots_of = None if in_turn else partial(_at_random, n_shards)
     try:
