@@ -85,7 +85,7 @@ def test_the_format_is_that_of_the_committed_vectors(name):
 
 
 def test_too_few_coins_are_refused():
-    with pytest.raises(ValueError, match="expected 2 bytes of coins, got 1"):
+    with pytest.raises(ValueError, match="expected 2 bytes of random bits, got 1"):
         one_report(GRR(1.0, categories=3).protocol(), 0, ByteCoins(b"\xff"))
 
 
@@ -270,7 +270,7 @@ def test_what_has_no_client_is_refused(oracle, message):
 
 def test_budgets_are_checked():
     oracle = GRR(1.0, categories=3)
-    with pytest.raises(ValueError, match="epsilon_forever must be at least"):
+    with pytest.raises(ValueError, match="epsilon_forever must be finite and at least"):
         client_module(oracle, epsilon_forever=0.5)
     with pytest.raises(ValueError, match="no hash function that could be fixed"):
         client_module(oracle, epsilon_forever=2.0, fixed_part=True)

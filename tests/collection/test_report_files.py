@@ -132,7 +132,7 @@ def test_formats_are_told_by_names(tmp_path):
 def test_without_pyarrow_there_are_json_lines(monkeypatch):
     monkeypatch.setattr("sklearn_ldp._core.storage.formats.find_spec", lambda name: None)
     oracle = GRR(1.0, categories=["a", "b"])
-    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'sklearn_ldp\[data\]'"):
+    with pytest.raises(ImportError, match=r"needs pyarrow. Run: pip install 'sklearn_ldp\[data\]'"):
         written(oracle, [0, 1])
     assert read_reports(written(oracle, [0, 1], "jsonl"), oracle, format="jsonl").size == 2
 

@@ -202,7 +202,7 @@ def test_a_value_in_the_place_of_the_round_is_not_shown(tmp_path):
 
 @pytest.mark.parametrize("question", ["", None, 3, ["SECRET"]])
 def test_a_question_has_a_name(question, tmp_path):
-    with pytest.raises(ValueError, match="needs question= to be the name of what is asked") as info:
+    with pytest.raises(ValueError, match="needs question= to be the name of the question") as info:
         SurveyClient(SURVEY, tmp_path / "a", question=question)
     assert "SECRET" not in str(info.value)
     with pytest.raises(TypeError, match="question"):

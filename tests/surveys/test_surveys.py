@@ -237,12 +237,12 @@ def test_differences_are_those_of_the_parts():
         (AttributeError, "each of its parts has", lambda: TrendDisplay.from_estimate(ESTIMATES)),
         (
             TypeError,
-            r"draws one estimate, got a set of them: .*\['sex'\], or .*estimates\.plot\(\)",
+            r"draws one estimate, but got a set of estimates. .*\['sex'\], or .*estimates\.plot\(\)",
             lambda: FrequencyDisplay.from_estimate(ESTIMATES),
         ),
         (
             TypeError,
-            r"draws one estimate, got a set of them: take one of them, as in estimates\['sex'\]",
+            r"draws one estimate, but got a set of estimates. Select one, as in estimates\['sex'\]",
             lambda: FrequencyDisplay.from_estimator(NormSub().fit(ESTIMATES)),
         ),
         (

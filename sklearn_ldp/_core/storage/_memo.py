@@ -130,7 +130,7 @@ class BaseClient:
 
     # -- the file -------------------------------------------------------------------------------
     def _read(self) -> dict[str, Any]:
-        """Return the entries of this client's file. Callers replace them, and do not change them."""
+        """Return the entries of this client's file. Callers do not change them."""
         entries: dict[str, Any] = {}
         with suppress(FileNotFoundError):  # a link may have no file yet
             content = read_regular(self._path, _MAX_BYTES)
