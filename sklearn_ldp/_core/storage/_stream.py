@@ -89,6 +89,7 @@ def aggregate(
     storage_options : dict, default=None
         Options of fsspec's driver of the object storage, such as credentials. If None, the driver
         uses the environment.
+
     Returns
     -------
     Aggregator
