@@ -92,8 +92,7 @@ class EstimateDisplay(BaseDisplay):
         if n_estimates != 1:
             raise ValueError(
                 f"{name} draws one estimate, got {n_estimates} rows. Select one with estimate[0], "
-                "or "
-                "draw rows that have names (see estimate_by_group) with estimate.plot()."
+                "or draw rows that have names (see estimate_by_group) with estimate.plot()."
             )
 
 

@@ -318,8 +318,7 @@ class TrendDisplay(BaseDisplay):
         if not 1 <= len(places) <= _MOST_LINES:
             raise ValueError(
                 f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}. Name some "
-                "in "
-                "categories=, or set k=."
+                "in categories=, or set k=."
             )
         # The rows are independent because their users differ. For the rows of a trend, Sidak's
         # inequality gives the same bound.

@@ -166,10 +166,9 @@ class ErrorCurveDisplay(BaseDisplay):
             varied = [key for key in others if len(set(_column(results, key)[points])) > 1]
             return ValueError(
                 f"ErrorCurveDisplay found several errors at the same x on the curve {name!r}, "
-                "which "
-                f"differ in {' and '.join(varied) or 'no column'}. Name the column in by=, or "
-                "select "
-                f"one of its values: study.select({varied[0] if varied else 'column'}=..)."
+                f"which differ in {' and '.join(varied) or 'no column'}. Name the column in by=, "
+                "or select one of its values: "
+                f"study.select({varied[0] if varied else 'column'}=..)."
             )
 
         keys = zip(*(table[name].tolist() for name in by), strict=True)
@@ -258,8 +257,8 @@ class ErrorCurveDisplay(BaseDisplay):
                 check_is_fitted(fitted, "cv_results_")
             raise TypeError(
                 "ErrorCurveDisplay.from_grid_search needs a fitted search such as GridSearchCV, "
-                "got "
-                f"{type(search).__name__}. Use SearchDisplay for SyntheticSearch and HeldOutSearch."
+                f"got {type(search).__name__}. Use SearchDisplay for SyntheticSearch and "
+                "HeldOutSearch."
             )
         candidates = fitted.cv_results_["params"]
         parameter = _x_parameter(candidates, x)
@@ -278,8 +277,7 @@ class ErrorCurveDisplay(BaseDisplay):
             return ValueError(
                 f"ErrorCurveDisplay found several candidates called {name!r} with the same "
                 f"{parameter}. Search each combination of parameters once, and give each a "
-                "distinct "
-                "repr."
+                "distinct repr."
             )
 
         errors, bars, error_name = _grid_search_errors(fitted, metric)

@@ -476,8 +476,7 @@ def _assert_support(channel: Any, laws: list[_Law], codes: np.ndarray) -> None:
             name, told = ("p", p) if is_own[at] else ("q", q)
             assert found == told, (
                 f"the estimator's {name}={float(told):.6g} is wrong: the mechanism's reports on "
-                "the "
-                f"value {code} support {codes[at]} with probability {float(found):.6g}"
+                f"the value {code} support {codes[at]} with probability {float(found):.6g}"
             )
         if not channel.has_exact_support:
             continue
@@ -490,8 +489,7 @@ def _assert_support(channel: Any, laws: list[_Law], codes: np.ndarray) -> None:
             told = getattr(joint, name)
             assert abs(both - told) < 1e-9, (
                 f"`joint_support` is wrong: reports on the value {code} support both {codes[i]} "
-                "and "
-                f"{codes[j]} with probability {both:.6g}, but {name}= is {told:.6g}"
+                f"and {codes[j]} with probability {both:.6g}, but {name}= is {told:.6g}"
             )
         if not channel.has_exact_covariance and type(channel).covariance is Channel.covariance:
             continue  # the default draws this covariance from the channel's own reports
@@ -500,8 +498,7 @@ def _assert_support(channel: Any, laws: list[_Law], codes: np.ndarray) -> None:
         limit = (1e-6 if channel.has_exact_covariance else 0.2) * np.abs(found).max()
         assert np.allclose(told, found, rtol=0, atol=limit), (
             "`covariance` differs from the covariance of estimates from users with the value "
-            f"{code}; "
-            "by default it is computed from `joint_support`, or else from `law_of_reports`"
+            f"{code}; by default it is computed from `joint_support`, or else from `law_of_reports`"
         )
 
 
@@ -539,8 +536,8 @@ def _assert_batches(channel: Any, codes: np.ndarray) -> None:
         differs = reports != np.resize(alone, reports.shape)
         assert not differs.any(), (
             f"the report of user {np.argwhere(differs)[0, 0]} of a batch differs from the report "
-            "that "
-            "the same random bits give alone: no report may depend on other users or on their order"
+            "that the same random bits give alone: no report may depend on other users or on "
+            "their order"
         )
 
 

@@ -37,10 +37,8 @@ class Chain:
         if not is_sided and not getattr(mechanism, "has_two_likelihoods", False):
             raise TypeError(
                 "Repeated collection needs a frequency oracle whose reports have two likelihoods, "
-                "or "
-                f"a survey that asks each user one such column, got {type(mechanism).__name__}. "
-                "Use "
-                "OLH or GRR."
+                f"or a survey that asks each user one such column, got {type(mechanism).__name__}. "
+                "Use OLH or GRR."
             )
         is_budget = isinstance(epsilon_forever, Real) and epsilon <= epsilon_forever < math.inf
         if not is_budget:

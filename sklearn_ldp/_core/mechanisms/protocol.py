@@ -309,8 +309,7 @@ class Protocol(Uncached):
         if part is None or part.privatize is None:
             raise TypeError(
                 f"{self.name} does not accept parts=, because no part of its reports is "
-                "independent "
-                "of the value. Use OLH or BLH."
+                "independent of the value. Use OLH or BLH."
             )
         array = np.asarray(parts)
         is_one_each = array.dtype.kind in "iu" and array.shape == (n,)

@@ -682,8 +682,7 @@ class Several(Mechanism):
         if np.any(is_off):
             raise ValueError(
                 f"the numbers of users who answered add up to {asked.sum(dtype=float):.0f}, "
-                "expected "
-                f"{self.n_drawn} times the number of its reports, {sizes.sum()}"
+                f"expected {self.n_drawn} times the number of its reports, {sizes.sum()}"
             )
         for j, one in enumerate(self.mechanisms):
             one.check_tallies(*self.tallies_on(tallies, j))

@@ -33,8 +33,7 @@ class FiniteField:
             if order > MAX_TABLE:
                 raise ValueError(
                     f"Fields of prime powers have at most {MAX_TABLE} elements, got {order}. "
-                    "Choose a "
-                    "prime for a larger field."
+                    "Choose a prime for a larger field."
                 )
             self.modulus = _irreducible(self.characteristic, self.degree).tolist()
             self._sum, self._negative, self._product = _tables(self.characteristic, self.degree)

@@ -88,8 +88,7 @@ def parse_header(text: str | bytes) -> Header:
     if content.get("version") != VERSION:
         raise ValueError(
             f"it is of format version {content.get('version')!r:.80}, but this release reads "
-            "version "
-            f"{VERSION}"
+            f"version {VERSION}"
         )
     configuration, batch = content.get("configuration"), content.get("batch")
     if not isinstance(configuration, dict) or not isinstance(batch, dict):

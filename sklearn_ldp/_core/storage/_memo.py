@@ -89,8 +89,7 @@ class BaseClient:
             if not hasattr(value, "keys") or not (self._is_stood_in or column in value):
                 raise ValueError(
                     f"{self._name} reports the column {column!r}, which is missing from the "
-                    "record. "
-                    f"Pass a mapping of column to value, got {type(value).__name__}."
+                    f"record. Pass a mapping of column to value, got {type(value).__name__}."
                 )
             value = value.get(column)
         try:

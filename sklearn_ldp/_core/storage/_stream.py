@@ -143,8 +143,7 @@ def _collecting(
     if isinstance(oracle, Aggregator) and (checkpoint, *own) != (None, "", "raise", None, None):
         raise ValueError(
             "An Aggregator has its own round, on_repeat, caps and key, and may contain more "
-            "reports "
-            "than a checkpoint. Pass an oracle instead, or save the Aggregator yourself."
+            "reports than a checkpoint. Pass an oracle instead, or save the Aggregator yourself."
         )
     options = dict(zip(("collection_round", "on_repeat", "caps", "key"), own, strict=True))
     with locked(Path(checkpoint), seconds[1]) if is_kept else nullcontext():
@@ -219,8 +218,7 @@ def _name(prefix):
     if prefix is None:
         raise ValueError(
             "Each batch counts once, so these batches need a name. Pass batch_id, or pairs of id "
-            "and "
-            "batch."
+            "and batch."
         )
     check_batch_id(prefix)
     return prefix
@@ -403,15 +401,13 @@ def _in_order(
             raise TimeoutError(
                 f"aggregate_dask has waited {timeout:g} s for {path}, and {len(futures)} files are "
                 "left. Start workers (cluster.scale) if there are none, or raise timeout. Then "
-                "call "
-                "again with the same checkpoint, which contains the files that were added."
+                "call again with the same checkpoint, which contains the files that were added."
             ) from late
         if first.cancelled():
             raise ConnectionError(
                 "aggregate_dask has lost the scheduler of the cluster, or it was restarted. "
-                "Connect "
-                "a client, and call again with the same checkpoint, which contains the files that "
-                "were added."
+                "Connect a client, and call again with the same checkpoint, which contains the "
+                "files that were added."
             )
         if isinstance(error, KilledWorker) and error.task == first.key:
             died = f"{error.allowed_failures + 1} workers died while they read it. See their logs"

@@ -144,8 +144,7 @@ class Tally:
         if total > MAX_USERS:
             raise RefusedBatchError(
                 f"A tally is refused: one of the counts would be {total}, but sums are exact only "
-                "up "
-                "to 2**53. Estimate from smaller collections."
+                "up to 2**53. Estimate from smaller collections."
             )
         ledger = self.ledger + other.ledger
         return Tally(self.configuration, self.counts + other.counts, ledger)

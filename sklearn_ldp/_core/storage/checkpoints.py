@@ -169,10 +169,8 @@ def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Check
         if key is not None and seal == _seal(body, None):
             raise CheckpointError(
                 f"{path} is not signed, but with a key only signed checkpoints are read. If you "
-                "trust "
-                "it, merge Aggregator.load(path, oracle).tally().signed(key) into an Aggregator "
-                "that "
-                "has the key, and save that Aggregator."
+                "trust it, merge Aggregator.load(path, oracle).tally().signed(key) into an "
+                "Aggregator that has the key, and save that Aggregator."
             )
         if key is None and b'"is_signed": true' in body:
             raise CheckpointError(

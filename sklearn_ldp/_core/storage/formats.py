@@ -312,8 +312,7 @@ def _posted(line: bytes) -> dict[str, Any]:
     if not is_fine or not isinstance(found["configuration"], dict):
         raise ValueError(
             "expected a configuration and a report in each line, and nothing else (no nonce "
-            "and no "
-            f"version, which are for a server), got {line[:80]!r}"
+            f"and no version, which are for a server), got {line[:80]!r}"
         )
     return found
 

@@ -136,8 +136,7 @@ def _kept(folder: Any, files: Mapping[Any, Any]) -> list[Any]:
     if not kept:
         raise ValueError(
             f"There is no file of reports ({', '.join(SUFFIXES)}) in {printable(folder)}. Check "
-            "the "
-            "folder and the suffixes."
+            "the folder and the suffixes."
         )
     return kept
 
