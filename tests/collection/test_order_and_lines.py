@@ -285,9 +285,13 @@ def test_tallies_of_a_posted_file_that_grows_count_once(oracle, tmp_path):
     tallies = [tally_file(stored(path, lines[:n]), oracle) for n in (100, 200, 300)]
     server = Aggregator(oracle).merge(tallies[0])
     for other in tallies[1:]:
-        with pytest.raises(RepeatedBatchError, match="a tally does not reveal whether it has grown"):
+        with pytest.raises(
+            RepeatedBatchError, match="a tally does not reveal whether it has grown"
+        ):
             server.merge(other)
-        with pytest.raises(RepeatedBatchError, match="a tally does not reveal whether it has grown"):
+        with pytest.raises(
+            RepeatedBatchError, match="a tally does not reveal whether it has grown"
+        ):
             tallies[0] + other
     with pytest.raises(RepeatedBatchError, match="has counted the first 100 of the lines"):
         aggregate(path, server)
@@ -477,7 +481,9 @@ def test_a_signed_checkpoint_asks_for_its_key(tmp_path):
     content = bytearray(state.read_bytes())
     content[len(content) // 2] ^= 1
     state.write_bytes(content)
-    with pytest.raises(CheckpointError, match="damaged or cut short.*restore an earlier checkpoint"):
+    with pytest.raises(
+        CheckpointError, match="damaged or cut short.*restore an earlier checkpoint"
+    ):
         Aggregator.load(state, YES_NO)
 
 

@@ -88,7 +88,9 @@ def test_readers_refuse_reports_that_are_numbered_otherwise(monkeypatch):
 def test_readers_refuse_another_version():
     oracle = GRR(1.0, categories=["a", "b"])
     later = written(oracle, [0, 1], "jsonl").replace(b'"version": 1', b'"version": 2')
-    with pytest.raises(RefusedBatchError, match="format version 2, this release reads version 1"):
+    with pytest.raises(
+        RefusedBatchError, match="format version 2, but this release reads version 1"
+    ):
         read_reports(later, oracle, format="jsonl")
 
 

@@ -147,7 +147,9 @@ def test_axes_say_what_the_intervals_are():
     FrequencyDisplay.from_estimate(ESTIMATE, ax=second.ax_)
     assert label(second) == plain
     FrequencyDisplay.from_estimate(ESTIMATE, ax=second.ax_, level=0.999)
-    assert label(second).startswith("frequency, with simultaneous 95 % and 99.9 % intervals for all 4")
+    assert label(second).startswith(
+        "frequency, with simultaneous 95 % and 99.9 % intervals for all 4"
+    )
     processed = FrequencyDisplay.from_estimate(NormSub().fit_transform(ESTIMATE))
     assert label(processed) == plain.replace("intervals", "intervals of raw estimates")
     # A label of the user's stays, and nothing is said about what is not known.
@@ -356,7 +358,9 @@ def test_what_is_no_estimate(other):
     with pytest.raises(TypeError, match="needs a FrequencyEstimate, got .*. Wrap an array"):
         FrequencyDisplay.from_estimate(other)
     two = FrequencyEstimate(np.ones((2, 2)), ["a", "b"])
-    with pytest.raises(ValueError, match=r"one estimate, got 2 rows: select one, estimate\[0\]"):
+    with pytest.raises(
+        ValueError, match=r"one estimate, got 2 rows. Select one with estimate\[0\]"
+    ):
         FrequencyDisplay.from_estimate(two)
     two[1].plot()
 

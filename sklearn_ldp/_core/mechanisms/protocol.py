@@ -361,10 +361,9 @@ class Protocol(Uncached):
                 what, share = self.mechanism.unlikely_total(checked, _ERROR_RATE)
                 expect(share < _MOST_FAKE, what, checked)
                 if what:
-                    text = f"{self.name} expects {what}. Check the epsilon and the code of the "
-                    text += (
-                        f"clients; otherwise about {share:.1%} of the reports, or more, are fake."
-                    )
+                    text = f"{self.name} expects {what}. Either the clients use another epsilon or "
+                    text += f"are faulty, or at least about {share:.1%} of the reports are fake. "
+                    text += "Check the epsilon of the clients first."
                     warn_once(text, UserWarning, f"totals of {self.name}")
         except ValueError as error:
             raise ValueError(
