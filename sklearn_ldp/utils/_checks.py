@@ -729,7 +729,7 @@ def check_merge(oracle: Any) -> None:
 
 
 def check_refused_reports_change_nothing(oracle: Any) -> None:
-    """Assert that a malformed batch is refused as a whole, by one sentence."""
+    """Assert that a malformed batch is refused as a whole, with an error of one sentence."""
     server = _small(oracle)
     reports = np.asarray(server.privatize(_case(oracle).values))
     server.aggregate(reports)
@@ -761,7 +761,7 @@ def _assert_refused(oracle: Any, method: str, *args: Any, **kwargs: Any) -> None
 
 
 def check_randomness(oracle: Any) -> None:
-    """Assert that a seed is reproducible, that None is not, and that a generator advances."""
+    """Assert that equal seeds give equal reports, None gives others, and generators advance."""
     values = _case(oracle).values
     first, again = _small(oracle).privatize(values), _small(oracle).privatize(values)
     assert np.array_equal(first, again), "a seed does not reproduce the reports"

@@ -245,7 +245,7 @@ def bits(epsilon, d, channel=UnaryChannel):
         (partial(bits, channel=WrongBits), "a report reveals its value"),
         (
             lambda epsilon, d: bits(epsilon, d, WrongBits if d > 50 else UnaryChannel),
-            "of 2000 reports on the value 0 .* a share of 1 support 0, but the channel states 0.622",
+            "of 2000 reports on the value 0 .* of 1 support 0, but the channel states 0.622",
         ),
     ],
 )

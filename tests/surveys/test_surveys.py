@@ -237,7 +237,7 @@ def test_differences_are_those_of_the_parts():
         (AttributeError, "each of its parts has", lambda: TrendDisplay.from_estimate(ESTIMATES)),
         (
             TypeError,
-            r"draws one estimate, but got a set of estimates. .*\['sex'\], or .*estimates\.plot\(\)",
+            r"draws one estimate, but got a set of .*\['sex'\], or .*estimates\.plot\(\)",
             lambda: FrequencyDisplay.from_estimate(ESTIMATES),
         ),
         (

@@ -45,7 +45,7 @@ def bits_for(n_values: int) -> int:
 
 
 def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
-    """Raise ValueError with the expected and the received reports, unless a condition is true.
+    """Raise ValueError, which states the expected and the received reports, if a condition fails.
 
     Parameters
     ----------
@@ -190,11 +190,11 @@ class Mechanism(Uncached, ABC):
 
     @property
     def older_fields(self) -> tuple[ReportField, ...]:
-        """The columns of another form of the same reports, which files may contain, or empty.
+        """The columns of an older form of the same reports, which files may contain, or empty.
 
         `check_reports` converts that form to the form of `report_fields`. The two forms must have
-        different numbers of integers, so that the number identifies the form. Clients and servers
-        share the form of this property.
+        different numbers of integers, so that the number identifies the form. The configuration
+        that clients and servers share describes the older form.
         """
         return ()
 

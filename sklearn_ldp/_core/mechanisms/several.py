@@ -192,7 +192,7 @@ class Samples(Uncached):
 
     @property
     def number(self) -> tuple[ReportField, ...]:
-        """The first integer of a report, the number of its sample, if there are several samples."""
+        """The column of the sample's number, the first in a report; empty if there is one sample."""
         if self.n_drawn == 1:
             return (ReportField("part", len(self.listed)),)
         return (ReportField("sample", len(self.listed)),) if len(self.listed) > 1 else ()

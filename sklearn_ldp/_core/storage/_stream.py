@@ -165,7 +165,7 @@ def _collecting(
 
         @contextmanager
         def adding() -> Iterator[None]:
-            """Ignore a refused batch if refusals are skipped, and write the checkpoint in time."""
+            """Suppress refusals if `on_refusal` is "skip", and write the checkpoint when it is due."""
             try:
                 yield
             except RefusedBatchError:  # the refusal is already recorded

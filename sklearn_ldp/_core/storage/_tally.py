@@ -169,7 +169,7 @@ class Tally:
 
 
 def without_order(tally: Tally, rule: CopyRule | None = None) -> Tally:
-    """Return the part that may leave this process: no digest reveals an order."""
+    """Return the tally without the digests that would reveal the order of the reports."""
     ledger = tally.ledger.without_order(rule)
     return Tally(dict(tally.configuration), tally.counts, ledger, tally.tag)
 
@@ -452,7 +452,7 @@ def _of_sorted(reports: np.ndarray) -> bytes:
 
 
 def _lowest(held: bytes, reports: np.ndarray, secret: bytes) -> bytes:
-    """Return the lowest digests of different reports, in any order and with any multiplicity."""
+    """Return the lowest digests of the distinct reports; order and repetition do not matter."""
     rows = np.ascontiguousarray(reports, dtype="<i8")
     found = {hashlib.blake2b(row.tobytes(), digest_size=LINE, key=secret).digest() for row in rows}
     return b"".join(sorted(found.union(lines_of(held, 0)))[:N_LINES])

@@ -133,7 +133,7 @@ def _packed(column, field):
 
 
 def from_columns(columns: list[np.ndarray], fields: list[ReportField]) -> np.ndarray:
-    """The inverse of `to_columns`."""
+    """Return the reports in some columns; this is the inverse of `to_columns`."""
     # columns: integers of any type, of shape (n,) or (n, width); or packed bits.
     # fields: descriptions of the columns; empty if unknown.
     if len(columns) == len(fields):
