@@ -482,7 +482,7 @@ class SearchDisplay(BaseDisplay):
             If the estimator is not a search.
         """
         search: Any = estimator
-        # This loop ends because pipelines are nested finitely often.
+        # Ends: because pipelines are nested finitely often.
         while hasattr(search, "steps"):
             search = search.steps[-1][1]
         searches = getattr(search, "estimators_", None)

@@ -346,13 +346,13 @@ def _distribution(randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any)
     """Add up, for one user, the probabilities of all random outcomes that give each report."""
     distribution: _Law = {}
     script: list[int] = []
-    # This ends because the scripts rise in lexicographic order and the outcomes are finitely many.
+    # Ends: because the scripts rise in lexicographic order and the outcomes are finitely many.
     while True:
         coins = _ScriptedCoins(script)
         report = tuple(np.ravel(randomise(np.array([code]), coins)).tolist())
         distribution[report] = distribution.get(report, Fraction(0)) + coins.chance
         script = coins.outcomes
-        # This ends because each pass removes an outcome.
+        # Ends: because each pass removes an outcome.
         while script and script[-1] + 1 == coins.n_outcomes[len(script) - 1]:
             script.pop()  # all outcomes of this draw have been enumerated
         if not script:

@@ -313,7 +313,7 @@ def test_arrays_that_are_no_channel():
         (good[:, :3], r"expected an array of shape \(m, 4\)"),
         (good[0], "expected an array of shape"),
         (good * 0.9, "column 0 sums to"),
-        (strategies.square_wave(4, 1.1), r"has an epsilon of 1\.1, more than 1: .* of output 3"),
+        (strategies.square_wave(4, 1.1), r"has an epsilon of 1\.1, more than 1, because of .* output 3"),
         (np.eye(4), "expected probabilities above 0"),
         (np.where(good == good.max(), np.nan, good), "expected probabilities above 0"),
         (np.full((4, 4), 0.25), "do not tell all categories apart"),

@@ -90,7 +90,7 @@ class Chain:
 
     def _kept(self, code, n, coins, *way):
         found, missing, n_tries = [], n, 2 * n + 2
-        # This ends with probability 1 because each report is kept with a positive probability.
+        # Ends: with probability 1, because each report is kept with a positive probability.
         while missing:
             reports, is_kept = self.tries(code, n_tries, coins, *way)
             found.append(reports[is_kept][:missing])

@@ -252,7 +252,7 @@ class Coins:
         accepted = (1 << 8 * width) // high * high
         draws = self.bytes(width * size).view(word).copy()
         is_even = accepted == 1 << 8 * width  # no word reaches this bound
-        # This ends with probability 1 because more than half of all words are accepted.
+        # Ends: with probability 1, because more than half of all words are accepted.
         while not is_even and (rejected := np.flatnonzero(draws >= accepted)).size:
             draws[rejected] = self.bytes(width * rejected.size).view(word)
         if high & (high - 1) == 0:
@@ -379,7 +379,7 @@ class Coins:
         # again whenever the remainder is below 2**32 modulo that number (Lemire 2019,
         # doi:10.1145/3230636).
         words = self.bytes(4 * len(sizes)).view("<u4") * n_sets
-        # This ends with probability 1 because each pass keeps more than half of the words on
+        # Ends: with probability 1, because each pass keeps more than half of the words on
         # average.
         while (again := np.flatnonzero(words.astype(np.uint32) < limit)).size:
             words[again] = self.bytes(4 * again.size).view("<u4") * n_sets[again]
@@ -396,7 +396,7 @@ class Coins:
         """
         first, n_missing = start.n_first // 8, n
         found, left = [], []
-        # This ends with probability 1 because subsets are kept with probability `start.is_kept` >
+        # Ends: with probability 1, because subsets are kept with probability `start.is_kept` >
         # 0.
         while n_missing:
             n_tried = int(n_missing / start.is_kept * 1.02) + 16
@@ -422,7 +422,7 @@ class Coins:
         small = np.int32 if bits.size < 1 << 31 else np.int64  # half the bytes to sort
         starts = (np.arange(n) * n_columns).astype(small)
         active = np.flatnonzero(missing)
-        # This ends with probability 1 because no size exceeds `n_items`, so a position is free.
+        # Ends: with probability 1, because no size exceeds `n_items`, so a position is free.
         while active.size:
             n_tried = missing[active]
             place = np.repeat(starts[active], n_tried)
@@ -464,7 +464,7 @@ class Coins:
     def _repair(self, flat, missing, n_items, n_bytes):
         """Flip one bit after another in each row that has too few or too many members."""
         rows = np.flatnonzero(missing)
-        # This ends with probability 1 because sizes are in 0 .. `n_items`, so a bit can flip.
+        # Ends: with probability 1, because sizes are in 0 .. `n_items`, so a bit can flip.
         while rows.size:
             left = np.abs(missing[rows]).astype(np.int32)
             others = np.where(missing[rows] > 0, 255, 0).astype(np.uint8)

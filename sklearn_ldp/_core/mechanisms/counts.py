@@ -141,7 +141,7 @@ class Waiting(NamedTuple):
         """Return the reports of both."""
         blocks = [*self.blocks]
         for block in more.blocks:
-            # This ends because each pass removes a block.
+            # Ends: because each pass removes a block.
             while blocks and len(blocks[-1][0]) < 2 * len(block[0]):
                 block = _joined([blocks.pop(), block])
             blocks.append(block)

@@ -117,7 +117,7 @@ def count_packed_bits(packed: np.ndarray) -> np.ndarray:
 
 def _count_few(rows: np.ndarray) -> np.ndarray:
     total, weight = np.zeros(8 * rows.shape[1], dtype=np.int64), 1
-    # This ends because the carries of a pass are fewer than half of its rows.
+    # Ends: because the carries of a pass are fewer than half of its rows.
     while len(rows):
         carries = [rows[:0]]
         while len(rows) > _FEW_ROWS:

@@ -128,7 +128,7 @@ def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
     # questions share the rest in proportion.
     exact = [Fraction(float(p)) for p in np.asarray(probabilities, dtype=float)]
     certain: set[int] = set()
-    # This ends because each pass makes at least one more question certain.
+    # Ends: because each pass makes at least one more question certain.
     while True:
         free = [i for i in range(len(exact)) if i not in certain]
         rest, total = n_drawn - len(certain), sum(exact[i] for i in free)
@@ -192,7 +192,7 @@ class Samples(Uncached):
 
     @property
     def number(self) -> tuple[ReportField, ...]:
-        """The column of the sample's number, the first in a report; empty if there is one sample."""
+        """The column of the sample's number, the first in a report; empty for one sample."""
         if self.n_drawn == 1:
             return (ReportField("part", len(self.listed)),)
         return (ReportField("sample", len(self.listed)),) if len(self.listed) > 1 else ()

@@ -454,7 +454,7 @@ def _ascend(alpha, state, derivatives):
         gradient, curvature = derivatives(alpha, *here)
         sizes, axes = np.linalg.eigh(curvature)
         sizes, along = np.abs(sizes), axes.T @ gradient
-        # This ends because the damping grows eightfold in each pass.
+        # Ends: because the damping grows eightfold in each pass.
         while damping < 1e12:
             step = axes @ (along / (sizes + damping * sizes.max()))
             new_value, *new = state(alpha + step)

@@ -70,7 +70,7 @@ class FiniteField:
     def power(self, x, n):
         """Return x**n, by repeated squaring."""
         result = np.ones_like(x)
-        # This ends because each pass halves n.
+        # Ends: because each pass halves n.
         while n:
             if n & 1:
                 result = self.multiply(result, x)

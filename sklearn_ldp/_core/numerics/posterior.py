@@ -106,7 +106,7 @@ def _cover(low, size, longest):
     whole, rest = divmod(size, longest)
     starts = {longest: low + longest * np.arange(float(whole))}
     end = low + longest * whole
-    # This ends because each pass removes the highest bit of `rest`.
+    # Ends: because each pass removes the highest bit of `rest`.
     while rest:
         length = 2 ** int(np.log2(rest))
         starts[length] = np.array([float(end)])

@@ -122,7 +122,7 @@ def _descended(
         at_low, at_high = at_low & (tangent > 0), at_high & (tangent < 0)
         pull = np.sum(tangent * at_low + ratio * tangent * at_high, axis=1, keepdims=True) / d
         scale = float(low.mean() / np.abs(tangent).max())
-        # This ends because each pass multiplies the step by 0.7.
+        # Ends: because each pass multiplies the step by 0.7.
         while step > _LEAST_STEP:
             move = 0.9 * velocity - step * scale * tangent
             move_low = np.maximum(0.9 * of_low - step * scale * pull, -low / 2)

@@ -36,7 +36,7 @@ def _by_products(x: np.ndarray) -> np.ndarray:
     n_left = size.bit_length() - 1
     if n_left <= _AT_ONCE:  # one product for all rows together
         return (result @ _matrix(n_left)).reshape(x.shape)
-    # This ends because each pass handles at least one of the bits.
+    # Ends: because each pass handles at least one of the bits.
     while n_left:
         n_bits = -(-n_left // -(-n_left // _AT_ONCE))  # nearly the same number in each pass
         split = result.reshape(len(result), 1 << n_bits, size >> n_bits)
@@ -336,7 +336,7 @@ def scattered(n: int, n_places: int) -> np.ndarray:
     mask, shift = np.uint64((1 << n_bits) - 1), np.uint64(-(-n_bits // 2))
     numbers = np.arange(n, dtype=np.uint64)
     outside = np.arange(n)
-    # This ends because a bijection leads from a number in the range back into the range.
+    # Ends: because a bijection leads from a number in the range back into the range.
     while outside.size:
         x = numbers[outside]
         for factor in _FACTORS:

@@ -165,7 +165,7 @@ def _collecting(
 
         @contextmanager
         def adding() -> Iterator[None]:
-            """Suppress refusals if `on_refusal` is "skip", and write the checkpoint when it is due."""
+            """Suppress refusals if `on_refusal` is "skip"; write a due checkpoint."""
             try:
                 yield
             except RefusedBatchError:  # the refusal is already recorded
@@ -392,7 +392,7 @@ def _in_order(
     """
     from distributed import KilledWorker
 
-    # This ends because a pass yields a result, or checks again a result that the cluster lost.
+    # Ends: because a pass yields a result, or checks again a result that the cluster lost.
     while futures:
         first, path = futures[0], paths[-len(futures)]
         try:
