@@ -114,7 +114,7 @@ def test_columns_are_drawn_with_the_probabilities_of_the_survey(tmp_path):
 
 def test_records_that_are_refused_spend_nothing(tmp_path):
     client = SurveyClient(survey(), tmp_path / "memo.json", question="census")
-    with pytest.raises(ValueError, match=f"the column '{client.column}', which the record does"):
+    with pytest.raises(ValueError, match=f"the column '{client.column}', which is missing"):
         client.report({"height": 1})
     with pytest.raises(ValueError, match=f"in the column '{client.column}'") as caught:
         client.report(dict.fromkeys(DOMAINS, "SECRET"))

@@ -247,8 +247,8 @@ def test_differences_are_those_of_the_parts():
         ),
         (
             TypeError,
-            r"SearchDisplay draws what was fitted to one estimate, and this HeldOutSearch was "
-            r"fitted to a set: take that of one estimate, as in estimators_\['sex'\]",
+            r"SearchDisplay draws a search .* to one estimate, but this HeldOutSearch was "
+            r"fitted to a set of estimates. Select .*: estimators_\['sex'\]",
             lambda: SearchDisplay.from_estimator(HeldOutSearch([Base(), NormSub()]).fit(ESTIMATES)),
         ),
         (
