@@ -421,11 +421,12 @@ def _values_label(displays: list[FrequencyDisplay]) -> str:
     ]
     if not drawn:
         return "frequency"
-    levels = " and ".join(dict.fromkeys(f"{100 * display.level:g} %" for display in drawn))
+    levels = [f"{100 * display.level:g} %" for display in drawn if display.level]
+    level = " and ".join(dict.fromkeys(levels))
     of_raw = "" if all(display.is_raw for display in drawn) else " of raw estimates"
     scope = f"all {drawn[0].n_categories:,} {displays[0].noun.partition(',')[0]}"
     # The label has three lines because the axes are low if names are long.
-    return f"frequency, with simultaneous\n{levels} intervals{of_raw}\nfor {scope}"
+    return f"frequency, with simultaneous\n{level} intervals{of_raw}\nfor {scope}"
 
 
 def _check_options(k: Any, order: str, by: str, orientation: str) -> None:
