@@ -82,8 +82,8 @@ class _Biased(GRR):
     [
         (_Overspending(), check_exact_epsilon, "epsilon is exceeded"),
         (_Wasteful(), check_exact_epsilon, "privacy budget is wasted"),
-        (_Leaky(), check_exact_epsilon, "a report betrays its value"),
-        (_Biased(), check_exact_support_probabilities, "not the mechanism's"),
+        (_Leaky(), check_exact_epsilon, "a report reveals its value"),
+        (_Biased(), check_exact_support_probabilities, "is wrong: the mechanism's reports"),
     ],
     ids=lambda value: getattr(value, "__name__", repr(value)),
 )

@@ -8,7 +8,7 @@ from scipy.special import betainc
 
 from .._core.support.random import RandomState
 
-# Generator.multivariate_hypergeometric needs fewer people than this in all.
+# Generator.multivariate_hypergeometric requires that the population is smaller than this.
 _MAX_POPULATION = 1_000_000_000
 
 
@@ -20,7 +20,7 @@ def make_zipf(
     return_counts: bool = False,
     random_state: RandomState = None,
 ) -> np.ndarray:
-    r"""Draw users whose values follow a truncated Zipf law.
+    r"""Draw users whose values follow a truncated Zipf distribution.
 
     Category ``k`` (from 0) has probability proportional to :math:`(k + 1)^{-s}`, where `s` is the
     exponent: the most frequent category is 0. The defaults are the Zipf data of [1]_ and [2]_.
@@ -34,24 +34,24 @@ def make_zipf(
         Number of categories, at least 2.
 
     exponent : float, default=1.5
-        The exponent `s`, at least 0; 0 is the uniform law.
+        The exponent `s`, at least 0; 0 is the uniform distribution.
 
     return_counts : bool, default=False
-        Return the number of users in each category instead of one value per user. The
-        distribution is the same, and a seed gives the same population in both forms; time and
-        memory do not grow with `n_samples`. Pass the counts to ``oracle.simulate``, or as
+        If True, return the number of users in each category instead of one value per user. The
+        distribution is the same, and a seed gives the same population in both forms. With True,
+        time and memory do not grow with `n_samples`. Pass the counts to ``oracle.simulate``, or as
         ``sample_weight`` to ``oracle.fit``.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the population. It does not affect privacy, since it only draws test data.
+        Seed of the population. It does not affect privacy, because it only draws test data.
 
     Returns
     -------
     values : ndarray of shape (n_samples,), dtype int64
         The category of each user, from 0 to ``n_categories - 1``, drawn independently.
     counts : ndarray of shape (n_categories,), dtype int64
-        Returned instead of `values` if `return_counts` is True: the number of users in each
-        category, which add up to `n_samples`. Categories without a user are kept, with count 0.
+        The number of users in each category, returned instead of `values` if `return_counts` is
+        True. The counts sum to `n_samples`. Categories without users are kept, with count 0.
 
     Raises
     ------
@@ -98,12 +98,13 @@ def make_beta(
     return_counts: bool = False,
     random_state: RandomState = None,
 ) -> np.ndarray:
-    r"""Draw users whose values follow a Beta law cut into buckets of equal width.
+    r"""Draw users whose values follow a Beta distribution cut into buckets of equal width.
 
-    A user draws :math:`x \sim \mathrm{Beta}(a, b)` on [0, 1] and holds category
+    A user draws :math:`x \sim \mathrm{Beta}(a, b)` on [0, 1] and has category
     :math:`\lfloor d x \rfloor`, so category ``k`` (from 0) has probability
     :math:`F((k + 1) / d) - F(k / d)`, where `F` is the distribution function. The defaults are the
-    Beta data of [1]_: smooth, most mass on the last categories, next to none on the first.
+    Beta data of [1]_, which are smooth: most of the mass is on the last categories, and almost none
+    on the first.
 
     Parameters
     ----------
@@ -114,24 +115,24 @@ def make_beta(
         Number of buckets `d`, at least 2.
 
     a, b : float, default=50 and 2
-        Shape parameters of the Beta law, both > 0.
+        Shape parameters of the Beta distribution, both > 0.
 
     return_counts : bool, default=False
-        Return the number of users in each category instead of one value per user. The
-        distribution is the same, and a seed gives the same population in both forms; time and
-        memory do not grow with `n_samples`. Pass the counts to ``oracle.simulate``, or as
+        If True, return the number of users in each category instead of one value per user. The
+        distribution is the same, and a seed gives the same population in both forms. With True,
+        time and memory do not grow with `n_samples`. Pass the counts to ``oracle.simulate``, or as
         ``sample_weight`` to ``oracle.fit``.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the population. It does not affect privacy, since it only draws test data.
+        Seed of the population. It does not affect privacy, because it only draws test data.
 
     Returns
     -------
     values : ndarray of shape (n_samples,), dtype int64
         The category of each user, from 0 to ``n_categories - 1``, drawn independently.
     counts : ndarray of shape (n_categories,), dtype int64
-        Returned instead of `values` if `return_counts` is True: the number of users in each
-        category, which add up to `n_samples`. Categories without a user are kept, with count 0.
+        The number of users in each category, returned instead of `values` if `return_counts` is
+        True. The counts sum to `n_samples`. Categories without users are kept, with count 0.
 
     Raises
     ------
@@ -160,8 +161,8 @@ def make_beta(
     for name, value in {"a": a, "b": b}.items():
         if not (isinstance(value, Real) and 0 < value < np.inf):
             raise ValueError(f"make_beta: {name} must be a finite number > 0, got {value!r}.")
-    # betainc(a, b, x) is the distribution function of Beta(a, b) at x. In its flat part rounding
-    # errors can make it decrease by an ulp, and a probability must not be negative.
+    # betainc(a, b, x) is the distribution function of Beta(a, b) at x. In its flat part, rounding
+    # errors can make it decrease by an ulp, but a probability must not be negative.
     edges = np.linspace(0, 1, n_categories + 1)
     frequencies = np.diff(betainc(a, b, edges)).clip(min=0)
     return _draw(n_samples, frequencies, return_counts, random_state)
@@ -170,11 +171,11 @@ def make_beta(
 def sample_counts(
     counts: ArrayLike, n_samples: int, *, random_state: RandomState = None
 ) -> np.ndarray:
-    """Draw people from a population without replacement, histogram in, histogram out.
+    """Draw people without replacement from a population that is given as a histogram.
 
-    The result is the histogram of a simple random sample: no category exceeds its count in the
+    The result is the histogram of a simple random sample. No category exceeds its count in the
     population, and drawing everyone returns the population. The counts are drawn from the
-    multivariate hypergeometric distribution, without enumerating people.
+    multivariate hypergeometric distribution, so people are not enumerated.
 
     Parameters
     ----------
@@ -185,18 +186,18 @@ def sample_counts(
         Number of people to draw, from 1 to ``sum(counts)``.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the sample. It does not affect privacy, since it only draws test data.
+        Seed of the sample. It does not affect privacy, because it only draws test data.
 
     Returns
     -------
     sampled : ndarray of shape (n_categories,), dtype int64
-        Number of people in each category of the sample, which add up to `n_samples`.
+        Number of people in each category of the sample. The counts sum to `n_samples`.
 
     Raises
     ------
     ValueError
-        If `counts` is not a vector of non-negative integers, the population has 1,000,000,000
-        people or more, or it has fewer than `n_samples`.
+        If `counts` is not a vector of non-negative integers, if the population has 1,000,000,000
+        people or more, or if it has fewer than `n_samples`.
 
     See Also
     --------
@@ -214,8 +215,8 @@ def sample_counts(
     counts = np.asarray(counts)
     if counts.ndim != 1 or counts.dtype.kind not in "iu" or (counts < 0).any():
         raise ValueError(
-            "sample_counts: counts must be one-dimensional, of non-negative integers, got dtype "
-            f"{counts.dtype} and shape {counts.shape}"
+            "sample_counts: counts must be a one-dimensional array of non-negative integers, got "
+            f"dtype {counts.dtype} and shape {counts.shape}"
             + (f" with minimum {counts.min()}" if counts.dtype.kind == "i" and counts.size else "")
             + ". Round frequencies times the number of people and cast to np.int64."
         )
@@ -223,13 +224,15 @@ def sample_counts(
     if population >= _MAX_POPULATION:
         raise ValueError(
             f"sample_counts: the population must be below {_MAX_POPULATION:,} people, got "
-            f"{population:,}. Of so many draw with replacement, which is all but the same: use "
-            "numpy.random.default_rng(seed).multinomial(n_samples, counts / counts.sum())."
+            f"{population:,}. For a population this large, sample with replacement (the difference "
+            "is negligible): numpy.random.default_rng(seed).multinomial(n_samples, "
+            "counts / counts.sum())."
         )
     if n_samples > population:
         raise ValueError(
             f"sample_counts: n_samples must be at most the population of {population:,}, got "
-            f"{n_samples:,}: people are drawn without replacement."
+            f"{n_samples:,}. Pass a smaller n_samples, because people are drawn without "
+            "replacement."
         )
     rng = _generator(random_state)
     return rng.multivariate_hypergeometric(counts.astype(np.int64), n_samples, method="marginals")
@@ -242,7 +245,7 @@ def _check_size(function, *, n_samples, n_categories=2):
 
 
 def _generator(random_state):
-    """Return a Generator; a RandomState seeds one, which advances it for the next call."""
+    """Return a Generator. A RandomState seeds it, and advances for the next call."""
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**32, size=4, dtype=np.uint32)
     return np.random.default_rng(random_state)
@@ -253,8 +256,8 @@ def _draw(n_samples, frequencies, return_counts, random_state):
     counts = rng.multinomial(n_samples, frequencies / frequencies.sum())
     if return_counts:
         return counts
-    # Multinomial counts in a uniformly random order are exactly independent draws, and this way a
-    # seed gives the same population in either form.
+    # Multinomial counts in a uniformly random order are exactly independent draws. This makes a
+    # seed give the same population in both forms.
     values = np.repeat(np.arange(counts.size), counts)
     rng.shuffle(values)
     return values

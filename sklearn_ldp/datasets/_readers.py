@@ -21,10 +21,10 @@ def read_histogram(
     count_column: str = "count",
     dtype: type[str] | None = None,
 ) -> Bunch:
-    r"""Read a histogram: one row per category, with the number of users who hold it.
+    r"""Read a histogram: one row per category, with its number of users.
 
-    The format is recognised by the content: Parquet (which needs pyarrow), otherwise CSV in UTF-8
-    with a header and commas, plain or gzip. All further columns are read as labels of groups.
+    The content determines the format: Parquet (which needs pyarrow), otherwise CSV in UTF-8 with a
+    header and commas, plain or gzip. All further columns are read as labels of groups.
 
     Parameters
     ----------
@@ -32,18 +32,18 @@ def read_histogram(
         The file to read.
 
     value_column : str, default="value"
-        Column of the categories, each of which may occur once.
+        Column of the categories. Each category may occur once.
 
     count_column : str, default="count"
         Column of the number of users: non-negative whole numbers, written without a decimal point.
 
     dtype : {None, str}, default=None
-        With None, a CSV column becomes int64 (or uint64, from 2**63 on) if each of its entries is
-        a canonical integer of that type, that is, if turning it into an int and back into text
-        changes nothing; otherwise the whole column stays text. So "7" is a number, "007", "1.0"
-        and "+7" are text, and identifiers above 2**53 keep all their digits. A Parquet column has
-        a type already: integers stay integers, text stays text. With ``str``, categories and
-        groups are always text.
+        If None, a CSV column becomes int64 (or uint64, from 2**63 on) if each of its entries is a
+        canonical integer of that type, that is, if converting it to an int and back to text changes
+        nothing. Otherwise the whole column stays text. So "7" is a number, "007", "1.0" and "+7"
+        are text, and identifiers above 2**53 keep all their digits. A Parquet column already has a
+        type: integers stay integers, and text stays text. If ``str``, categories and groups are
+        always text.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def read_histogram(
         A dictionary-like object with
 
         categories : ndarray of shape (n_categories,), of int64, uint64 or str
-            In the order of the file. Categories with count 0 are kept.
+            The categories, in the order of the file. Categories with count 0 are kept.
         counts : ndarray of shape (n_categories,), dtype int64
             Number of users in each category.
         frequencies : ndarray of shape (n_categories,), dtype float64
@@ -65,10 +65,10 @@ def read_histogram(
     Raises
     ------
     ValueError
-        If the file is empty, truncated, not UTF-8, lacks a column or rows, or has a missing or
-        repeated category, or a count that is not a non-negative whole number. The message names
+        If the file is empty, truncated or not UTF-8, if it lacks a column or rows, if a category
+        is missing or repeated, or if a count is not a non-negative whole number. The message names
         the line (in CSV, where the header is line 1) or the row (in Parquet, counted from 1), and
-        says what to do.
+        the remedy.
     ImportError
         If the file is Parquet and pyarrow is not installed.
     OSError
@@ -102,8 +102,8 @@ def read_histogram(
         )
     if value_column == count_column:
         raise ValueError(
-            "read_histogram: value_column and count_column must be two columns, got "
-            f"{value_column!r} for both."
+            "read_histogram: value_column and count_column must be different columns, got "
+            f"{value_column!r} for both. Name one column for each."
         )
     where = f"read_histogram: {fspath(path)!s}"
     source = Source(path, where)
@@ -112,18 +112,18 @@ def read_histogram(
 
     if len(set(header)) < len(header):
         raise ValueError(
-            f"{where} repeats a column name, and has {listed_columns(header)}. Rename or drop the "
-            "repeats."
+            f"{where} repeats a column name; its columns are {listed_columns(header)}. Rename or "
+            "drop the repeated columns."
         )
     missing = [name for name in (value_column, count_column) if name not in header]
     if missing:
         raise ValueError(
             f"{where} has no column {' and no column '.join(map(repr, missing))}; it has "
-            f"{listed_columns(header)}. Name yours with value_column= and count_column= (a CSV "
-            "needs a header and commas between columns)."
+            f"{listed_columns(header)}. Name your columns with value_column= and count_column= (a "
+            "CSV needs a header and commas between columns)."
         )
     if not rows:
-        raise ValueError(f"{where} has a header but no rows. Expected one row per category.")
+        raise ValueError(f"{where} has a header but no rows. Add one row per category.")
     table = dict(zip(header, columns, strict=True))
     counts = _parse_counts(table.pop(count_column), rows, where, count_column)
     values = table.pop(value_column)
@@ -132,7 +132,7 @@ def read_histogram(
     if not 0 < n_samples <= MAX_USERS:
         raise ValueError(
             f"{where}: {count_column} must add up to a number of users from 1 to 2**53, got "
-            f"{shorten(n_samples)}. Is count_column the right one?"
+            f"{shorten(n_samples)}. Check that count_column= names the column of counts."
         )
     counts = np.array(counts, dtype=np.int64)
     groups = Bunch()
@@ -148,11 +148,11 @@ def read_histogram(
 
 
 def _read_csv(source):
-    """Return the header, the columns as lists of text, and what errors call each row."""
+    """Return the header, the columns as lists of text, and the name of each row for errors."""
     table = [(line, cells) for line, cells in source.csv_rows() if cells]
     if not table:
         raise ValueError(
-            f"{source.name} is empty: it has no header. Expected a header and one row per category."
+            f"{source.name} is empty: it has no header. Write a header and one row per category."
         )
     (_, header), *body = table
     columns = list(zip(*(cells for _, cells in body), strict=True))
@@ -160,7 +160,7 @@ def _read_csv(source):
 
 
 def _read_parquet(source):
-    """Return the header, the columns as lists of int, str or None, and what errors call a row."""
+    """Return the header, the columns as lists of int, str or None, and row names for errors."""
     table = source.parquet_table()
     columns = [column.to_pylist() for column in table.columns]
     return table.column_names, columns, [f"row {i + 1}" for i in range(table.num_rows)]
@@ -186,8 +186,8 @@ def _check_distinct(cells, rows, where, name):
     for cell, row in zip(cells, rows, strict=True):
         if not is_category(cell):
             raise ValueError(
-                f"{where}, {row}: {name} must be text or an integer, got {shorten(cell)}. Give a "
-                'missing value a name, such as "unknown"; cast other types to text.'
+                f"{where}, {row}: {name} must be text or an integer, got {shorten(cell)}. Name a "
+                'missing value, for example "unknown", and cast other types to text.'
             )
         if first.setdefault(cell, row) != row:
             raise ValueError(

@@ -33,8 +33,8 @@ def load_us_states(
 ) -> Any:
     """Load the resident populations of the US states at the 2020 census.
 
-    A real categorical attribute with a public truth: the state each of 331,449,281 people lives
-    in, with groups to query. The data are part of the package; nothing is downloaded.
+    A real categorical attribute with a public truth: the state of residence of 331,449,281 people,
+    with groups to query. The data are part of the package, so nothing is downloaded.
 
     ================  ===========================================
     Categories        51: the 50 states and District of Columbia
@@ -45,20 +45,20 @@ def load_us_states(
     Parameters
     ----------
     n_samples : int, default=None
-        Number of residents to draw without replacement (see :func:`sample_counts`). None returns
+        Number of residents to draw without replacement (see :func:`sample_counts`). If None, return
         the whole population.
 
     return_X_y : bool, default=False
-        Return ``(categories, counts)`` instead of a Bunch, as an oracle takes them:
-        ``X, counts = load_us_states(return_X_y=True)``, then
+        If True, return ``(categories, counts)`` instead of a Bunch. These are the arguments of an
+        oracle: ``X, counts = load_us_states(return_X_y=True)``, then
         ``oracle.fit(X, sample_weight=counts)``.
 
     as_frame : bool, default=False
-        Add the table as a pandas DataFrame, in ``frame``; together with `return_X_y`, return two
-        pandas Series. Needs pandas.
+        If True, add the table as a pandas DataFrame in ``frame``. Together with `return_X_y`,
+        return two pandas Series. This needs pandas.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the sample if `n_samples` is given.
+        Seed of the sample; used only if `n_samples` is an integer.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def load_us_states(
         DESCR : str
             Description of the data and their source.
     (X, counts) : tuple of ndarray or Series of shape (51,)
-        With ``return_X_y=True``: the categories, and the number of users of each.
+        With ``return_X_y=True``: the categories, and the number of people in each.
 
     Raises
     ------
@@ -154,8 +154,8 @@ are those of the data set UCBAdmissions of R.
 def load_ucb_admissions(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load a table of three columns: applicants to the graduate school at Berkeley in 1973.
 
-    A small real survey, in which the columns depend on each other. The data are part of the
-    package; nothing is downloaded.
+    This is a small real survey whose columns depend on each other. The data are part of the
+    package, so nothing is downloaded.
 
     ================  ==================================================
     Applicants        4,526
@@ -166,14 +166,14 @@ def load_ucb_admissions(*, return_X_y: bool = False, as_frame: bool = False) -> 
     Parameters
     ----------
     return_X_y : bool, default=False
-        Return ``(data, counts)`` instead of a Bunch, as an oracle takes them:
+        If True, return ``(data, counts)`` instead of a Bunch. These are the arguments of a survey:
         ``X, counts = load_ucb_admissions(return_X_y=True)``, then
         ``survey.fit(X, sample_weight=counts)``.
 
     as_frame : bool, default=False
-        Add the applicants as a pandas DataFrame, in ``frame``; together with `return_X_y`, return
-        a DataFrame and a Series. Its columns are categorical, so their domains are declared. Needs
-        pandas.
+        If True, add the applicants as a pandas DataFrame in ``frame``. Together with `return_X_y`,
+        return a DataFrame and a Series. The columns are categorical, so their domains are declared.
+        This needs pandas.
 
     Returns
     -------
@@ -183,11 +183,12 @@ def load_ucb_admissions(*, return_X_y: bool = False, as_frame: bool = False) -> 
         data : ndarray of shape (24, 3), of str
             The combinations of admission, gender and department.
         counts : ndarray of shape (24,), dtype int64
-            Number of applicants of each combination.
+            Number of applicants with each combination.
         feature_names : list of str
             Names of the columns.
         domains : dict of str to list of str
-            The categories of each column, as :class:`~sklearn_ldp.ColumnOracle` takes them.
+            The categories of each column, for the parameter `domains` of
+            :class:`~sklearn_ldp.ColumnOracle`.
         n_samples : int
             Number of applicants, 4,526.
         frame : DataFrame of shape (4526, 3) or None
@@ -252,6 +253,6 @@ def load_ucb_admissions(*, return_X_y: bool = False, as_frame: bool = False) -> 
 
 
 def _rows(name: str) -> Iterator[list[str]]:
-    """The rows of a file of the package, first its header."""
+    """Yield the rows of a file of the package, starting with the header."""
     source = files(__package__).joinpath("data", name)
     return csv.reader(source.read_text(encoding="utf-8").splitlines())

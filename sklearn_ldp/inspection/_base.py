@@ -1,4 +1,4 @@
-"""Base of the displays, and the look that methods have in every picture."""
+"""Base classes of the displays, and the style in which every plot shows a method."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from .._core.statements import Estimate, check_level
 from .._core.support.fitted import estimate_of
 from .._core.support.typing import Axes
 
-# The palette of Okabe and Ito, which colour-blind readers can tell apart, without its yellow, which
-# is hard to see on white.
+# The palette of Okabe and Ito, which color-blind readers can distinguish. Its yellow is left out
+# because it is hard to see on white.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00")
 LINES: tuple = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1.2, 1, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "h", ">", "p", "d", "1", "2", "3", "4")
 
-# Methods that the papers draw in the same panel are neighbours here, and neighbours differ most.
+# Methods that the papers draw in the same panel are neighbors here, and neighbors differ most.
 _METHODS = "Base BasePos PostPos Norm NormMul NormSub MLEApx BaseCut NormCut Power PowerNS NormHyb"
 
 
 class BaseDisplay:
-    """Base of the displays: where they draw."""
+    """Base class of the displays, which chooses the axes."""
 
     def _axes(self, ax: Any, figsize: tuple[float, float], **layout: Any) -> Any:
-        """Return the axes to draw on, and keep them; None makes a figure of this size in inches."""
+        """Store and return the axes to draw on; None makes a figure of this size in inches."""
         if ax is None:
             try:
                 import matplotlib.pyplot as plt
             except ImportError as error:
-                what = f"{type(self).__name__} needs matplotlib"
-                raise ImportError(f"{what}: pip install 'sklearn_ldp[plot]'.") from error
+                text = f"{type(self).__name__} needs matplotlib"
+                raise ImportError(f"{text}. Run: pip install 'sklearn_ldp[plot]'.") from error
             _, ax = plt.subplots(figsize=figsize, layout="constrained", **layout)
-        self.ax_: Any = ax  # the axes with the picture
+        self.ax_: Any = ax  # the axes with the plot
         self.figure_: Any = np.ravel(ax)[0].figure  # the figure that contains the axes
         return ax
 
 
 class EstimateDisplay(BaseDisplay):
-    """Base of the displays of one estimate, which a fitted estimator may have made."""
+    """Base class of the displays that draw one estimate, also from a fitted estimator."""
 
     @classmethod
     @abstractmethod
@@ -70,17 +70,17 @@ class EstimateDisplay(BaseDisplay):
 
     @classmethod
     def _check(cls, estimate: Any, truth: Any, level: Any) -> None:
-        """Raise an error unless it is one estimate, and the others are as displays take them."""
+        """Raise an error unless the estimate, the truth and the level are valid for a display."""
         name = cls.__name__
         if isinstance(estimate, Mapping):  # a set of estimates
             raise TypeError(
-                f"{name} draws one estimate, got a set of them: take one of them, as in "
+                f"{name} draws one estimate, but got a set of estimates. Select one, as in "
                 f"estimates[{next(iter(estimate), None)!r}], or draw each with estimates.plot()."
             )
         if not isinstance(estimate, Estimate):
             raise TypeError(
-                f"{name}.from_estimate needs a FrequencyEstimate, got {type(estimate).__name__}; "
-                "wrap an array: FrequencyEstimate(values, categories)."
+                f"{name}.from_estimate needs a FrequencyEstimate, got {type(estimate).__name__}. "
+                "Wrap an array in one: FrequencyEstimate(values, categories)."
             )
         check_level(level)
         n_estimates, d = np.shape(estimate.values)
@@ -91,15 +91,15 @@ class EstimateDisplay(BaseDisplay):
             )
         if n_estimates != 1:
             raise ValueError(
-                f"{name} draws one estimate, got {n_estimates} rows: select one, estimate[0], or "
-                "draw rows that have names (estimate_by_group) with estimate.plot()."
+                f"{name} draws one estimate, got {n_estimates} rows. Select one with estimate[0], "
+                "or draw rows that have names (see estimate_by_group) with estimate.plot()."
             )
 
 
 def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return for each name the keywords "color", "linestyle" and "marker" of ``ax.plot``."""
-    # A post-processor of the papers, in either spelling ("NormSub", "Norm-Sub"), looks the same
-    # everywhere; other names take the looks that are left, in their order.
+    # A post-processor of the papers, in either spelling ("NormSub", "Norm-Sub"), has the same style
+    # in every plot. The other names get the remaining styles, in their order.
     known = {method.casefold(): i for i, method in enumerate(_METHODS.split())}
     places = {name: known.get(re.sub("[- ]", "", name).casefold()) for name in names}
     free = (i for i in itertools.count() if i not in places.values())
@@ -107,14 +107,14 @@ def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def look_of(i: int) -> dict[str, Any]:
-    """Return the look of the i-th method of a picture, from 0."""
-    # 7, 4 and 17 have no common divisor, so 476 looks come before one is repeated.
+    """Return the style of the i-th method of a plot; i starts at 0."""
+    # 7, 4 and 17 are pairwise coprime, so a style repeats only after 476 methods.
     looks = {"color": COLORS, "linestyle": LINES, "marker": MARKERS}
     return {key: known[i % len(known)] for key, known in looks.items()}
 
 
 def merged(defaults: dict[str, Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return a display's defaults with the user's keywords, which may be aliases such as "ms"."""
+    """Merge a display's defaults with the user's keywords, which may be aliases such as "ms"."""
     from matplotlib.cbook import normalize_kwargs
     from matplotlib.lines import Line2D
 
@@ -122,14 +122,14 @@ def merged(defaults: dict[str, Any], kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def name_ticks(axis: Any, places: Iterable[float], names: Iterable[Any], **kwargs: Any) -> None:
-    """Put names on an axis as they are: a category may hold dollar signs, which are no formula."""
+    """Write names on an axis as plain text, so that dollar signs do not start a formula."""
     axis.set_ticks(places, labels=[str(name) for name in names], **kwargs)
     for label in axis.get_ticklabels():
         label.set_parse_math(False)
 
 
 def name_rows(ax: Any, names: Sequence[Any], grid: str = "x", **kwargs: Any) -> np.ndarray:
-    """Name rows on the y axis, the first at the top, over a light grid; return their places."""
+    """Name rows on the y axis, the first at the top, over a light grid; return their positions."""
     places = np.arange(len(names), dtype=float)
     name_ticks(ax.yaxis, places, names, **kwargs)
     ax.set_ylim(len(names) - 0.5, -0.5)
@@ -139,7 +139,7 @@ def name_rows(ax: Any, names: Sequence[Any], grid: str = "x", **kwargs: Any) -> 
 
 
 def legend_outside(ax: Axes) -> None:
-    """Put the legend on the right of the axes, where it covers nothing, its names as they are."""
+    """Put the legend to the right of the axes, where it covers nothing; names are plain text."""
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
     for text in ax.legend(borderaxespad=0.0, fontsize="small", **place).get_texts():
         text.set_parse_math(False)

@@ -1,4 +1,4 @@
-"""Display of the table of two columns, with the cells hatched that are within the noise."""
+"""Display of the contingency table of two columns; cells within the noise are hatched."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .._core.statements import as_table, check_level, departures, from_independe
 from ._base import BaseDisplay, name_ticks
 
 _MOST_CELLS = 2_500
-_MOST_NUMBERS = 64  # cells that have room for their numbers
+_MOST_NUMBERS = 64  # the largest number of cells in which the numbers still fit
 _LONG_NAME = 4  # characters that fit side by side under a narrow column
 
-#: What the colours show: the label of their scale, and the colour map.
+#: The quantity that each choice of `color` shows: the label of the color scale, and the color map.
 _COLORS = {
-    "difference": ("frequency, minus that\nof independent columns", "RdBu_r"),
+    "difference": ("frequency, minus frequency\nif columns were independent", "RdBu_r"),
     "deviation": ("standard deviations\nfrom independence", "RdBu_r"),
     "frequency": ("frequency", "Blues"),
 }
@@ -25,35 +25,36 @@ _COLORS = {
 
 @dataclass(eq=False, repr=False)
 class ContingencyDisplay(BaseDisplay):
-    """The table of two columns as a heat map, in which cells within the noise are hatched.
+    """The contingency table of two columns as a heat map; cells within the noise are hatched.
 
-    The colours show how much more or less frequent a cell is than if the columns were independent
-    of each other (`color` has other choices). A cell is hatched if that difference is within the
-    noise. If the columns are independent, all cells are hatched with the probability `level`. With
-    ``color="frequency"``, a cell is hatched if its frequency may be 0.
+    By default the colors show how much more or less frequent a cell is than if the columns were
+    independent of each other. `color` has other choices. A cell is hatched if that difference is
+    within the noise. If the columns are independent, all cells are hatched with the probability
+    `level`. With ``color="frequency"``, a cell is hatched if its frequency may be 0.
 
     Use :meth:`from_estimate` to create a display.
 
     Parameters
     ----------
     frequencies : array-like of shape (n_rows, n_columns)
-        The table.
+        The frequencies of the cells.
     categories : tuple of two array-like
-        The categories of the rows, and those of the columns.
+        The categories of the rows, and the categories of the columns.
     names : tuple of two str, default=("", "")
-        What the rows and the columns of the picture are.
+        Labels of the rows and of the columns of the plot.
     color : {"difference", "deviation", "frequency"}, default="difference"
-        What the colours show.
+        The quantity that the colors show.
     shown : array-like of shape (n_rows, n_columns), default=None
-        The values of the colours; None takes the frequencies.
+        The values that the colors show. If None, use the frequencies.
     within_noise : array-like of bool of shape (n_rows, n_columns), default=None
-        The cells to hatch; None if the noise is not known.
+        The cells to hatch. If None, the noise is unknown and no cell is hatched.
     noise_level : float, default=None
-        How far from 0 a typical cell is still within the noise; it is marked on the colour scale.
+        The distance from 0 up to which a typical cell is within the noise. The color scale marks
+        it.
     level : float, default=0.95
         Probability that cells without an effect are all within the noise.
     p_value : float, default=None
-        That of the test of independence.
+        The p-value of the test of independence.
 
     Attributes
     ----------
@@ -62,17 +63,17 @@ class ContingencyDisplay(BaseDisplay):
     figure_ : matplotlib Figure
         The figure that contains the axes.
     image_ : matplotlib AxesImage
-        The colours.
+        The colored cells.
     colorbar_ : matplotlib Colorbar
-        Their scale.
+        The color scale.
     hatches_ : matplotlib PatchCollection or None
         The cells within the noise; None if there are none.
     texts_ : list of matplotlib Text
-        The frequencies in the cells, of tables of up to 64 cells.
+        The frequencies that are written into the cells, for tables of up to 64 cells.
 
     See Also
     --------
-    sklearn_ldp.surveys.TableSet.independence : The test that the title quotes.
+    sklearn_ldp.surveys.TableSet.independence : The test whose p-value the title shows.
 
     Examples
     --------
@@ -116,26 +117,27 @@ class ContingencyDisplay(BaseDisplay):
         ax: Any = None,
         **kwargs: Any,
     ) -> ContingencyDisplay:
-        """Draw the table of two columns.
+        """Draw the contingency table of two columns.
 
         Parameters
         ----------
         tables : TableSet, or FrequencyEstimate of shape (1, n_rows * n_columns)
-            Tables of several columns, or an estimate whose categories are pairs.
+            Marginals of several columns, or an estimate over pairs, which are its categories.
         first, second : str, default=None
-            The columns that make the rows and the columns of the picture. Of an estimate over
-            pairs, what to call the first and the second of a pair.
+            The columns that make the rows and the columns of the plot. For an estimate over pairs,
+            the labels of the first and of the second member of a pair.
         color : {"difference", "deviation", "frequency"}, default="difference"
-            What the colours show: the frequency minus that of independent columns with the same
-            margins; the same in standard deviations of the raw estimate; or the frequency itself.
+            The quantity that the colors show. "difference" is the frequency minus the frequency
+            that independent columns with the same margins would have. "deviation" is the same
+            difference in standard deviations of the raw estimate. "frequency" is the frequency.
         level : float, default=0.95
-            Probability that all cells are within the noise if the columns are independent; that
-            all intervals hold at once with ``color="frequency"``.
+            Probability that all cells are within the noise if the columns are independent. With
+            ``color="frequency"``, the simultaneous coverage of the intervals of all cells.
         of : {"population", "users"}, default="population"
-            Whom the noise is about: the population that the users are a random sample of, or the
-            users themselves.
+            Target of the inference: the population, from which the users are a random sample, or
+            the users themselves.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a new figure.
+            Axes to draw on. If None, create a new figure.
         **kwargs : dict
             Passed to :meth:`plot`.
 
@@ -147,13 +149,14 @@ class ContingencyDisplay(BaseDisplay):
         Raises
         ------
         ValueError
-            If there is no such table, it has several estimates or more than 2,500 cells, its
-            categories are not all pairs, or a parameter is not valid.
+            If there is no such table, if it has several estimates or more than 2,500 cells, if not
+            all of its categories are pairs, or if a parameter is not valid.
 
         Notes
         -----
-        What is within the noise is decided by the raw estimate, also where the colours are those
-        of a post-processed one. If it is not known, nothing is hatched, and the title says so.
+        The raw estimate decides which cells are within the noise, even if the colors show a
+        post-processed estimate. If the raw estimate or its noise is unknown, no cell is hatched,
+        and the title states that the noise is unknown.
         """
         if color not in _COLORS:
             raise ValueError(f"Argument color must be one of {list(_COLORS)}, got {color!r}.")
@@ -162,7 +165,7 @@ class ContingencyDisplay(BaseDisplay):
         order, categories = as_table(table.labels)
 
         def laid_out(values: Any) -> np.ndarray:
-            """Values of the categories as the table that is drawn."""
+            """Arrange the values of the categories in the layout of the plot."""
             cells = np.empty((len(categories[0]), len(categories[1])), dtype=values.dtype)
             cells.ravel()[order] = values
             return cells.T if is_turned else cells
@@ -187,7 +190,7 @@ class ContingencyDisplay(BaseDisplay):
         elif color == "deviation":
             raise ValueError(
                 "ContingencyDisplay needs the noise of the raw estimate to count standard "
-                'deviations: pass the tables of a MarginalOracle, or color="difference".'
+                'deviations. Pass the tables of a MarginalOracle, or use color="difference".'
             )
         return cls(
             frequencies,
@@ -207,7 +210,7 @@ class ContingencyDisplay(BaseDisplay):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a new figure.
+            Axes to draw on. If None, create a new figure.
         **kwargs : dict
             Passed to :meth:`matplotlib.axes.Axes.imshow`.
 
@@ -227,7 +230,7 @@ class ContingencyDisplay(BaseDisplay):
         ax = self._axes(ax, (min(size[0], 14.0), min(size[1], 12.0)))
         label, colors = _COLORS[self.color]
         values = frequencies if self.shown is None else np.asarray(self.shown)
-        # 0 is in the middle of the colour scale, or at its end for frequencies.
+        # 0 is in the middle of the color scale, or at its lower end for frequencies.
         largest = max(float(np.abs(values).max()), np.finfo(float).tiny)
         ends = (0.0, largest)
         if self.color != "frequency":
@@ -256,17 +259,17 @@ class ContingencyDisplay(BaseDisplay):
     def _title(self) -> str:
         if self.within_noise is None:
             return "noise unknown"
-        what = "may be 0" if self.color == "frequency" else "within the noise"
-        title = f"hatched: {what}, for all cells at once ({100 * self.level:g} %)"
+        meaning = "may be 0" if self.color == "frequency" else "within the noise"
+        title = f"hatched: {meaning}, simultaneously for all cells ({100 * self.level:g} %)"
         if self.color != "frequency":
-            title = f"numbers: frequencies; colours: differences from independence\n{title}"
+            title = f"numbers: frequencies; colors: differences from independence\n{title}"
         if self.p_value is None:
             return title
         p_value = "< 0.001" if self.p_value < 0.001 else f"= {self.p_value:.3f}"
         return f"{title}\ntest of independence: p {p_value}"
 
     def _mark_noise(self, ax: Any) -> None:
-        """Hatch the cells within the noise, and mark its level on the scale of the colours."""
+        """Hatch the cells within the noise, and mark the noise level on the color scale."""
         from matplotlib.collections import PatchCollection
         from matplotlib.patches import Rectangle
 
@@ -277,7 +280,7 @@ class ContingencyDisplay(BaseDisplay):
             self.hatches_ = ax.add_collection(PatchCollection(cells, linewidth=0, **look))
             places = zip(cells, np.argwhere(self.within_noise), strict=True)
             dark = [cell for cell, (i, j) in places if self._is_dark(i, j)]
-            if dark:  # on which the grey is not seen
+            if dark:  # gray hatching would be invisible on these cells
                 look["edgecolor"] = "0.9"
                 ax.add_collection(PatchCollection(dark, linewidth=0, **look))
         if self.noise_level is not None:
@@ -285,12 +288,12 @@ class ContingencyDisplay(BaseDisplay):
                 self.colorbar_.ax.axhline(end, color="black", linewidth=1, linestyle=(0, (3, 2)))
 
     def _is_dark(self, i: int, j: int) -> bool:
-        """Whether a cell has a dark colour."""
+        """Whether a cell has a dark color."""
         red, green, blue, _ = self.image_.to_rgba(self.image_.get_array()[i, j])
         return 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
 
     def _write_numbers(self, ax: Any, frequencies: np.ndarray) -> None:
-        """Write the frequencies into the cells, if there are few."""
+        """Write the frequencies into the cells if there are few cells."""
         self.texts_: list[Any] = []
         if frequencies.size > _MOST_NUMBERS:
             return
@@ -304,27 +307,28 @@ class ContingencyDisplay(BaseDisplay):
 
 
 def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
-    """Return the table of two columns, and whether its columns are in the other order."""
+    """Return the table of two columns, and whether it stores the columns in the other order."""
     table, is_turned = tables, False
     if isinstance(tables, Mapping):
         if first is None or second is None:
             raise ValueError(
-                "ContingencyDisplay draws the table of two columns: name them, as in "
+                "ContingencyDisplay draws the table of two columns. Name both, as in "
                 'ContingencyDisplay.from_estimate(tables, "sex", "age").'
             )
         if not hasattr(tables, "pair"):
             raise ValueError(
-                "ContingencyDisplay needs tables of several columns, such as a MarginalOracle "
-                f"returns, got a set of {', '.join(map(repr, tables))}."
+                "ContingencyDisplay needs marginals of several columns, got a set of "
+                f"{', '.join(map(repr, tables))}. Pass the result of a MarginalOracle."
             )
         of_columns: Any = tables
         table = of_columns.pair(first, second)
         columns = list(of_columns.domain.columns)
         is_turned = columns.index(first) > columns.index(second)
     if len(table) != 1:
-        raise ValueError(f"ContingencyDisplay draws one estimate, got {len(table)}: select one.")
+        raise ValueError(f"ContingencyDisplay draws one estimate, got {len(table)}. Select one.")
     if table.shape[1] > _MOST_CELLS:
         raise ValueError(
-            f"ContingencyDisplay draws up to {_MOST_CELLS:,} cells, got {table.shape[1]:,}."
+            f"ContingencyDisplay draws up to {_MOST_CELLS:,} cells, got {table.shape[1]:,}. "
+            "Merge categories first, or print the table."
         )
     return table, is_turned

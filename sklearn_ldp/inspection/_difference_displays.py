@@ -1,4 +1,4 @@
-"""Displays of what changed: between two estimates, and over several in a row."""
+"""Displays of changes: between two estimates, and over a series of estimates."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from .._core.statements import EstimateDifference
 from ._base import BaseDisplay, legend_outside, merged, name_rows, name_ticks, styles
 
 _CHANGED, _OPEN = "#d55e00", "0.55"
-_MOST_LINES = 7  # as many colours as can be told apart
-_MOST_TICKS = 12  # rows that each get a tick of their own
+_MOST_LINES = 7  # the number of colors that readers can distinguish
+_MOST_TICKS = 12  # the largest number of rows that all have a tick
 
 
 @dataclass(eq=False, repr=False)
 class DifferenceDisplay(BaseDisplay):
-    """Differences of frequencies, with intervals that hold for all categories at once.
+    """Differences of frequencies, with simultaneous intervals for all categories.
 
-    A category is marked where its interval leaves 0 out. As the intervals of all categories of the
-    domain hold at once, so do all the marks, whichever categories are shown.
+    A category is marked as changed if its interval does not contain 0. The intervals of all
+    categories of the domain are simultaneous, so the marks are valid whichever categories are
+    shown.
 
     Use :meth:`from_difference` to create a display.
 
@@ -33,14 +34,14 @@ class DifferenceDisplay(BaseDisplay):
     categories : array-like of shape (k,)
         The categories to show, from top to bottom.
     differences : array-like of shape (k,)
-        The differences of their estimated frequencies.
+        The differences between the estimated frequencies of these categories.
     interval : tuple of two array-like of shape (k,)
         Lower and upper ends of the intervals.
     level : float
-        Probability that the intervals of all `n_categories` categories hold at once.
+        Simultaneous coverage of the intervals of all `n_categories` categories.
     n_categories : int or None, default=None
-        Number of categories in the domain, of which `categories` are all or some; with None the
-        axes do not mention it.
+        Number of categories in the domain; `categories` are some or all of them. If None, the axes
+        do not mention the number.
 
     Attributes
     ----------
@@ -49,11 +50,11 @@ class DifferenceDisplay(BaseDisplay):
     figure_ : matplotlib Figure
         The figure that contains the axes.
     changed_, open_ : matplotlib ErrorbarContainer or None
-        The categories whose interval leaves 0 out, and the others; None if there are none.
+        The categories whose intervals exclude 0, and the other categories; None if there are none.
 
     See Also
     --------
-    sklearn_ldp.inference.EstimateDifference : What it draws.
+    sklearn_ldp.inference.EstimateDifference : The differences that the display draws.
 
     Examples
     --------
@@ -76,7 +77,7 @@ class DifferenceDisplay(BaseDisplay):
 
     @property
     def is_changed(self) -> np.ndarray:
-        """Whether the interval of each category that is shown leaves 0 out, of shape (k,)."""
+        """Whether the interval of each category that is shown excludes 0, of shape (k,)."""
         low, high = (np.asarray(end) for end in self.interval)
         return (low > 0) | (high < 0)
 
@@ -98,14 +99,14 @@ class DifferenceDisplay(BaseDisplay):
         difference : EstimateDifference of shape (1, d)
             For example ``june - may``.
         k : int or None, default=30
-            Number of categories: those that are the most standard deviations away from 0; they are
-            drawn in the order of the domain. None shows all.
+            Number of categories to show: those whose differences are the most standard deviations
+            away from 0. They are drawn in the order of the domain. If None, show all.
         level : float, default=0.95
-            Probability that the intervals of all d categories hold at once.
+            Simultaneous coverage of the intervals of all d categories.
         of : {"population", "users"}, default="population"
-            Whom the differences are between.
+            Target of the inference: differences between the populations or between the users.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a new figure.
+            Axes to draw on. If None, create a new figure.
         **kwargs : dict
             Passed to :meth:`plot`.
 
@@ -117,17 +118,18 @@ class DifferenceDisplay(BaseDisplay):
         Raises
         ------
         TypeError
-            If it is no difference of estimates.
+            If `difference` is not a difference of estimates.
         ValueError
             If there are several differences, or k is not positive.
         """
         if not hasattr(difference, "changed"):
             raise TypeError(
-                f"DifferenceDisplay needs estimate_a - estimate_b, got {type(difference).__name__}."
+                "DifferenceDisplay needs a difference of two estimates, got "
+                f"{type(difference).__name__}. Pass estimate_a - estimate_b."
             )
         if len(difference) != 1:
             raise ValueError(
-                f"DifferenceDisplay draws one difference, got {len(difference)}: subtract two rows."
+                f"DifferenceDisplay draws one difference, got {len(difference)}. Subtract two rows."
             )
         if k is not None and k < 1:
             raise ValueError(f"Argument k must be None or an integer >= 1, got {k!r}.")
@@ -152,7 +154,7 @@ class DifferenceDisplay(BaseDisplay):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a new figure.
+            Axes to draw on. If None, create a new figure.
         **kwargs : dict
             Passed to :meth:`matplotlib.axes.Axes.errorbar`.
 
@@ -173,7 +175,7 @@ class DifferenceDisplay(BaseDisplay):
         marks = self.is_changed
         self.changed_: Any = self._draw(ax, place, marks, _CHANGED, "o", "changed", kwargs)
         self.open_: Any = self._draw(ax, place, ~marks, _OPEN, "s", "may be unchanged", kwargs)
-        ends = f"intervals\nthat hold at once ({self.level:.0%})"
+        ends = f"simultaneous\n{self.level:.0%} intervals"
         ax.set_xlabel(f"difference of frequencies, with {ends}")
         if d is not None:
             few = "" if n == d else ", the clearest differences"
@@ -198,26 +200,26 @@ EstimateDifference.drawn_by = DifferenceDisplay.from_difference
 
 @dataclass(eq=False, repr=False)
 class TrendDisplay(BaseDisplay):
-    """Frequencies of some categories over several estimates, with bands that hold at once.
+    """Frequencies of some categories over several estimates, with simultaneous bands.
 
-    If the estimates themselves selected the categories, the bands hold for all categories of the
-    domain in all estimates at once; if somebody named them, for those that are drawn. The title
-    says which.
+    If the estimates themselves selected the categories, the bands are simultaneous for all
+    categories of the domain in all estimates. If you named the categories, the bands are
+    simultaneous for the categories that are drawn. The title states which case applies.
 
     Use :meth:`from_estimate` to create a display.
 
     Parameters
     ----------
     rows : array-like of shape (n_estimates,)
-        What each estimate is about, such as a week.
+        The label of each estimate, such as a week.
     frequencies : dict of str to array-like of shape (n_estimates,)
         The estimated frequencies of each category that is drawn.
     interval : dict of str to tuple of two array-like of shape (n_estimates,)
         Lower and upper ends of the intervals.
     level : float
-        Probability that all intervals hold at once.
+        Simultaneous coverage of all intervals.
     description : str, default=""
-        Title of the axes: what is shown, and what the bands hold for.
+        Title of the axes, which states the quantity and the coverage of the bands.
 
     Attributes
     ----------
@@ -226,9 +228,9 @@ class TrendDisplay(BaseDisplay):
     figure_ : matplotlib Figure
         The figure that contains the axes.
     lines_ : dict of str to matplotlib Line2D
-        The line of each category; its markers alone if the rows follow no order, such as groups.
+        The line of each category. There are only markers if the rows have no order, such as groups.
     bands_ : dict of str to matplotlib PolyCollection or LineCollection
-        Its intervals.
+        The intervals of each category.
 
     Examples
     --------
@@ -267,20 +269,20 @@ class TrendDisplay(BaseDisplay):
         Parameters
         ----------
         estimate : FrequencyEstimate of shape (n_estimates, d)
-            A raw estimate of two or more groups of different users, see
-            :func:`~sklearn_ldp.oracles.estimate_by_group`, or what :class:`~sklearn_ldp.Trend`
-            makes of it. Its `row_names` are the groups.
+            A raw estimate of two or more groups of different users (see
+            :func:`~sklearn_ldp.oracles.estimate_by_group`), or such an estimate after
+            :class:`~sklearn_ldp.Trend`. Its `row_names` are the groups.
         categories : array-like, default=None
-            The categories to draw (at most 7), named without a look at the estimate; None takes the
-            `k` that are the most frequent over all rows.
+            The categories to draw, at most 7, chosen without looking at the estimate. If None, draw
+            the `k` categories that are the most frequent over all rows.
         k : int, default=5
-            Number of categories to draw if none are named, at most 7.
+            Number of categories to draw if `categories` is None, at most 7.
         level : float, default=0.95
-            Probability that all intervals hold at once.
+            Simultaneous coverage of all intervals.
         of : {"population", "users"}, default="population"
-            Whom the intervals are about.
+            Target of the inference: the populations or the users.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a new figure.
+            Axes to draw on. If None, create a new figure.
         **kwargs : dict
             Passed to :meth:`plot`.
 
@@ -292,14 +294,14 @@ class TrendDisplay(BaseDisplay):
         Raises
         ------
         ValueError
-            If there is a single estimate, a category is not known, there are too many, or the
-            estimate is post-processed.
+            If there is a single estimate, a category is unknown, there are too many categories, or
+            the estimate is post-processed.
         """
         n_rows, d = estimate.shape
         if n_rows < 2:
             raise ValueError(
-                "TrendDisplay needs several estimates, got one: estimate.plot() draws a single "
-                "one, and estimate_by_group makes one per week."
+                "TrendDisplay needs several estimates, got 1. Draw a single estimate with "
+                "estimate.plot(), or make one estimate per week with estimate_by_group."
             )
         if categories is None:
             places = np.argsort(-estimate.values.mean(axis=0), kind="stable")[:k]
@@ -308,14 +310,18 @@ class TrendDisplay(BaseDisplay):
             names = np.asarray(categories, dtype=object).tolist()
             places, missing = places_among(names, estimate.categories.tolist())
             if missing:
-                raise ValueError(f"TrendDisplay knows no category {missing[0]!r} of the estimate.")
+                raise ValueError(
+                    f"TrendDisplay: {missing[0]!r} is not a category of the estimate. Name some of "
+                    "estimate.categories."
+                )
             how, which = "as named", "these"
         if not 1 <= len(places) <= _MOST_LINES:
             raise ValueError(
-                f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}."
+                f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}. Name some "
+                "in categories=, or set k=."
             )
-        # The rows are of different users, hence independent; for those of a trend it is Sidak's
-        # inequality.
+        # The rows are independent because their users differ. For the rows of a trend, Sidak's
+        # inequality gives the same bound.
         each = level ** (1 / n_rows)
         chosen = None if categories is None else sparse.eye_array(d, format="csr")[places]
         ends = estimate.confidence_interval(each, chosen, simultaneous=True, of=of)
@@ -327,8 +333,9 @@ class TrendDisplay(BaseDisplay):
             {label: estimate.values[:, p] for label, p in zip(labels, places, strict=True)},
             interval={label: (low[:, i], high[:, i]) for i, label in enumerate(labels)},
             level=level,
-            description=f"{len(places):,} of {d:,} categories, {how}; intervals hold for {which} "
-            f"categories and rows at once ({level:.0%})",
+            description=f"{len(places):,} of {d:,} categories, {how}; intervals are simultaneous "
+            "for "
+            f"{which} categories and rows ({level:.0%})",
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> TrendDisplay:
@@ -337,7 +344,7 @@ class TrendDisplay(BaseDisplay):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a new figure.
+            Axes to draw on. If None, create a new figure.
         **kwargs : dict
             Passed to :meth:`matplotlib.axes.Axes.plot`.
 
@@ -355,7 +362,7 @@ class TrendDisplay(BaseDisplay):
         rows = np.asarray(self.rows)
         is_ordered = rows.dtype.kind in "iufM" or all(isinstance(x, Real) for x in rows.tolist())
         x = rows if is_ordered else np.arange(len(rows))
-        # Such as "week 1" and "week 2", and not "women" and "men".
+        # "week 1" and "week 2" have an order, "women" and "men" do not.
         is_series = is_ordered or len({re.sub(r"\d+", "", str(row)) for row in rows}) == 1
         looks = styles(self.frequencies)
         self.lines_: dict[Any, Any] = {}

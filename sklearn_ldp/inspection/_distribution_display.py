@@ -1,4 +1,4 @@
-"""Display of the distribution of a number: its density and its distribution function."""
+"""Display of the distribution of a number: its density and its cumulative distribution function."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ from .._core.statements import quantiles as quantiles_of
 from .._core.support.text import number_texts
 from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged
 
-_MOST_RANGES = 16  # of bins, whose densities have a band
-_MOST_STEPS = 256  # places at which the distribution function has its band
+_MOST_RANGES = 16  # the number of ranges of bins whose densities have a band
+_MOST_STEPS = 256  # the number of points at which the distribution function has its band
 
 
 @dataclass(eq=False, repr=False)
 class DistributionDisplay(EstimateDisplay):
     """The density and the distribution function of a number in bins, with bands and quantiles.
 
-    The upper axes show the density of each bin, and the band of the mean density of (by default)
-    16 ranges of bins, as the noise of single bins hides most. The lower axes show the share of
-    users up to each number, with its band, and quantiles with their intervals. Where bins grow by
-    about the same factor (``Domain.bins(.., scale="log")``), the axis is logarithmic, and a density
-    is the share of users for a factor of 10. All bands are those
-    of the raw estimate, also for a post-processed one; each holds everywhere at once.
+    The upper axes show the density of each bin. The band there is for the mean densities of (by
+    default) 16 ranges of bins, because the noise of single bins would hide most of the shape. The
+    lower axes show the distribution function, which is the share of users up to each number, with
+    its band, and quantiles with their intervals. If bins grow by about the same factor
+    (``Domain.bins(.., scale="log")``), the axis is logarithmic, and a density is the share of users
+    per factor of 10. All bands are computed from the raw estimate, even if the estimate is
+    post-processed. Each band is simultaneous.
 
-    Use :meth:`from_estimate` or :meth:`from_estimator` to create a display. Another estimate is
-    drawn on the same axes with ``ax=display.ax_``.
+    Use :meth:`from_estimate` or :meth:`from_estimator` to create a display. Pass
+    ``ax=display.ax_`` to draw a second estimate on the same axes.
 
     Parameters
     ----------
     ends : array-like of shape (d + 1,)
-        Where the bins begin and end.
+        The ends of the bins, in rising order.
     frequencies : array-like of shape (d,)
-        Their estimated frequencies.
+        The estimated frequencies of the bins.
     density_band : tuple of three array-like or None, default=None
         The ends of k ranges, of shape (k + 1,), and the lower and upper ends of the intervals of
         their mean densities, of shape (k,).
@@ -48,7 +49,7 @@ class DistributionDisplay(EstimateDisplay):
     quantiles : tuple of four array-like of shape (n_quantiles,) or None, default=None
         Probabilities, the quantiles, and the ends of their intervals.
     level : float, default=0.95
-        Probability that a band holds everywhere.
+        Simultaneous coverage of each band.
     truth : array-like of shape (d,) or None, default=None
         True frequencies of the bins.
     name : str or None, default=None
@@ -57,20 +58,20 @@ class DistributionDisplay(EstimateDisplay):
     Attributes
     ----------
     ax_ : ndarray of two matplotlib Axes
-        The axes of the density, and those of the distribution function.
+        The axes of the density, and the axes of the distribution function.
     figure_ : matplotlib Figure
         The figure that contains the axes.
     lines_ : list of two matplotlib Line2D
         The density and the distribution function.
     bands_ : list of matplotlib PolyCollection
-        Their bands, if there are any.
+        The bands of both functions, if there are any.
     errorbar_ : matplotlib ErrorbarContainer or None
         The quantiles with their intervals; None if there are none.
 
     See Also
     --------
     FrequencyDisplay : The frequencies of categories without an order.
-    sklearn_ldp.inference.quantiles : The quantiles themselves.
+    sklearn_ldp.inference.quantiles : Estimates of quantiles, with intervals.
 
     Examples
     --------
@@ -114,18 +115,18 @@ class DistributionDisplay(EstimateDisplay):
         Parameters
         ----------
         estimate : FrequencyEstimate of shape (1, d)
-            The estimate, raw or post-processed. Its raw values and their noise, with covariances,
-            give the bands; if they are not known, there are none.
+            The estimate, raw or post-processed. The bands are computed from its raw values and from
+            the covariances of their noise. If these are unknown, there are no bands.
         quantiles : array-like of shape (n_quantiles,), default=(0.25, 0.5, 0.75)
             Probabilities of the quantiles to mark; an empty list marks none.
         level : float, default=0.95
-            Probability that a band holds everywhere, and that all intervals of quantiles hold.
+            Simultaneous coverage of each band, and of the intervals of all quantiles.
         truth : array-like of shape (d,), default=None
             True frequencies of the bins.
         name : str, default=None
-            Name of the estimate in the legend; None takes the names of its post-processors.
+            Name of the estimate in the legend. If None, use the names of its post-processors.
         ax : sequence of two matplotlib Axes, default=None
-            Axes to draw on; None creates a new figure.
+            Axes to draw on. If None, create a new figure.
         **kwargs : dict
             Passed to :meth:`plot`.
 
@@ -137,8 +138,8 @@ class DistributionDisplay(EstimateDisplay):
         Raises
         ------
         ValueError
-            If the categories are no bins between bounds, there are several estimates, or another
-            parameter is not as described.
+            If the categories are not bins between bounds, there are several estimates, or another
+            parameter is not valid.
         """
         cls._check(estimate, truth, level)
         ends = ends_of(estimate.domain, "DistributionDisplay")
@@ -148,12 +149,13 @@ class DistributionDisplay(EstimateDisplay):
         edges = np.arange(n_ranges + 1) * d // n_ranges
         widths = _widths(ends)(ends[edges])
         probabilities = np.ravel(np.asarray(quantiles, dtype=float))
-        with suppress(ValueError):  # if noise is not known, or that of single bins, or raw values
+        # There are no bands if raw values, their noise or its covariances are unknown.
+        with suppress(ValueError):
             low, high = _band(raw, level, edges[:-1], edges[1:])
             density = (ends[edges], low / widths, high / widths)
             stops = np.unique(np.linspace(1, d, min(d, _MOST_STEPS)).astype(int))[:-1]
             low, high = _band(raw, level, np.zeros_like(stops), stops)
-            low = np.maximum.accumulate(np.clip(low, 0, 1))  # the function does not fall
+            low = np.maximum.accumulate(np.clip(low, 0, 1))  # no decrease
             high = np.minimum.accumulate(np.clip(high, 0, 1)[::-1])[::-1]
             distribution = (ends[np.r_[0, stops, d]], np.r_[0.0, low, 1.0], np.r_[0.0, high, 1.0])
         if density is not None and probabilities.size:
@@ -176,8 +178,7 @@ class DistributionDisplay(EstimateDisplay):
         Parameters
         ----------
         ax : sequence of two matplotlib Axes, default=None
-            Axes to draw on, beside what other displays have drawn there; None creates a new
-            figure.
+            Axes to draw on, which may already show other displays. If None, create a new figure.
         **kwargs : dict
             Passed to :meth:`matplotlib.axes.Axes.plot`, to change the look of both lines.
 
@@ -196,7 +197,8 @@ class DistributionDisplay(EstimateDisplay):
         axes = self._axes(ax, (7.0, 6.0), nrows=2, sharex=True)
         if np.shape(axes) != (2,):
             raise ValueError(
-                "DistributionDisplay draws on two axes: give both, ax=display.ax_, or leave out ax."
+                "DistributionDisplay draws on two axes. Pass both, as in ax=display.ax_, or omit "
+                "ax."
             )
         n_others = sum(hasattr(line, "display") for line in axes[0].lines)
         color = COLORS[n_others % len(COLORS)]
@@ -213,7 +215,7 @@ class DistributionDisplay(EstimateDisplay):
         axes[0].axhline(0, color="grey", linewidth=0.8, zorder=0)
         axes[0].set_ylabel("density")
         if is_log(self.ends):
-            axes[0].set(xscale="log", ylabel="share for a factor of 10")
+            axes[0].set(xscale="log", ylabel="share per factor of 10")
         if self.ends[-1] >= 1e4:
             axes[1].xaxis.set_major_formatter("{x:,.12g}")
         axes[1].set(ylabel="share of users up to here", ylim=(-0.02, 1.02))
@@ -226,14 +228,14 @@ class DistributionDisplay(EstimateDisplay):
         return self
 
     def _draw(self, axes: Any, frequencies: Any, look: dict[str, Any]) -> list[Any]:
-        """Draw the density and the distribution function of frequencies of the bins."""
+        """Draw the density and the distribution function for given frequencies of the bins."""
         heights = np.repeat(np.asarray(frequencies) / _widths(self.ends)(self.ends), 2)
         density = axes[0].plot(np.repeat(self.ends, 2)[1:-1], heights, **look)
         shares = np.append(0.0, np.cumsum(frequencies))
         return density + axes[1].plot(self.ends, shares, **{**look, "label": None})
 
     def _draw_bands(self, axes: Any, color: Any, *, is_first: bool) -> None:
-        """Draw both bands; those of the first display on the axes are named in the legends."""
+        """Draw both bands; the legends name only the bands of the first display on the axes."""
         self.bands_: list[Any] = []
         look = {"color": color, "alpha": 0.2, "linewidth": 0, "zorder": 1}
         drawn = []
@@ -244,7 +246,7 @@ class DistributionDisplay(EstimateDisplay):
         if self.distribution_band is not None:
             drawn.append((axes[1], self.distribution_band, "everywhere"))
         for ax, band, where in drawn:
-            label = f"{100 * self.level:g} %, {where} at once" if is_first else None
+            label = f"{100 * self.level:g} %, simultaneous, {where}" if is_first else None
             self.bands_.append(ax.fill_between(*band, label=label, **look))
 
     def _mark_quantiles(self, ax: Any, color: Any, n_others: int) -> Any:
@@ -254,20 +256,20 @@ class DistributionDisplay(EstimateDisplay):
         for place, value, text in zip(places, values, texts, strict=True):
             ax.annotate(text, (value, place), fontsize="small", color=color, **beside)
         look = {"color": color, "marker": MARKERS[n_others % len(MARKERS)], "markersize": 5}
-        look["label"] = None if n_others else "quantiles, their intervals at once"
+        look["label"] = None if n_others else "quantiles, simultaneous intervals"
         bars = [values - low, high - values]
         return ax.errorbar(values, places, xerr=bars, linestyle="none", capsize=3, **look)
 
 
 def _widths(ends: Any) -> Any:
-    """Return the function of ends that gives the widths that densities are for."""
+    """Return the function that computes, from the ends of bins, the widths that densities use."""
     return (lambda x: np.diff(np.log10(x))) if is_log(ends) else np.diff
 
 
 def _band(
     raw: Estimate, level: float, starts: np.ndarray, stops: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the intervals of ranges of bins, which hold at once."""
+    """Return the simultaneous intervals of ranges of bins."""
     bins = ranges(np.column_stack([starts, stops]))
     low, high = raw.confidence_interval(level, bins, simultaneous=True)
     return low[0], high[0]

@@ -16,46 +16,46 @@ from .._core.support.fitted import mean_errors, metric_names, standard_errors
 from .._core.support.typing import Axes, Table
 from ._base import COLORS, BaseDisplay, legend_outside, merged, name_rows, styles
 
-_FEW_DECADES = 50.0  # ends of an axis that has room for labels within its decades
+_FEW_DECADES = 50.0  # an axis whose ends have at most this ratio has room for labels within decades
 
-# The columns of a study that say what a row is about; the others are numbers.
+# The columns of a study that identify a row; the other columns are numbers.
 _VARIED = ("population", "n_samples", "oracle", "epsilon", "postprocessor", "queries", "metric")
 
 
 class ErrorCurve(NamedTuple):
-    """A curve, or the dots of one kind, of an `ErrorCurveDisplay`."""
+    """One curve, or the dots of one kind, in an `ErrorCurveDisplay`."""
 
-    x: np.ndarray  # (n_points,): positions on the x axis, in rising order; or names of rows
+    x: np.ndarray  # (n_points,): positions on the x axis, in rising order, or names of rows
     error: np.ndarray  # (n_points,): mean errors
     spread: np.ndarray | None = None  # (n_points,): half lengths of the error bars; None draws none
 
 
 @dataclass(eq=False, repr=False)
 class ErrorCurveDisplay(BaseDisplay):
-    """Errors of several methods against a number, such as epsilon, or in rows with names.
+    """Errors of several methods as a function of a number, or in rows with names.
 
-    Against a number, such as epsilon, the size of sets, k or the number of users, each method gets
-    a curve. What has names in place of numbers, such as post-processors, gets rows of dots: one row
-    for each name, and one kind of dot for each setting, such as an oracle.
+    If x is a number, such as epsilon, the size of sets, k or the number of users, each method has a
+    curve. If x is a name, such as the name of a post-processor, each name has a row of dots, with
+    one kind of dot per setting, such as an oracle.
 
-    Each method has its own colour, line style and marker, the same in every picture, and the
-    legend stands outside of the axes. A ring can mark one point of each curve, such as the one
-    that a search has chosen. Use :meth:`from_results` to draw a study, and
-    :meth:`from_grid_search` to draw a search of scikit-learn with its choice.
+    Each method has its own color, line style and marker, which are the same in every plot. The
+    legend is outside of the axes. A ring can mark one point of each curve, such as the point that a
+    search has chosen. Use :meth:`from_results` to draw a study, and :meth:`from_grid_search` to
+    draw a search of scikit-learn and its choice.
 
     Parameters
     ----------
     curves : dict of str to ErrorCurve
         The curves, keyed by their names in the legend.
     rows : list of str or None, default=None
-        The names of the rows, from top to bottom, among which are the x of all curves; None if x is
+        The names of the rows, from top to bottom, which include every x of the curves. None if x is
         a number.
     x_name : str, default="epsilon"
-        Label of the x axis; rows need none.
+        Label of the x axis; rows have none.
     error_name : str, default="error"
         Label of the axis of the errors.
     chosen : dict of str to float or str, or None, default=None
-        The points to mark: the x of a point, keyed by the name of its curve; None marks none.
+        The points to mark: the x of a point, keyed by the name of its curve. If None, mark none.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class ErrorCurveDisplay(BaseDisplay):
     figure_ : matplotlib Figure
         The figure that contains the axes.
     errorbars_ : dict of str to matplotlib ErrorbarContainer
-        The line, markers and error bars of each curve, keyed as `curves`.
+        The line, markers and error bars of each curve, with the keys of `curves`.
     chosen_ : matplotlib Line2D or None
         The rings around the chosen points; None if there are none.
 
@@ -115,22 +115,23 @@ class ErrorCurveDisplay(BaseDisplay):
         Parameters
         ----------
         results : ErrorStudy, DataFrame or dict of arrays
-            A tidy table such as :func:`~sklearn_ldp.model_selection.simulate_errors` returns.
+            A tidy table, such as the result of
+            :func:`~sklearn_ldp.model_selection.simulate_errors`.
         x : str, default="epsilon"
             Column of the x axis: "epsilon", "n_samples", or "queries" if their names are numbers
-            (``queries={10: random_sets(0.1), ..}``). If it holds names, such as those of
-            "postprocessor", each of them gets a row of dots.
+            (``queries={10: random_sets(0.1), ..}``). If the column contains names, such as
+            "postprocessor", each name has a row of dots.
         by : str or list of str, default="postprocessor"
-            Column with one curve, or one kind of dot, for each of its values; with several columns
-            there is one for each combination of their values.
+            Column that separates the curves, or the kinds of dots. With several columns there is
+            one curve for each combination of their values.
         error : str, default="error"
             Column of the errors.
         spread : str or None, default="standard_error"
-            Column of the half lengths of the error bars; None draws none.
+            Column of the half lengths of the error bars. If None, draw no bars.
         chosen : dict of str to float or str, or None, default=None
-            The points to mark: values of `x`, keyed by the names of curves; None marks none.
+            The points to mark: values of `x`, keyed by the names of curves. If None, mark none.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a new figure.
+            Axes to draw on. If None, create a new figure.
         **kwargs : dict
             Passed to :meth:`plot`.
 
@@ -144,7 +145,7 @@ class ErrorCurveDisplay(BaseDisplay):
         KeyError
             If a column is missing.
         ValueError
-            If a curve has several errors at the same x, or a chosen point is on none of them.
+            If a curve has several errors at the same x, or no curve contains a chosen point.
         """
         by = [by] if isinstance(by, str) else list(by)
         used = [x, *by]
@@ -159,14 +160,15 @@ class ErrorCurveDisplay(BaseDisplay):
             place = np.array([float(rows.index(name)) for name in names])
 
         def ambiguous(name: str, points: np.ndarray) -> ValueError:
-            """The error that names the columns which the picture does not show."""
+            """Return the error that names the columns by which the points differ."""
             columns: Any = getattr(results, "columns", results)
             others = [key for key in _VARIED if key in columns and key not in used]
             varied = [key for key in others if len(set(_column(results, key)[points])) > 1]
             return ValueError(
-                f"ErrorCurveDisplay found several errors at the same x on the curve {name!r}; "
-                f"{' and '.join(varied) or 'nothing'} tells them apart. Name it in by=, or select "
-                f"one: study.select({varied[0] if varied else 'column'}=..)."
+                f"ErrorCurveDisplay found several errors at the same x on the curve {name!r}, "
+                f"which differ in {' and '.join(varied) or 'no column'}. Name the column in by=, "
+                "or select one of its values: "
+                f"study.select({varied[0] if varied else 'column'}=..)."
             )
 
         keys = zip(*(table[name].tolist() for name in by), strict=True)
@@ -189,32 +191,33 @@ class ErrorCurveDisplay(BaseDisplay):
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> ErrorCurveDisplay:
-        """Draw the errors that a search of scikit-learn has found, and mark its choice.
+        """Draw the errors of a fitted search of scikit-learn, and mark its choice.
 
         There is one curve for each combination of the other parameters, such as the
-        post-processor. The bars are one standard error of the mean over the splits. Splits share
-        users, so their scores depend on each other and the bars are only a rough guide.
+        post-processor. The bars are one standard error of the mean over the splits. Different
+        splits share users, so their scores are dependent and the bars are only a rough guide.
 
         Parameters
         ----------
         search : GridSearchCV, HalvingGridSearchCV or similar
-            A fitted search whose scores are negated errors, as those of
-            :func:`~sklearn_ldp.metrics.make_frequency_scorer`,
-            :func:`~sklearn_ldp.metrics.make_held_out_scorer` and scikit-learn's ``"neg_..."`` are.
-            A halving search gets a curve for each iteration, because errors from different
-            numbers of users do not belong on the same curve.
+            A fitted search whose scores are negated errors, such as the scores of
+            :func:`~sklearn_ldp.metrics.make_frequency_scorer`, of
+            :func:`~sklearn_ldp.metrics.make_held_out_scorer` and scikit-learn's ``"neg_..."``.
+            A halving search has a curve for each iteration, because errors from different numbers
+            of users do not belong on the same curve.
         x : str or None, default=None
             Parameter of the x axis, such as ``"oracle__epsilon"`` or ``"param_oracle__epsilon"``,
-            which must be a number. None takes the epsilon among the parameters of the search. A
-            candidate that does not set it has the value of the estimator that was searched.
+            which must be a number. If None, use the epsilon among the parameters of the search. A
+            candidate that does not set the parameter has the value of the estimator that was
+            searched.
         metric : str or None, default=None
-            The score to draw, if the search has several; None takes the one of ``refit=``. The
-            mark is on what the search has chosen, by whichever metric.
+            The score to draw, if the search has several. If None, use the score named in
+            ``refit=``. The mark is on the candidate that the search has chosen, by any metric.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a new figure.
+            Axes to draw on. If None, create a new figure.
         **kwargs : dict
-            Passed to :meth:`plot`. The scale of the errors is linear if some are not above 0, as
-            unbiased estimates of an error may be.
+            Passed to :meth:`plot`. The scale of the errors is linear if some are not positive;
+            unbiased estimates of an error may be negative.
 
         Returns
         -------
@@ -226,10 +229,10 @@ class ErrorCurveDisplay(BaseDisplay):
         NotFittedError
             If the search is not fitted.
         TypeError
-            If it is not such a search.
+            If it is not a search with `cv_results_`.
         ValueError
-            If no parameter or several could be the x axis, if its values are not numbers, if
-            the metric is unknown, or if a curve has several errors at the same x.
+            If no parameter or several parameters could be the x axis, if its values are not
+            numbers, if the metric is unknown, or if a curve has several errors at the same x.
 
         Examples
         --------
@@ -253,33 +256,34 @@ class ErrorCurveDisplay(BaseDisplay):
             if all(hasattr(fitted, name) for name in ("scoring", "refit", "fit")):
                 check_is_fitted(fitted, "cv_results_")
             raise TypeError(
-                "ErrorCurveDisplay.from_grid_search needs a fitted GridSearchCV or the like, got "
-                f"{type(search).__name__}; SearchDisplay draws a SyntheticSearch or HeldOutSearch."
+                "ErrorCurveDisplay.from_grid_search needs a fitted search such as GridSearchCV, "
+                f"got {type(search).__name__}. Use SearchDisplay for SyntheticSearch and "
+                "HeldOutSearch."
             )
         candidates = fitted.cv_results_["params"]
         parameter = _x_parameter(candidates, x)
-        # A candidate may set the parameter itself, or the step that has it.
+        # A candidate may set the parameter itself, or replace the step that has the parameter.
         set_up = (clone(fitted.estimator).set_params(**clone(c, safe=False)) for c in candidates)
         values = [estimator.get_params()[parameter] for estimator in set_up]
         try:
             place = np.asarray(values).astype(float)
         except (TypeError, ValueError):
             raise ValueError(
-                f"ErrorCurveDisplay needs numbers on the x axis, and {parameter!r} holds "
-                f"{values[0]!r}; name a parameter with numbers: from_grid_search(search, x=..)."
+                f"ErrorCurveDisplay needs numbers on the x axis, but {parameter!r} has the value "
+                f"{values[0]!r}. Name a parameter with numbers: from_grid_search(search, x=..)."
             ) from None
 
         def repeated(name: str, points: np.ndarray) -> ValueError:
             return ValueError(
                 f"ErrorCurveDisplay found several candidates called {name!r} with the same "
-                f"{parameter}; each combination of parameters may be searched once, and each needs "
-                "a repr of its own."
+                f"{parameter}. Search each combination of parameters once, and give each a "
+                "distinct repr."
             )
 
         errors, bars, error_name = _grid_search_errors(fitted, metric)
         names = _candidate_names(fitted, parameter)
         curves = _curves(names, place, errors, bars, repeated)
-        best = getattr(fitted, "best_index_", None)  # none with refit=False and many metrics
+        best = getattr(fitted, "best_index_", None)  # missing with refit=False and several metrics
         if not np.nanmin(errors, initial=np.inf) > 0:
             kwargs = {"error_scale": "linear", **kwargs}
         chosen = None if best is None else {names[best]: float(place[best])}
@@ -300,9 +304,9 @@ class ErrorCurveDisplay(BaseDisplay):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a new figure.
+            Axes to draw on. If None, create a new figure.
         x_scale : {"linear", "log"}, default="linear"
-            Scale of the x axis; rows have none.
+            Scale of the x axis; ignored if there are rows.
         error_scale : {"linear", "log"}, default="log"
             Scale of the errors.
         legend : bool, default=True
@@ -320,7 +324,7 @@ class ErrorCurveDisplay(BaseDisplay):
         ImportError
             If matplotlib is not installed.
         ValueError
-            If a chosen point is on none of the curves.
+            If no curve contains a chosen point.
         """
         chosen = self._chosen_points()
         n_rows = 0 if self.rows is None else len(self.rows)
@@ -339,7 +343,7 @@ class ErrorCurveDisplay(BaseDisplay):
             ring: dict[str, Any] = {"marker": "o", "markersize": 14, "markerfacecolor": "none"}
             ring |= {"color": "0.3", "linestyle": "none", "label": "chosen"}
             (self.chosen_,) = ax.plot(*zip(*chosen, strict=True), **ring)
-        # Bars that reach below 0 are clipped; otherwise they would be left out with their point.
+        # Bars that reach below 0 are clipped, because matplotlib would omit them and their point.
         clipped = {"nonpositive": "clip"} if error_scale == "log" else {}
         if self.rows is None:
             ax.set_xscale(x_scale)
@@ -362,29 +366,29 @@ class ErrorCurveDisplay(BaseDisplay):
         return self
 
     def _places(self, i: int) -> np.ndarray:
-        """Where the points of the i-th curve are, apart from their errors."""
+        """Return the positions of the points of the i-th curve on the axis without errors."""
         x = list(self.curves.values())[i].x
         if self.rows is None:
             return np.asarray(x)
-        # The dots of a row stand one below the other, in the order of the legend.
+        # The dots of a row are one below the other, in the order of the legend.
         n, rows = len(self.curves), list(self.rows)
         return np.array([rows.index(name) for name in x]) + (i - (n - 1) / 2) * 0.8 / n
 
     def _looks(self) -> dict[str, dict[str, Any]]:
-        """How the curves, or the dots, look."""
+        """Return the style of each curve, or of each kind of dot."""
         looks, colors = styles(self.curves), []
         for look in looks.values():
             if self.rows is None:
                 look |= {"markersize": 5, "markerfacecolor": "none", "linewidth": 1.2, "capsize": 2}
             else:
-                fill = "none" if look["color"] in colors else "full"  # hollow if it comes again
+                fill = "none" if look["color"] in colors else "full"  # hollow if the color repeats
                 look |= {"markersize": 7, "fillstyle": fill, "linestyle": "none"}
             look["elinewidth"] = 0.8
             colors.append(look["color"])
         return looks
 
     def _chosen_points(self) -> list[tuple[float, float]]:
-        """Where the chosen points are, as matplotlib draws them."""
+        """Return the coordinates of the chosen points on the axes."""
         points = []
         for name, x in (self.chosen or {}).items():
             if name not in self.curves or x not in list(self.curves[name].x):
@@ -412,9 +416,9 @@ class SearchDisplay(BaseDisplay):
     mean_error : array-like of shape (n_candidates,)
         Mean errors of the candidates.
     standard_error : array-like of shape (n_candidates,) or None, default=None
-        Standard errors of the mean errors; None draws no error bars.
+        Standard errors of the mean errors. If None, draw no error bars.
     best_index : int or None, default=None
-        Index of the candidate that was chosen; None marks none.
+        Index of the candidate that was chosen. If None, mark none.
     error_name : str, default="mean error"
         Label of the x axis.
 
@@ -458,10 +462,10 @@ class SearchDisplay(BaseDisplay):
 
         Parameters
         ----------
-        estimator : search or Pipeline that ends with one
+        estimator : search, or Pipeline that ends with one
             A fitted SyntheticSearch, SyntheticStack or HeldOutSearch.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a new figure.
+            Axes to draw on. If None, create a new figure.
         **kwargs : dict
             Passed to :meth:`plot`.
 
@@ -478,25 +482,26 @@ class SearchDisplay(BaseDisplay):
             If the estimator is not a search.
         """
         search: Any = estimator
-        # Ends: pipelines are nested finitely often.
+        # Ends: because pipelines are nested finitely often.
         while hasattr(search, "steps"):
             search = search.steps[-1][1]
         searches = getattr(search, "estimators_", None)
         if isinstance(searches, dict) and searches:
-            what = f"this {type(search).__name__} was fitted to a set: take that of one estimate"
-            how = f"as in estimators_[{next(iter(searches))!r}]"
-            text = "SearchDisplay draws what was fitted to one estimate"
-            raise TypeError(f"{text}, and {what}, {how}.")
+            raise TypeError(
+                "SearchDisplay draws a search that was fitted to one estimate, but this "
+                f"{type(search).__name__} was fitted to a set of estimates. Select the search of "
+                f"one estimate: estimators_[{next(iter(searches))!r}]."
+            )
         if not hasattr(search, "results_"):
             if hasattr(search, "candidates") and hasattr(search, "fit"):
                 check_is_fitted(search, "results_")
             raise TypeError(
-                "SearchDisplay.from_estimator needs a fitted SyntheticSearch or "
-                f"HeldOutSearch, or a Pipeline that ends with one, got {type(search).__name__}."
+                f"SearchDisplay.from_estimator needs a fitted search, got {type(search).__name__}. "
+                "Pass a SyntheticSearch or HeldOutSearch, or a Pipeline that ends with one."
             )
         results = search.results_
         names = results["candidate"]
-        if "weight" in results:  # a mean of all candidates, of which none was chosen
+        if "weight" in results:  # a weighted mean of all candidates, so none was chosen
             names = [f"{n} ({w:.0%})" for n, w in zip(names, results["weight"], strict=True)]
         return cls(
             names,
@@ -514,9 +519,9 @@ class SearchDisplay(BaseDisplay):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a new figure.
+            Axes to draw on. If None, create a new figure.
         error_scale : {"linear", "log"}, default=None
-            Scale of the errors; None chooses "log" if they differ by more than a factor of 10.
+            Scale of the errors. If None, use "log" if they differ by more than a factor of 10.
         **kwargs : dict
             Passed to :meth:`matplotlib.axes.Axes.errorbar` for the errors.
 
@@ -559,13 +564,13 @@ class SearchDisplay(BaseDisplay):
 
 # -- tables of errors -----------------------------------------------------------------------------
 def _column(results: Table, name: str) -> np.ndarray:
-    """Return a column of a table of errors, or raise an error that says what a table is."""
+    """Return a column of a table of errors, or raise an error that describes such a table."""
     try:
         return np.asarray(results[name])
     except (KeyError, TypeError, IndexError) as error:
         raise KeyError(
-            f"ErrorCurveDisplay.from_results needs a table with a column {name!r}, such as "
-            "simulate_errors returns."
+            f"ErrorCurveDisplay.from_results found no column {name!r}. Pass a table such as the "
+            "result of simulate_errors, and name its columns."
         ) from error
 
 
@@ -581,7 +586,7 @@ def _error_name(results: Table, error: str) -> str:
 def _curves(
     names: Sequence[str], x: np.ndarray, errors: np.ndarray, bars: np.ndarray | None, several: Any
 ) -> dict[str, ErrorCurve]:
-    """Return the curve of each name, or raise the error of several points at the same x."""
+    """Return the curve of each name, or raise an error if several points have the same x."""
     curves = {}
     for name in dict.fromkeys(names):
         mine = np.flatnonzero([other == name for other in names])
@@ -593,7 +598,7 @@ def _curves(
 
 
 def _label_within_decades(axis: Any) -> None:
-    """Label 1.5, 2, 3, ..: errors within a factor of 10 would get no labels otherwise."""
+    """Label 1.5, 2, 3, .., because errors within a factor of 10 would otherwise have no labels."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8)))
@@ -603,18 +608,19 @@ def _label_within_decades(axis: Any) -> None:
 
 # -- searches of scikit-learn ---------------------------------------------------------------------
 def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
-    """The parameter of the x axis, as scikit-learn calls it in `set_params`."""
+    """Return the parameter of the x axis, with the name that `set_params` uses."""
     found = list(dict.fromkeys(name for candidate in candidates for name in candidate))
     if x is None:
         epsilons = [name for name in found if name.rpartition("__")[2] == "epsilon"]
-        if not epsilons:  # oracles of several budgets
+        if not epsilons:  # oracles with several budgets
             steps = {name: [one.get(name) for one in candidates] for name in found}
             oracles = [k for k, own in steps.items() if all(hasattr(x, "epsilon") for x in own)]
             epsilons = [f"{name}__epsilon" for name in oracles]
         if len(epsilons) != 1:
             raise ValueError(
-                f"ErrorCurveDisplay looks for one epsilon among the parameters {found}, and found "
-                f"{len(epsilons)}: name that of the x axis, from_grid_search(search, x=..)."
+                "ErrorCurveDisplay needs exactly one epsilon among the searched parameters, but "
+                f"found {len(epsilons)} in {found}. Name the x axis: from_grid_search(search, "
+                "x=..)."
             )
         return epsilons[0]
     name = x if x in found else x.removeprefix("param_")
@@ -626,7 +632,7 @@ def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
 def _grid_search_errors(
     search: Any, metric: str | None
 ) -> tuple[np.ndarray, np.ndarray | None, str]:
-    """The mean errors of the candidates, their standard errors, and what they are called."""
+    """Return the candidates' mean errors, their standard errors, and the label of the axis."""
     results = search.cv_results_
     metrics = metric_names(results)
     refit = search.refit if isinstance(search.refit, str) else None
@@ -642,7 +648,7 @@ def _grid_search_errors(
 
 
 def _candidate_names(search: Any, x: str) -> list[str]:
-    """The name of each candidate's curve: its parameters that vary, but for x."""
+    """Return the name of each candidate's curve: its varying parameters, except for x."""
     candidates = search.cv_results_["params"]
     words: list[list[str]] = [[] for _ in candidates]
     for key in dict.fromkeys(key for candidate in candidates for key in candidate if key != x):
@@ -659,8 +665,8 @@ def _candidate_names(search: Any, x: str) -> list[str]:
 
 
 def _labels(key: str, values: list[Any], x: str) -> list[str]:
-    """Estimators by their repr, which is "NormSub" without parameters; other values with a name."""
-    # Left out are the parameter on the x axis, and a domain that all of them have.
+    """Label estimators by their repr, such as "NormSub", and other values by "name = value"."""
+    # The parameter on the x axis is left out, and so is a domain that all candidates share.
     known = [one.get_params(deep=False) for one in values if hasattr(one, "get_params")]
     domains = {repr(own.get("categories")) for own in known}
     labels = []

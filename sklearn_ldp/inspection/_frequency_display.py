@@ -1,4 +1,4 @@
-"""Display of estimated frequencies, of categories or of groups of them."""
+"""Display of estimated frequencies of categories, or of groups of categories."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from .._core.statements import Estimate, table_intervals
 from .._core.support.typing import Axes
 from ._base import EstimateDisplay, look_of, merged, name_ticks
 
-_MOST_DRAWN, _MOST_NAMES = 256, 64  # categories in order; names beside the axis of a usual figure
-# Letters of a name that is turned, inches of a row, and letters side by side; chosen by hand.
+# Limits for categories drawn in order, and for names beside the axis of a figure of usual size.
+_MOST_DRAWN, _MOST_NAMES = 256, 64
+# The letters from which a name is turned, the inches of a row, and the letters that fit side by
+# side; all chosen by eye.
 _LONG, _ROW, _MOST_LETTERS = 10, 0.16, 40
-# How far the first, second, .. estimate stands beside its category: the first few, far apart.
+# Shifts of the first, second, .. estimate from its category; the first few are far apart.
 _SHIFTS = (0.0, 0.32, -0.32, 0.16, -0.16, 0.48, -0.48)
 
 
@@ -27,41 +29,42 @@ _SHIFTS = (0.0, 0.32, -0.32, 0.16, -0.16, 0.48, -0.48)
 class FrequencyDisplay(EstimateDisplay):
     """Estimated frequencies of all or the largest categories, with intervals and the truth.
 
-    With `queries` these are the answers to them, such as the totals of groups of categories; all
-    that is said about categories then holds for groups.
+    With `queries` the display shows the answers to the queries, such as the totals of groups of
+    categories. Every statement below about categories then applies to groups.
 
-    The intervals hold for all categories of the domain at once, not for each one by itself or on
-    average: the largest of many noisy estimates are large by their noise, so most intervals for
-    single categories would miss the truth there. They are those of ``estimate.summary()``. The axes
-    say so, whether they are those of a raw estimate, and how many categories are shown.
+    The intervals are simultaneous for all categories of the domain. Intervals that are valid for
+    each category alone would mislead, because the largest of many noisy estimates are large partly
+    by their noise, and most of their intervals would miss the truth. ``estimate.summary()`` shows
+    the same intervals. The axes state this, whether the intervals belong to a raw estimate, and how
+    many categories are shown.
 
-    Use :meth:`from_estimate` or :meth:`from_estimator` to create a display. A second estimate of
-    the same categories is drawn on the same axes with ``ax=display.ax_``: it keeps the order of
-    the categories that are there, stands beside the first estimate and gets its own colour and
-    marker.
+    Use :meth:`from_estimate` or :meth:`from_estimator` to create a display. Pass
+    ``ax=display.ax_`` to draw a second estimate of the same categories on the same axes. The second
+    estimate keeps the order of the categories that are there, appears beside the first estimate,
+    and has its own color and marker.
 
     Parameters
     ----------
     categories : array-like of shape (k,)
-        The categories, or the groups, to show, in the order of the picture.
+        The categories, or the groups, to show, in the order of the plot.
     frequencies : array-like of shape (k,)
-        Their estimated frequencies.
+        The estimated frequencies of these categories.
     interval : tuple of two array-like of shape (k,) or None, default=None
-        Lower and upper ends of confidence intervals; None draws none.
+        Lower and upper ends of confidence intervals. If None, draw no intervals.
     level : float or None, default=None
-        Probability that the intervals of all categories hold at once; with None the axes say
-        nothing about them.
+        Simultaneous coverage of the intervals of all categories. If None, the axes do not mention
+        it.
     is_raw : bool, default=True
-        Whether the intervals are those of the estimate itself; otherwise they are those of the raw
+        Whether the intervals belong to the estimate itself. Otherwise they belong to the raw
         estimate that it was made from.
     n_categories : int or None, default=None
-        Number of categories in the domain, of which `categories` are all or some; with None the
-        axes do not mention it.
+        Number of categories in the domain; `categories` are some or all of them. If None, the axes
+        do not mention the number.
     order : {"domain", "frequency"} or None, default=None
-        The order of the picture, as the axes describe it: that of the domain, or the largest first
-        (by the truth if it is given). With None the axes do not mention it.
+        The order of the plot, which the axes describe: the order of the domain, or the largest
+        first (by the truth if there is one). If None, the axes do not mention it.
     truth : array-like of shape (k,) or None, default=None
-        True frequencies; None draws none.
+        True frequencies. If None, draw none.
     name : str or None, default=None
         Name of the estimate in the legend.
     by : {"category", "rank"}, default="category"
@@ -70,10 +73,10 @@ class FrequencyDisplay(EstimateDisplay):
         Direction in which the frequencies grow: upwards, or to the right with one row per
         category, which leaves room for long names.
     noun : str, default="categories"
-        What the axes call what they show.
+        The word that the axes use for the categories.
     simultaneous : bool, default=True
-        Whether the level is that of all intervals; otherwise it is that of each, and the intervals
-        presume normal noise.
+        Whether the level is the level of all intervals together. Otherwise it is the level of each
+        interval, and the intervals presume normal noise.
 
     Attributes
     ----------
@@ -86,7 +89,7 @@ class FrequencyDisplay(EstimateDisplay):
     band_ : matplotlib PolyCollection or None
         The intervals, if they are drawn as a band (with ``by="rank"``).
     truth_ : matplotlib Line2D or None
-        The true frequencies; None if there are none, or another display has drawn them before.
+        The true frequencies; None if there are none, or if an earlier display has drawn them.
 
     Examples
     --------
@@ -142,41 +145,41 @@ class FrequencyDisplay(EstimateDisplay):
         Parameters
         ----------
         estimate : FrequencyEstimate of shape (1, d)
-            The estimate to draw. It gets intervals if its noise is known. After post-processing,
-            these are of the raw estimate, and not drawn beside another estimate.
+            The estimate to draw. It has intervals if its noise is known. After post-processing, the
+            intervals belong to the raw estimate, and are not drawn beside another estimate.
         queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
             The queries whose answers to draw, such as ``groups(labels)`` of
-            :mod:`sklearn_ldp.queries`; None draws the categories. For another estimate on the same
-            axes, give the same queries.
+            :mod:`sklearn_ldp.queries`. If None, draw the categories. For another estimate on the
+            same axes, pass the same queries.
         k : int, None or "auto", default="auto"
-            Number of categories: the largest ones by the truth if it is given, otherwise by the
-            estimate. None shows all of them; "auto" does so for up to 256 that `order` leaves in
-            the order of the domain as they are bins, numbers or dates, since bins that are left out
-            would not be seen, and else shows 30. Axes that already show an estimate keep their
-            categories.
+            Number of categories to show: the largest by the truth if `truth` is passed, otherwise
+            by the estimate. If None, show all. "auto" shows all if there are up to 256 and `order`
+            leaves them in the order of the domain because they are bins, numbers or dates, because
+            readers could not see that bins were left out. Otherwise "auto" shows 30. Axes that
+            already show an estimate keep their categories.
         truth : array-like of shape (d,), default=None
             True frequencies of the categories, also with `queries`.
         level : float, default=0.95
-            Probability that the intervals of all categories (or queries) hold at once, also of
-            those that are not shown.
+            Simultaneous coverage of the intervals of all categories (or queries), including the
+            categories that are not shown.
         order : {"auto", "domain", "frequency"}, default="auto"
-            Order of the categories: that of the domain, or the largest first, by the truth if it
-            is given and otherwise by the estimate. "auto" takes the order of the domain, which
-            the noise cannot change, if there is no truth and either all categories are shown or
-            they are bins, or numbers or dates in rising order; otherwise the largest come first.
-            Axes that already show an estimate keep their order.
+            Order of the categories: the order of the domain, or the largest first, by the truth if
+            `truth` is passed and otherwise by the estimate. "auto" uses the order of the domain,
+            which the noise cannot change, if there is no truth and if all categories are shown or
+            the categories are bins, or numbers or dates in rising order. Otherwise the largest are
+            first. Axes that already show an estimate keep their order.
         name : str, default=None
-            Name of the estimate in the legend; None takes the names of its post-processors.
+            Name of the estimate in the legend. If None, use the names of its post-processors.
         by : {"category", "rank"}, default="category"
             Whether the axis of the categories shows their names or, for many categories, their
             ranks, which are always in the order of the frequencies. Axes that already show an
-            estimate keep what they show.
+            estimate do not change.
         orientation : {"auto", "vertical", "horizontal"}, default="auto"
-            Direction in which the frequencies grow. "auto" turns the picture where names are long
-            (more than 10 letters), categories have no order, and there is room for their rows. Axes
-            that already show an estimate keep it.
+            Direction in which the frequencies grow. "auto" chooses horizontal bars if names are
+            long (more than 10 letters), categories have no order, and there is room for their rows.
+            Axes that already show an estimate keep their direction.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a new figure.
+            Axes to draw on. If None, create a new figure.
         **kwargs : dict
             Passed to :meth:`plot`.
 
@@ -188,9 +191,9 @@ class FrequencyDisplay(EstimateDisplay):
         Raises
         ------
         TypeError
-            If it is no estimate.
+            If `estimate` is not an estimate.
         ValueError
-            If there are several estimates, or another parameter is not as described.
+            If there are several estimates, or another parameter is not valid.
         """
         cls._check(estimate, truth, level)
         _check_options(k, order, by, orientation)
@@ -204,10 +207,10 @@ class FrequencyDisplay(EstimateDisplay):
             noun = "queries" if query.names is None else "groups"
             categories = np.asarray(range(len(values)) if query.names is None else query.names)
         first = next(iter(_displays_on(ax)), None)
-        described = None  # the first display on the axes has described the order
+        described = None  # only the first display on the axes describes the order
         if first is None:
             is_bins = query is None and has_bins(estimate.domain)
-            names = np.asarray(categories)  # numbers or dates in rising order?
+            names = np.asarray(categories)  # may be numbers or dates in rising order
             rise = names.dtype.kind in "iufM" and bool(np.all(names[:-1] < names[1:]))
             is_line = is_bins or rise
             shown, described = _shown(is_line, values, k, truth, order, by)
@@ -247,8 +250,7 @@ class FrequencyDisplay(EstimateDisplay):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on, beside what other displays have drawn there; None creates a new
-            figure.
+            Axes to draw on, which may already show other displays. If None, create a new figure.
         **kwargs : dict
             Passed to :meth:`matplotlib.axes.Axes.errorbar`, to change the look of the estimate.
 
@@ -262,7 +264,7 @@ class FrequencyDisplay(EstimateDisplay):
         ImportError
             If matplotlib is not installed.
         ValueError
-            If the axes show other categories already.
+            If the axes already show other categories.
         """
         others = _displays_on(ax)
         first = others[0] if others else self
@@ -275,7 +277,7 @@ class FrequencyDisplay(EstimateDisplay):
         if not others:
             self._prepare(ax)
         values = ax.yaxis if first.orientation == "vertical" else ax.xaxis
-        if values.get_label_text() == _values_label(others):  # and not a label of the user's
+        if values.get_label_text() == _values_label(others):  # keep a label that the user wrote
             values.set_label_text(_values_label([*others, self]))
         place = np.arange(1.0, len(order) + 1)
         self.truth_: Any = None
@@ -290,7 +292,7 @@ class FrequencyDisplay(EstimateDisplay):
         return self
 
     def _prepare(self, ax: Any) -> None:
-        """Prepare empty axes for this display and all that follow."""
+        """Prepare empty axes for this display and for displays that follow."""
         is_vertical = self.orientation == "vertical"
         values, names = (ax.yaxis, ax.xaxis) if is_vertical else (ax.xaxis, ax.yaxis)
         (ax.axhline if is_vertical else ax.axvline)(0, color="grey", linewidth=0.8, zorder=0)
@@ -310,7 +312,7 @@ class FrequencyDisplay(EstimateDisplay):
             ax.invert_yaxis()  # the first category at the top
 
     def _names_label(self) -> str:
-        """The label of the axis of categories: how many of how many, in which order."""
+        """Return the label of the axis of categories: the number shown, the total, the order."""
         k, d = len(self.categories), self.n_categories
         if self.by == "rank":
             return "rank" if d in (k, None) else f"rank, the first {k:,} of {d:,} {self.noun}"
@@ -319,11 +321,11 @@ class FrequencyDisplay(EstimateDisplay):
         kind = "estimates" if self.truth is None else "true frequencies"
         order = {"frequency": f"largest {kind} first"}
         if k < d:
-            order["domain"] = f"those with the largest {kind}"
-        what = (f"all {k:,}" if k == d else f"{k:,} of {d:,}") + f" {self.noun}"
-        # A label beside few rows has little room, so it takes two lines.
+            order["domain"] = f"only the largest {kind}"
+        number = (f"all {k:,}" if k == d else f"{k:,} of {d:,}") + f" {self.noun}"
+        # A label beside few rows has little room, so it is split into two lines.
         comma = ",\n" if self.orientation == "horizontal" and k < 15 else ", "
-        return comma.join([what, order[self.order]] if self.order in order else [what])
+        return comma.join([number, order[self.order]] if self.order in order else [number])
 
     def _draw_truth(self, ax: Any, place: np.ndarray, truth: np.ndarray) -> Any:
         look: dict[str, Any] = {"linewidth": 1.2}
@@ -349,9 +351,10 @@ class FrequencyDisplay(EstimateDisplay):
         if self.interval is not None:
             low, high = (np.asarray(end)[order] for end in self.interval)
             if is_bars:
-                # An estimate below 0 lies outside of its interval; its bar begins at its marker.
+                # An estimate below 0 is outside of its interval; its bar begins at its marker.
                 bars = np.maximum([frequencies - low, high - frequencies], 0)
-                # Caps too small to see: the search for the legend's place looks at caps, not bars.
+                # The caps are too small to see. The search for a place for the legend avoids caps
+                # but not bars.
                 look = {"ecolor": to_rgba(look["color"], 0.4), "capsize": 0.1, **look}
             else:
                 fill = ax.fill_between if is_vertical else ax.fill_betweenx
@@ -364,39 +367,39 @@ class FrequencyDisplay(EstimateDisplay):
             bar.set_linestyle(usual["linestyle"])
 
     def _places_among(self, categories: Any) -> np.ndarray:
-        """Where the categories of this display are among the given ones."""
+        """Return the positions of this display's categories among other categories."""
         mine, known = (np.asarray(names).tolist() for names in (self.categories, categories))
         places, missing = places_among(mine, known)
         if missing:
             raise ValueError(
-                f"FrequencyDisplay cannot draw beside what is on these axes: {missing[0]!r} is "
-                "there and not in this estimate; give other axes."
+                "FrequencyDisplay cannot draw beside the estimate on these axes, because this "
+                f"estimate has no category {missing[0]!r}. Pass other axes."
             )
         return places
 
 
 def _displays_on(ax: Any) -> list[FrequencyDisplay]:
-    """The displays whose estimates are on the axes, in the order in which they were drawn."""
-    containers = [] if ax is None else [one for one in ax.containers if hasattr(one, "display")]
-    # Matplotlib before 3.11 leaves a container that has been removed in the list.
-    return [one.display for one in containers if any(part.axes for part in one.get_children())]
+    """Return the displays whose estimates are on the axes, in the order of drawing."""
+    containers = [] if ax is None else [item for item in ax.containers if hasattr(item, "display")]
+    # Matplotlib before 3.11 keeps a container in the list after it has been removed.
+    return [item.display for item in containers if any(part.axes for part in item.get_children())]
 
 
-def _interval(estimate: Estimate, level: float, asked: Any) -> Any:
-    """The intervals of all that is asked; None if there are none."""
+def _interval(estimate: Estimate, level: float, query: Any) -> Any:
+    """Return the intervals of the categories or the queries; None if there are none."""
     try:
-        low, high = table_intervals(estimate, level, asked)
+        low, high = table_intervals(estimate, level, query)
     except ValueError:
-        if asked is None and estimate.is_raw:
+        if query is None and estimate.is_raw:
             raise
-        return None  # some noise is known for single categories only, some raw values are lost
+        return None  # the noise is known only for single categories, or raw values are missing
     return low[0], high[0]
 
 
 def _shown(
     is_line: bool, values: np.ndarray, k: Any, truth: Any, order: str, by: str
 ) -> tuple[np.ndarray, str]:
-    """The places of the categories to show, and "domain" or "frequency", which orders them."""
+    """Return the positions of the categories to show, and their order: "domain" or "frequency"."""
     largest = np.argsort(-(values if truth is None else truth), kind="stable")
     may_follow = order == "auto" and truth is None and by != "rank"
     if k == "auto":
@@ -408,24 +411,29 @@ def _shown(
 
 
 def _are_long(names: np.ndarray, ax: Any) -> bool:
-    """Whether names are better read beside rows, and there is room for these."""
+    """Whether names are long, so that they need rows, and there is room for the rows."""
     height = np.inf if ax is None else ax.get_window_extent().height / ax.figure.dpi
     fits = len(names) <= _MOST_NAMES and height > _ROW * len(names)
     return bool(fits and max(len(str(name)) for name in names.tolist()) > _LONG)
 
 
 def _values_label(displays: list[FrequencyDisplay]) -> str:
-    """The label of the axis of frequencies, with the intervals that are drawn."""
-    drawn = [one for one in displays if one.interval is not None and one.level and one.n_categories]
+    """Return the label of the axis of frequencies, which describes the intervals."""
+    drawn = [
+        display
+        for display in displays
+        if display.interval is not None and display.level and display.n_categories
+    ]
     if not drawn:
         return "frequency"
-    levels = " and ".join(dict.fromkeys(f"{100 * one.level:.4g} %" for one in drawn if one.level))
-    of_raw = "" if all(one.is_raw for one in drawn) else " of raw estimates"
-    which = f"all {drawn[0].n_categories:,} {displays[0].noun.partition(',')[0]}"
-    if not all(one.simultaneous for one in drawn):
-        return f"frequency, with {levels}\nintervals{of_raw} of each category,\nif noise is normal"
-    # Three lines: beside long names the axes are low.
-    return f"frequency, with {levels}\nintervals{of_raw} that hold for\n{which} at once"
+    levels = [f"{100 * display.level:.4g} %" for display in drawn if display.level]
+    level = " and ".join(dict.fromkeys(levels))
+    of_raw = "" if all(display.is_raw for display in drawn) else " of raw estimates"
+    scope = f"all {drawn[0].n_categories:,} {displays[0].noun.partition(',')[0]}"
+    if not all(display.simultaneous for display in drawn):
+        return f"frequency, with {level}\nintervals{of_raw} of each category,\nif noise is normal"
+    # The label has three lines because the axes are low if names are long.
+    return f"frequency, with simultaneous\n{level} intervals{of_raw}\nfor {scope}"
 
 
 def _check_options(k: Any, order: str, by: str, orientation: str) -> None:
@@ -434,7 +442,7 @@ def _check_options(k: Any, order: str, by: str, orientation: str) -> None:
     if order not in ("auto", "domain", "frequency"):
         raise ValueError(f'Argument order must be "auto", "domain" or "frequency", got {order!r}.')
     if by == "rank" and order == "domain":
-        raise ValueError('Ranks follow the frequencies; order="domain" needs by="category".')
+        raise ValueError('Ranks follow the frequencies. Use by="category" with order="domain".')
     if by not in ("category", "rank"):
         raise ValueError(f'Argument by must be "category" or "rank", got {by!r}.')
     if orientation not in ("auto", "vertical", "horizontal"):
@@ -443,5 +451,5 @@ def _check_options(k: Any, order: str, by: str, orientation: str) -> None:
 
 
 def _cell_name(category: Any) -> str:
-    """Return the name of a category on an axis: of a cell of a table, those of its columns."""
+    """Return the name of a category on an axis; a cell of a table is named by its categories."""
     return ", ".join(map(str, category)) if isinstance(category, tuple) else str(category)

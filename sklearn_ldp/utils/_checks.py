@@ -1,4 +1,4 @@
-"""The checks behind `sklearn_ldp.utils.estimator_checks`, each a function of its own."""
+"""The checks that `sklearn_ldp.utils.estimator_checks` runs, one function per check."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ..collection import read_reports, write_reports
 from ..oracles import BaseOracle, ItemOracle
 from ..postprocessing import BasePostProcessor
 
-#: The probability of each report, by its numbers.
+#: The probability of each report; a report is identified by its numbers.
 _Law: TypeAlias = dict[tuple[int, ...], Fraction]
 
 
@@ -40,14 +40,14 @@ def check_oracle(oracle: BaseOracle) -> None:
     Parameters
     ----------
     oracle : oracle
-        An instance. The checks clone it, and set its domain and its randomness.
+        An instance. The checks clone it, and set its domain and its random seed.
 
     Raises
     ------
     AssertionError
         If the oracle breaks the contract.
     TypeError
-        If its users do not have one category each, so that it cannot be checked.
+        If users of the oracle do not have one category each. There are no checks for such oracles.
 
     Examples
     --------
@@ -59,7 +59,8 @@ def check_oracle(oracle: BaseOracle) -> None:
     if is_other:
         raise TypeError(
             "check_oracle needs an oracle whose users have one category each, such as OLH(), got "
-            f"{oracle!r}: those of tables have check_table_oracle, others have no check yet."
+            f"{oracle!r}. Use check_table_oracle for several columns; other oracles have no checks "
+            "yet."
         )
     _run(oracle_checks(), oracle)
 
@@ -93,7 +94,7 @@ def check_table_oracle(oracle: Any) -> None:
     ----------
     oracle : oracle
         An instance with a parameter `domains`. The checks clone it, and set its domains and its
-        randomness.
+        random seed.
 
     Raises
     ------
@@ -116,25 +117,26 @@ def _run(checks: Iterable[Callable[[Any], None]], estimator: Any) -> None:
             f"{estimator.__name__}()."
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)  # of the seeds that checks set
+        warnings.simplefilter("ignore", PrivacyWarning)  # the checks themselves set seeds
         for check in checks:
             check(estimator)
 
 
 def expected_failed_checks(estimator: BaseEstimator) -> dict[str, str]:
-    """Return the checks of scikit-learn's that an estimator cannot pass, and why.
+    """Return the checks of scikit-learn that an estimator cannot pass, with the reasons.
 
-    For the argument of this name of :func:`sklearn.utils.estimator_checks.check_estimator`.
-    A post-processor passes all of them, if noise is given to one that needs it. An oracle does not,
-    as it makes one row of many users' values. What takes no 2D array says so by its tags, and
-    scikit-learn then checks hardly anything: what reads strings, lists or sets of estimates, and by
-    default what has to be told more first (post-processors and searches the noise, corrected models
-    `private`). Check these with that parameter set.
+    Use the result as the argument of the same name of
+    :func:`sklearn.utils.estimator_checks.check_estimator`. A post-processor passes all checks, if
+    it gets the noise that it may need. An oracle fails some, because it turns the values of many
+    users into one row. An estimator that accepts no 2D array declares this by its tags, and
+    scikit-learn then runs hardly any check. Such estimators read strings, lists or sets of
+    estimates, or need a parameter first: post-processors and searches may need the noise, and
+    corrected models need `private`. Check these estimators with that parameter set.
 
     Parameters
     ----------
     estimator : oracle, post-processor or search
-        An instance, also of a third party's class.
+        An instance, possibly of a class from another package.
 
     Returns
     -------
@@ -170,7 +172,7 @@ def oracle_checks() -> list[Callable[[BaseOracle], None]]:
     Returns
     -------
     list of callables
-        Each takes an oracle and raises AssertionError if it fails.
+        Each function accepts an oracle, and raises AssertionError if the oracle fails.
     """
     return [
         check_exact_epsilon,
@@ -190,15 +192,15 @@ def table_oracle_checks() -> list[Callable[[Any], None]]:
     Returns
     -------
     list of callables
-        Each takes an oracle and raises AssertionError if it fails.
+        Each function accepts an oracle, and raises AssertionError if the oracle fails.
     """
     return [check_exact_epsilon_of_records, check_one_set, *collector_checks()]
 
 
 def collector_checks() -> list[Callable[[Any], None]]:
-    """Return the checks of the life of a collection, whatever its estimate is of.
+    """Return the checks of fitting, merging and storing, which apply to every kind of collector.
 
-    Returns: each takes an oracle, a survey or a :class:`~sklearn_ldp.LocalMean`, and raises
+    Returns: each accepts an oracle, a survey or a :class:`~sklearn_ldp.LocalMean`, and raises
     AssertionError if it fails.
     """
     return [
@@ -222,7 +224,7 @@ def postprocessor_checks() -> list[Callable[[BasePostProcessor], None]]:
     Returns
     -------
     list of callables
-        Each takes a post-processor and raises AssertionError if it fails.
+        Each function accepts a post-processor, and raises AssertionError if it fails.
     """
     return [
         check_containers,
@@ -236,7 +238,7 @@ def postprocessor_checks() -> list[Callable[[BasePostProcessor], None]]:
 
 
 def _error_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception | None:
-    """Return the error by which a call is refused, or None if it is not."""
+    """Return the error that a call raises, or None if it raises none."""
     try:
         function(*args, **kwargs)
     except (ValueError, TypeError) as error:
@@ -246,7 +248,7 @@ def _error_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Except
 
 # -- oracles ----------------------------------------------------------------------------------
 class _ScriptedCoins(Coins):
-    """Coins that follow a script and record each outcome, and the chance of all of them."""
+    """Random bits that follow a script; record each outcome, and the probability of all of them."""
 
     def __init__(self, script: list[int]):
         self.script = script
@@ -290,7 +292,7 @@ class _ScriptedCoins(Coins):
 
 
 class _EqualCoins(_ScriptedCoins):
-    """Coins that all fall on the same number, whoever draws them, and in whatever order."""
+    """Random bits that always give the same number, for any caller and in any order."""
 
     many_coins = math.inf
 
@@ -316,14 +318,14 @@ class _EqualCoins(_ScriptedCoins):
 def exact_report_distribution(
     channel: Mechanism, code: int | tuple[int, ...]
 ) -> dict[tuple[int, ...], Fraction]:
-    """Return the probability of every report, by running the channel on every fall of its coins.
+    """Return the probability of every report, by running the channel on all random outcomes.
 
     Parameters
     ----------
     channel : Channel or other mechanism
-        A mechanism with few coins: the work grows with the number of ways in which they fall.
+        A mechanism with few random bits, because the work grows with the number of outcomes.
     code : int, or tuple of int
-        The user's category, or their codes where the mechanism takes several.
+        The user's category; a tuple of codes for a mechanism of several columns.
 
     Returns
     -------
@@ -341,25 +343,25 @@ def exact_report_distribution(
 
 
 def _distribution(randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any) -> _Law:
-    """Add up the chances of every way in which the coins can fall for one user."""
+    """Add up, for one user, the probabilities of all random outcomes that give each report."""
     distribution: _Law = {}
     script: list[int] = []
-    # Ends: the scripts rise in lexicographic order, and the coins have finitely many outcomes.
+    # Ends: because the scripts rise in lexicographic order and the outcomes are finitely many.
     while True:
         coins = _ScriptedCoins(script)
         report = tuple(np.ravel(randomise(np.array([code]), coins)).tolist())
         distribution[report] = distribution.get(report, Fraction(0)) + coins.chance
         script = coins.outcomes
-        # Ends: each pass removes an outcome.
+        # Ends: because each pass removes an outcome.
         while script and script[-1] + 1 == coins.n_outcomes[len(script) - 1]:
-            script.pop()  # that coin has fallen in all ways
+            script.pop()  # all outcomes of this draw have been enumerated
         if not script:
             return distribution
         script[-1] += 1
 
 
 _SMALL = 4  # categories: few enough to enumerate, and not a power of every field order
-_MOST_FALLS = 400  # of coins that are enumerated in a large domain
+_MOST_FALLS = 400  # the largest number of random outcomes that are enumerated in a large domain
 _EPSILONS = (0.1, 1.0, 6.0)
 
 
@@ -368,28 +370,28 @@ def _enumerable(oracle: BaseOracle) -> Channel:
 
 
 def check_exact_epsilon(oracle: BaseOracle) -> None:
-    """Assert by enumeration that no report tells two values apart by more than exp(epsilon)."""
+    """Assert by enumeration that no report separates two values by more than exp(epsilon)."""
     # The likelihood ratio of every report under every pair of values is compared as a rational
-    # number; the largest must not exceed exp(epsilon), nor fall short of it by more than 1e-12.
+    # number. The maximum must not exceed exp(epsilon), and must not be smaller by more than 1e-12.
     check_exact_epsilon_of(_enumerable(oracle), range(_SMALL), oracle.epsilon)
 
 
 def check_exact_epsilon_of(mechanism: Any, codes: Iterable[Any], epsilon: float) -> None:
-    """Assert the same of any mechanism, over any codes, such as whole records."""
+    """Assert the exact epsilon of any mechanism over any codes, such as whole records."""
     _assert_private([exact_report_distribution(mechanism, code) for code in codes], epsilon)
 
 
 def _assert_private(laws: list[_Law], epsilon: float, is_whole: bool = True) -> None:
-    """Assert the same of the laws of reports; those of all codes must not waste budget either."""
+    """Assert epsilon from the distributions of reports; `is_whole` forbids wasted budget too."""
     _assert_laws(laws)
     chances = ([law[report] for law in laws] for report in laws[0])
     worst = max(max(one) / min(one) for one in chances)
     bound = exp_lower_bound(epsilon)
     share = float(worst / bound - 1)
     remedy = "; round thresholds as `direct_threshold` does" if share < 1e-9 else ""
-    told = f"a ratio is exp(epsilon) times 1 + {share:.3g}{remedy}"
-    assert worst <= bound, f"epsilon is exceeded: {told}"
-    if is_whole and bound < 2**24:  # beyond, the resolution of 2**-64 shows
+    text = f"a ratio is exp(epsilon) times 1 + {share:.3g}{remedy}"
+    assert worst <= bound, f"epsilon is exceeded: {text}"
+    if is_whole and bound < 2**24:  # for larger ratios the resolution of 2**-64 is visible
         assert worst >= bound * (1 - Fraction(1, 10**12)), "privacy budget is wasted"
 
 
@@ -397,22 +399,22 @@ def _assert_laws(laws: list[_Law]) -> None:
     total = all(sum(law.values()) == 1 for law in laws)
     assert total, "the probabilities of the reports on a value do not add up to 1"
     same = all(law.keys() == laws[0].keys() for law in laws)
-    assert same, "a report betrays its value: another value cannot lead to it"
+    assert same, "a report reveals its value: another value cannot lead to this report"
 
 
 def check_exact_epsilon_of_records(oracle: Any) -> None:
-    """Assert by enumeration that no report tells two whole records apart by more than epsilon."""
-    # The largest ratio over all pairs of records, which may differ in every column, must not
-    # exceed exp(epsilon), nor fall short of it by more than 1e-12.
+    """Assert by enumeration that no report separates two whole records by more than epsilon."""
+    # Two records may differ in every column. The maximum ratio over all pairs of records must not
+    # exceed exp(epsilon), and must not be smaller by more than 1e-12.
     mechanism = _small(oracle).protocol().mechanism.for_enumeration()
     check_exact_epsilon_of(mechanism, product(range(2), range(3)), oracle.epsilon)
 
 
 def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
-    """Assert by enumeration that every public part which a collector may assign keeps epsilon."""
-    # Given the part, no report tells two values apart by more than exp(epsilon), and carries
-    # another part. With parts drawn as clients draw them, reports have the law of `privatize`.
-    # Oracles whose parts cannot be assigned pass.
+    """Assert by enumeration that every public part that a collector may assign keeps epsilon."""
+    # Given the public part, no report may separate two values by more than exp(epsilon), and each
+    # report must contain that part. If parts are drawn as clients draw them, reports must have the
+    # distribution of `privatize`. Oracles that do not support assigned parts pass.
     channel = _enumerable(oracle)
     part = channel.public_part
     if part is None or part.privatize is None:
@@ -420,7 +422,7 @@ def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
     assign, bound = part.privatize, exp_lower_bound(oracle.epsilon)
     n_draws = part.n_values if part.n_draws is None else part.n_draws
     drawn = part.draw(np.arange).tolist()
-    assert len(drawn) == n_draws, "`public_part.draw` does not return as many parts as it is asked"
+    assert len(drawn) == n_draws, "`public_part.draw` does not return the requested number of parts"
     laws: list[_Law] = [{} for _ in range(_SMALL)]
     for value in range(part.n_values):
 
@@ -433,27 +435,26 @@ def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
             chances = [law[report] for law in given]
             assert max(chances) <= bound * min(chances), "an assigned part exceeds epsilon"
             reports = channel.check_reports(np.array([report]))
-            assert part.of_reports(reports).tolist() == [value], "a report carries another part"
+            assert part.of_reports(reports).tolist() == [value], "a report contains another part"
         share = Fraction(drawn.count(value), n_draws)
         for total, law in zip(laws, given, strict=True):
             for report, chance in law.items():
                 total[report] = total.get(report, Fraction(0)) + share * chance
     expected = [exact_report_distribution(channel, code) for code in range(_SMALL)]
-    assert laws == expected, "drawing a part, and randomising given it, is not `privatize`"
+    assert laws == expected, "drawing a part, and randomizing given it, differs from `privatize`"
 
 
 def check_exact_support_probabilities(oracle: BaseOracle) -> None:
     """Assert that p and q are the exact probabilities of support, for every pair of values."""
-    # Where q assumes an ideal hash (`has_exact_support` is False) only p is exact. Where
-    # reports support no categories, the estimate must be unbiased instead, up to rounding
-    # errors.
+    # If q assumes an ideal hash (`has_exact_support` is False), only p is exact. If reports support
+    # no categories, the estimate must be unbiased instead, up to rounding errors.
     channel = _enumerable(oracle)
     laws = [exact_report_distribution(channel, code) for code in range(_SMALL)]
     _assert_support(channel, laws, np.arange(_SMALL))
 
 
 def _assert_support(channel: Any, laws: list[_Law], codes: np.ndarray) -> None:
-    """Assert that p and q, joint support and covariances are those of the laws of reports."""
+    """Assert p, q, joint support and covariances against the distributions of the reports."""
     shape = channel.privatize(codes[:1], _ScriptedCoins([])).shape
     reports = sorted(set().union(*laws))
     each = [channel.check_reports(np.array(report).reshape(shape)) for report in reports]
@@ -474,8 +475,8 @@ def _assert_support(channel: Any, laws: list[_Law], codes: np.ndarray) -> None:
             found = sum(int(counts[k, at]) * law.get(reports[k], Fraction(0)) for k in some)
             name, told = ("p", p) if is_own[at] else ("q", q)
             assert found == told, (
-                f"the estimator's {name}={float(told):.6g} is not the mechanism's: reports on the "
-                f"value {code} support {codes[at]} with probability {float(found):.6g}"
+                f"the estimator's {name}={float(told):.6g} is wrong: the mechanism's reports on "
+                f"the value {code} support {codes[at]} with probability {float(found):.6g}"
             )
         if not channel.has_exact_support:
             continue
@@ -487,24 +488,24 @@ def _assert_support(channel: Any, laws: list[_Law], codes: np.ndarray) -> None:
             name = "own" if is_own[i] or is_own[j] else "other"
             told = getattr(joint, name)
             assert abs(both - told) < 1e-9, (
-                f"`joint_support` is not the mechanism's: reports on the value {code} support both "
-                f"{codes[i]} and {codes[j]} with probability {both:.6g}, and {name}= is {told:.6g}"
+                f"`joint_support` is wrong: reports on the value {code} support both {codes[i]} "
+                f"and {codes[j]} with probability {both:.6g}, but {name}= is {told:.6g}"
             )
         if not channel.has_exact_covariance and type(channel).covariance is Channel.covariance:
-            continue  # it is drawn from the channel's own reports
+            continue  # the default draws this covariance from the channel's own reports
         found = (values.T * chances) @ values - np.outer(mean, mean)
         told = channel.covariance(1.0 * (np.arange(channel.n_categories) == code)).matrix(unit)
         limit = (1e-6 if channel.has_exact_covariance else 0.2) * np.abs(found).max()
         assert np.allclose(told, found, rtol=0, atol=limit), (
-            f"`covariance` is not that of the estimates from users who have the value {code}; "
-            "by default it follows from `joint_support`, or else from `law_of_reports`"
+            "`covariance` differs from the covariance of estimates from users with the value "
+            f"{code}; by default it is computed from `joint_support`, or else from `law_of_reports`"
         )
 
 
 def check_domains_epsilons_and_batches(oracle: BaseOracle) -> None:
-    """Assert the same in a larger domain and at other epsilons, and that users are independent."""
-    # Coins that fall in few ways are enumerated for the first, a middle and the last category.
-    # What the oracle refuses is left out.
+    """Assert epsilon and support at other epsilons and domains, and that users are independent."""
+    # If there are few random outcomes, they are enumerated for the first, a middle and the last
+    # category. Settings that the oracle refuses are skipped.
     large, few = getattr(oracle, "_checked_sizes", (130, 3))  # 130 does not fit into seven bits
     others = [(few, epsilon) for epsilon in _EPSILONS if epsilon != oracle.epsilon]
     for d, epsilon in [(large, oracle.epsilon), *others]:
@@ -527,23 +528,24 @@ def check_domains_epsilons_and_batches(oracle: BaseOracle) -> None:
 
 
 def _assert_batches(channel: Any, codes: np.ndarray) -> None:
-    """Assert that users report in a batch what they report alone, by equal coins."""
+    """Assert that equal random bits give users the same reports in a batch and alone."""
     batch = np.resize(codes, 1200)
     for number in (0, 1, 10, 11):
         reports = channel.privatize(batch, _EqualCoins(number))
         alone = [channel.privatize(codes[[i]], _EqualCoins(number))[0] for i in range(len(codes))]
         differs = reports != np.resize(alone, reports.shape)
         assert not differs.any(), (
-            f"the report of user {np.argwhere(differs)[0, 0]} of a batch is not the one that they "
-            "make alone by the same coins: no report may depend on the user's place, or on others"
+            f"the report of user {np.argwhere(differs)[0, 0]} of a batch differs from the report "
+            "that the same random bits give alone: no report may depend on other users or on "
+            "their order"
         )
 
 
 def _assert_drawn_support(channel: Any, codes: np.ndarray, epsilon: float) -> None:
     """Assert p and q of reports drawn in one batch, and that p and q imply at most epsilon."""
-    # An honest channel fails once in a million calls, by Bernstein's inequality.
+    # By Bernstein's inequality, a correct channel fails at most once in a million calls.
     if not isinstance(channel, Channel) or channel.own_support != channel.p:
-        return  # there are no p and q, or a report also counts against categories
+        return  # p and q do not exist, or a report can also count against categories
     n, limit, is_own = 2000, 17.0, np.eye(len(codes), dtype=bool)
     reports = channel.privatize(np.repeat(codes, n), SeededCoins(np.random.default_rng(0)))
     supports = channel.supports(channel.check_reports(reports), codes)
@@ -554,7 +556,7 @@ def _assert_drawn_support(channel: Any, codes: np.ndarray, epsilon: float) -> No
     for i, j in np.argwhere(far & (is_own | channel.has_exact_support)):
         raise AssertionError(
             f"of {n} reports on the value {codes[i]} drawn in one batch, a share of "
-            f"{found[i, j]:.3g} support {codes[j]}, instead of {told[i, j]:.3g}"
+            f"{found[i, j]:.3g} support {codes[j]}, but the channel states {told[i, j]:.3g}"
         )
     bound = exp_lower_bound(epsilon) * (1 + Fraction(1, 10**9))
     if bound < 2**24:
@@ -564,7 +566,7 @@ def _assert_drawn_support(channel: Any, codes: np.ndarray, epsilon: float) -> No
 
 
 def check_supports(oracle: BaseOracle) -> None:
-    """Assert of every report that `supports` and `report_fields` are true of it."""
+    """Assert that `supports` and `report_fields` are correct for every report."""
     channel: Any = _enumerable(oracle)
     if not isinstance(channel, Channel):
         return
@@ -574,15 +576,15 @@ def check_supports(oracle: BaseOracle) -> None:
         reports = channel.check_reports(np.array(report).reshape(shape))
         counted, told = channel.count_support(reports), channel.supports(reports, codes)[0]
         is_same = np.array_equal(np.asarray(counted) == 1, told)
-        assert is_same, f"`supports` is not what `count_support` adds up, for the report {report}"
+        assert is_same, f"`supports` and `count_support` disagree about the report {report}"
         is_told = not most or (len(most) == len(report) and np.all(np.array(report) < most))
         assert is_told, f"`report_fields` does not allow the report {report}, which occurs"
 
 
 def check_simulation(oracle: BaseOracle) -> None:
     """Assert that simulated collections have the mean and the variance of estimates."""
-    # 4,000 collections; an honest oracle fails once in a million calls by the mean, and once in
-    # 10**5 by the variance.
+    # The check draws 4,000 collections. A correct oracle fails once in a million calls by the mean,
+    # and once in 10**5 by the variance.
     counts, n_repeats = np.array([1000, 500, 300, 0]), 4000
     n, d = counts.sum(), len(counts)
     simulated = _small(oracle, categories=d).simulate(counts, n_repeats)
@@ -592,11 +594,11 @@ def check_simulation(oracle: BaseOracle) -> None:
     assert np.all((far < 5.2) | is_rounded), "the mean of simulated estimates is not the truth"
     ratio = simulated.values.var(axis=0) / np.maximum(variance, 1e-300)
     assert np.all((abs(ratio - 1) < 0.12) | (variance < 1e-12)), (
-        "simulated estimates have another variance than the noise tells"
+        "the variance of simulated estimates differs from the variance that `noise` states"
     )
 
 
-# -- the life of a collection: oracles of one column, and of several --------------------------
+# -- fitting, merging and storing: oracles of one column and of several ------------------------
 _VALUES = np.array(list("aaabbcdeea" * 20))
 _DOMAINS = {"sex": ["F", "M"], "age": 3}
 _RECORDS = np.array(
@@ -606,7 +608,7 @@ _RECORDS = np.array(
 
 
 class _Case(NamedTuple):
-    """Users of an oracle: two domains of theirs, all values, a histogram, and malformed values."""
+    """Test users of an oracle: two domains, all values, a histogram, and malformed values."""
 
     domain: Any
     other_domain: Any
@@ -616,7 +618,7 @@ class _Case(NamedTuple):
 
 
 def _case(oracle: Any) -> _Case:
-    """The users of an oracle of categories, of several columns, or of a number."""
+    """Return test users of an oracle of categories, of several columns, or of a number."""
     malformed: list[Any]
     if _declares(oracle) == "domains":
         outside, none = _RECORDS.copy(), _RECORDS.copy()
@@ -633,7 +635,7 @@ def _case(oracle: Any) -> _Case:
 
 
 def _declares(oracle: Any) -> str:
-    """The parameter that declares the domain."""
+    """Return the name of the parameter that declares the domain."""
     known = [name for name in ("domains", "bounds") if name in oracle.get_params(deep=False)]
     return known[0] if known else "categories"
 
@@ -644,7 +646,7 @@ def _small(oracle: Any, **parameters: Any) -> Any:
 
 
 def _holds(oracle: Any) -> tuple[int, list]:
-    """The number of users, and the counts."""
+    """Return the number of users, and the counts."""
     counts = oracle.__collector__().state("counts").counts
     return oracle.n_samples_seen_, counts.by_group[0].tolist()
 
@@ -654,7 +656,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def check_one_release(oracle: BaseOracle) -> None:
-    """Assert that what fit_transform returns is what the fitted attributes hold."""
+    """Assert that the result of fit_transform equals the fitted attributes."""
     oracle = _small(oracle)
     estimate = oracle.fit_transform(_VALUES)
     assert isinstance(estimate, FrequencyEstimate), "fit_transform returns no FrequencyEstimate"
@@ -662,7 +664,7 @@ def check_one_release(oracle: BaseOracle) -> None:
     expected = {"frequencies_": estimate.values[0], "categories_": estimate.categories}
     for name, values in {**expected, "estimate_": estimate.values}.items():
         is_same = np.array_equal(getattr(oracle, name), values)
-        assert is_same, f"{name} is not what fit_transform has returned"
+        assert is_same, f"{name} differs from the result of fit_transform"
     assert estimate.noise == oracle.noise_, "noise_ is not the noise of the estimate"
     n_users = (oracle.n_samples_seen_, oracle.noise_.n_samples)
     assert n_users == (len(_VALUES),) * 2, "n_samples_seen_ and noise_ do not count all users"
@@ -670,7 +672,7 @@ def check_one_release(oracle: BaseOracle) -> None:
 
 
 def check_one_set(oracle: Any) -> None:
-    """Assert that what fit_transform returns is what the fitted attributes hold."""
+    """Assert that the set of estimates from fit_transform equals the fitted attributes."""
     oracle = _small(oracle)
     estimates = oracle.fit_transform(_RECORDS)
     assert isinstance(estimates, EstimateSet), "fit_transform returns no EstimateSet"
@@ -679,14 +681,14 @@ def check_one_set(oracle: Any) -> None:
     for name, estimate in estimates.items():
         held = oracle.estimate_[name]
         is_same = np.array_equal(estimate.values, held.values) and estimate.noise == held.noise
-        assert is_same, f"estimate_[{name!r}] is not what fit_transform has returned"
+        assert is_same, f"estimate_[{name!r}] differs from the result of fit_transform"
         noise: Any = estimate.noise
-        assert noise.n_users == len(_RECORDS), f"the noise of {name!r} is not about all users"
-        assert noise.n_samples <= len(_RECORDS), f"more users than there are answered {name!r}"
+        assert noise.n_users == len(_RECORDS), f"the noise of {name!r} does not count all users"
+        assert noise.n_samples <= len(_RECORDS), f"more users than exist answered {name!r}"
 
 
 def check_client_needs_no_fit(oracle: Any) -> None:
-    """Assert that a client needs only the public domain, and keeps no trace of the values."""
+    """Assert that a client needs only the public domain, and stores nothing about the values."""
     client, values = _small(oracle), _case(oracle).values
     before = vars(client).copy()
     reports = client.privatize(values)
@@ -698,16 +700,16 @@ def check_client_needs_no_fit(oracle: Any) -> None:
 
 
 def check_batches_add_up(oracle: Any) -> None:
-    """Assert that reports give the same counts in any order and any split, and within `fit`."""
+    """Assert that reports give the same counts in any order, in any split, and within `fit`."""
     values = _case(oracle).values
     reports = _small(oracle).privatize(values)
     whole = _small(oracle).aggregate(reports)
     split = _small(oracle).aggregate(reports[150:]).aggregate(reports[:1]).aggregate(reports[1:150])
-    assert _same(whole, split), "batches in another order do not add up to the same"
+    assert _same(whole, split), "batches in another order give other counts"
     read = _small(oracle, input="reports").fit(reports)
-    assert _same(whole, read), 'fit with input="reports" does not add up what aggregate does'
-    # `fit` adds up what the mechanism's `draw` returns.
-    assert _same(whole, _small(oracle).fit(values)), "fit is not privatize and then aggregate"
+    assert _same(whole, read), 'fit with input="reports" and aggregate give different counts'
+    # `fit` adds up the result of the mechanism's `draw`.
+    assert _same(whole, _small(oracle).fit(values)), "fit differs from privatize and then aggregate"
 
 
 def check_merge(oracle: Any) -> None:
@@ -717,7 +719,7 @@ def check_merge(oracle: Any) -> None:
     one, other = _small(oracle).aggregate(reports[:70]), _small(oracle).aggregate(reports[70:])
     before = _holds(other)
     merged, whole = _small(oracle).merge(one).merge(other), _small(oracle).aggregate(reports)
-    assert _same(merged, whole), "merged servers do not hold what one server of all reports does"
+    assert _same(merged, whole), "merged servers differ from one server that counts all reports"
     assert before == _holds(other), "merge has changed its argument"
     renamed = {_declares(oracle): _case(oracle).other_domain}
     for change in ({"epsilon": oracle.epsilon * 1.5}, renamed):
@@ -727,7 +729,7 @@ def check_merge(oracle: Any) -> None:
 
 
 def check_refused_reports_change_nothing(oracle: Any) -> None:
-    """Assert that a malformed batch is refused as a whole, by one sentence."""
+    """Assert that a malformed batch is refused as a whole, with an error of one sentence."""
     server = _small(oracle)
     reports = np.asarray(server.privatize(_case(oracle).values))
     server.aggregate(reports)
@@ -755,11 +757,11 @@ def _assert_refused(oracle: Any, method: str, *args: Any, **kwargs: Any) -> None
     assert error is not None, f"{method} accepts malformed input"
     is_helpful = type(oracle).__name__ in str(error) or "X" in str(error)
     assert is_helpful, f"an error names neither the class nor X: {error}"
-    assert before == _holds(oracle), f"{method} has kept a part of what it refuses"
+    assert before == _holds(oracle), f"{method} has stored a part of the input that it refuses"
 
 
 def check_randomness(oracle: Any) -> None:
-    """Assert that a seed reproduces, that None does not, and that a generator moves on."""
+    """Assert that equal seeds give equal reports, None gives others, and generators advance."""
     values = _case(oracle).values
     first, again = _small(oracle).privatize(values), _small(oracle).privatize(values)
     assert np.array_equal(first, again), "a seed does not reproduce the reports"
@@ -776,45 +778,45 @@ def check_histogram(oracle: Any) -> None:
     rows, counts = _case(oracle).distinct, np.array([30, 0, 50, 20, 7])
     whole = _small(oracle).fit(rows.repeat(counts, axis=0))
     counted = _small(oracle).fit(rows, sample_weight=counts)
-    assert _same(whole, counted), "sample_weight is not the number of users of a row"
+    assert _same(whole, counted), "sample_weight does not act as the number of users of a row"
 
 
 def check_pieces(oracle: Any) -> None:
-    """Assert that with a seed, values in pieces give the same counts as all values at once."""
+    """Assert that with a seed, fitting values in pieces gives the counts of fitting all values."""
     values, pieces = _case(oracle).values, _small(oracle)
     for start, stop in ((0, 1), (1, 117), (117, len(values))):
         pieces.partial_fit(values[start:stop])
     whole = _small(oracle).fit(values)
-    assert _same(whole, pieces), "partial_fit in pieces is not fit of all values"
+    assert _same(whole, pieces), "partial_fit in pieces differs from fit of all values"
 
 
 def check_pickle(oracle: Any) -> None:
-    """Assert that a pickled server can be restored, and continues as the original does."""
+    """Assert that a pickled server can be restored, and continues like the original."""
     values = _case(oracle).values
     server = _small(oracle).fit(values)
     twin = pickle.loads(pickle.dumps(server))
-    assert _same(server, twin), "a pickled server does not hold what it held"
+    assert _same(server, twin), "a restored pickle differs from the server that was pickled"
     more, of_twin = server.partial_fit(values), twin.partial_fit(values)
-    assert _same(more, of_twin), "a pickled server does not continue as the original does"
+    assert _same(more, of_twin), "a restored pickle does not continue like the original"
 
 
 def check_files(oracle: Any) -> None:
-    """Assert that reports are read back from a file as they were written."""
+    """Assert that reports written to a file are read back unchanged."""
     client, file = _small(oracle), BytesIO()
     reports = client.privatize(_case(oracle).values)
     try:
         write_reports(file, reports, client, batch_id="one", format="jsonl")
         again = read_reports(file.getvalue(), client, format="jsonl")
     except ValueError as error:
-        raise AssertionError(f"its own reports are refused by a file: {error}") from error
+        raise AssertionError(f"a file refuses the oracle's own reports: {error}") from error
     rows = [np.sort(np.asarray(one).reshape(len(reports), -1), axis=0) for one in (reports, again)]
     whole, read = (_small(oracle).aggregate(one) for one in (reports, again))
     is_same = np.array_equal(rows[0], rows[1]) and _same(whole, read)
-    assert is_same, "a file does not hold what was written"
+    assert is_same, "a file does not contain the reports that were written"
 
 
 class _Slow:
-    """Reports that another thread overtakes while they are read."""
+    """Reports that let another thread run first when they are read."""
 
     def __init__(self, reports: np.ndarray, overtake: Callable[[], object]) -> None:
         self._reports, self._overtake = reports, overtake
@@ -826,12 +828,12 @@ class _Slow:
             other = Thread(target=self._overtake)
             other.start()
             other.join(60)
-            assert not other.is_alive(), "a thread waits while another one reads reports"
+            assert not other.is_alive(), "a thread waits while another thread reads reports"
         return np.asarray(self._reports, dtype)
 
 
 def check_threads(oracle: Any) -> None:
-    """Assert that users whom other threads add meanwhile count, and that a later fit wins whole."""
+    """Assert that no users are lost if threads add reports meanwhile, and that fit replaces all."""
     values = _case(oracle).values
     reports = np.asarray(_small(oracle).privatize(values))
     one = _small(oracle).aggregate(reports)
@@ -842,7 +844,7 @@ def check_threads(oracle: Any) -> None:
             server.merge(other)
         return server
 
-    for begun in ([], [one]):  # nothing was collected before, or something was
+    for begun in ([], [one]):  # with and without earlier reports
         for add, added in {"aggregate": reports, "merge": one}.items():
             server = holding(*begun)
             server.aggregate(_Slow(reports, partial(getattr(server, add), added)))
@@ -873,34 +875,34 @@ def _processed(postprocessor: BasePostProcessor, estimate: FrequencyEstimate) ->
 
 
 def check_containers(postprocessor: BasePostProcessor) -> None:
-    """Assert that an estimate gives an estimate with its noise, and that the input is unchanged."""
+    """Assert that estimates in give estimates out with their noise, and the input is unchanged."""
     estimate = _estimates()
     before = estimate.values.copy()
     fitted = clone(postprocessor).fit(estimate)
     result = fitted.transform(estimate)
     assert isinstance(result, FrequencyEstimate), "transform returns no FrequencyEstimate"
-    assert result.noise is estimate.noise, "the result has lost the noise of the raw estimate"
+    assert result.noise is estimate.noise, "the result lacks the noise of the raw estimate"
     held = {"estimate_": fitted.estimate_.values, "frequencies_": fitted.frequencies_}
     for name, values in held.items():
         is_same = np.array_equal(values, result.values)
         assert is_same, (
-            f"{name} is not what transform returns for the same estimate: `_process` draws random "
-            "numbers without a seed, or depends on attributes that an earlier call has set"
+            f"{name} differs from the result of transform for the same estimate: `_process` draws "
+            "random numbers without a seed, or depends on attributes that an earlier call has set"
         )
     is_changed = not np.array_equal(result.values, before)
     assert not (result.is_raw and is_changed), (
-        "the values have changed, but the result says that it is raw: return "
+        "the values have changed, but the result claims to be raw: return "
         f'estimate.with_values(values, by="{type(postprocessor).__name__}")'
     )
     if result.standard_errors is not None:
         errors = (result.values - _truth(np.random.default_rng(0))) / result.standard_errors
         size = np.sqrt(np.mean(errors**2))
-        what = f"errors are {size:.3g} times as large as `standard_errors` tell"
-        assert size < 3, f"{what}: leave these out unless you have measured them"
+        text = f"errors are {size:.3g} times as large as `standard_errors`"
+        assert size < 3, f"{text}: return no standard_errors unless you have measured them"
     assert np.array_equal(estimate.values, before), "the estimate that was passed has changed"
     shape = fitted.fit(estimate[0]).frequencies_.shape
     assert shape == (20,), f"frequencies_ of one estimate has shape {shape}, expected (20,)"
-    # A method that needs the noise must say how to give it; all others take plain arrays.
+    # A method that needs the noise must explain how to pass it; all others accept plain arrays.
     try:
         plain = clone(postprocessor).fit_transform(before)
     except ValueError as error:
@@ -915,7 +917,7 @@ def check_transform_sets_nothing(postprocessor: BasePostProcessor) -> None:
     unfitted = clone(postprocessor)
     before = vars(unfitted).copy()
     unfitted.transform(estimate)
-    assert vars(unfitted) == before, "transform of an unfitted one has set attributes"
+    assert vars(unfitted) == before, "transform of an unfitted estimator has set attributes"
     fitted = unfitted.fit(estimate)
     before = vars(fitted).copy()
     fitted.transform(_estimates(seed=7))
@@ -931,7 +933,7 @@ def check_processed_estimates_are_refused(postprocessor: BasePostProcessor) -> N
         postprocessor.set_params(noise=None)
     estimate = _estimates()
     if "noise" not in str(_error_of(clone(postprocessor).fit, estimate.values)):
-        return  # it needs none
+        return  # the method needs no noise
     changed = estimate.with_values(estimate.values + 0.01, by="SomeMethod")
     error = _error_of(postprocessor.fit, changed)
     assert error is not None, "the noise of the raw estimate was used for a processed one"
@@ -961,16 +963,16 @@ def check_permutation_equivariance(postprocessor: BasePostProcessor) -> None:
 
 
 def check_order_is_preserved(postprocessor: BasePostProcessor) -> None:
-    """Assert that a larger estimate never becomes the smaller one (2020 paper, Table I)."""
+    """Assert that the larger of two estimates never becomes the smaller (2020 paper, Table I)."""
     estimate = _estimates(3)
     result = _processed(postprocessor, estimate)
     for before, after in zip(estimate.values, result, strict=True):
         rising = np.diff(after[np.argsort(before, kind="stable")]) >= -1e-12
-        assert np.all(rising), "a larger estimate has become the smaller one"
+        assert np.all(rising), "the larger of two estimates has become the smaller"
 
 
 def check_extreme_estimates(postprocessor: BasePostProcessor) -> None:
-    """Assert finite results where all estimates are negative, tied, or sum to 1 exactly."""
+    """Assert finite results if all estimates are negative, equal, or sum to 1 exactly."""
     rows = np.array([[-0.5, -0.25, -0.125, -1.0], [0.25] * 4, [1.0, 0, 0, 0], [5.0, 5.0, -3.0, 0]])
     estimate = FrequencyEstimate(rows, list("abcd"), NoiseModel(0.5, 0.25, 10))
     for row in estimate:

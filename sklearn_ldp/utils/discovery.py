@@ -22,15 +22,15 @@ _KINDS = {
 
 
 def all_estimators(type_filter: str | None = None) -> list[tuple[str, type]]:
-    """Return all estimators of the package, as scikit-learn's function of this name does.
+    """Return all estimators of the package, like scikit-learn's function of the same name.
 
     Parameters
     ----------
     type_filter : {"oracle", "mean", "string", "table", "postprocessor", "search", "learner"} or \
 None, default=None
-        Which kind to return, where a "mean" collects numbers, a "string" strings, a "table" is an
-        oracle of several columns, and a "learner" a classifier, regressor or transformer of
-        `sklearn_ldp.learning`; None returns all.
+        The kind to return. A "mean" collects numbers, a "string" collects strings, a "table" is an
+        oracle of several columns, and a "learner" is a classifier, regressor or transformer of
+        `sklearn_ldp.learning`. If None, return all.
 
     Returns
     -------

@@ -1,9 +1,10 @@
-"""The package's own checks, beside scikit-learn's: usable by third-party estimators.
+"""The package's own checks of estimators, in addition to scikit-learn's.
 
-Each check is a function that takes an estimator, clones it, and raises AssertionError where it
-breaks the contract. ``oracle_checks()``, ``table_oracle_checks()`` (for several columns) and
-``postprocessor_checks()`` list them, ready for :func:`pytest.mark.parametrize`; `check_oracle`,
-`check_table_oracle` and `check_postprocessor` run them all.
+Third-party estimators can use them. Each check is a function that accepts an estimator, clones it,
+and raises AssertionError if it breaks the contract. ``oracle_checks()``, ``table_oracle_checks()``
+(for several columns) and ``postprocessor_checks()`` list the checks, ready for
+:func:`pytest.mark.parametrize`; `check_oracle`, `check_table_oracle` and `check_postprocessor` run
+them all.
 """
 
 from ._checks import (

@@ -503,7 +503,7 @@ def test_a_client_tests_itself(given, tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("argv", "fragment"),
     [
-        (["--self-test", "--oracle", "projective-geometry-response"], "take GRR, SUE"),
+        (["--self-test", "--oracle", "projective-geometry-response"], "Use GRR, SUE"),
         (["--self-test", "--open", "--oracle", "grr"], "--open is for --oracle olh"),
         (["--open"], "--output"),
         (["--output", "client.mjs"], "--categories FILE, or --open"),

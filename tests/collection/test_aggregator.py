@@ -164,13 +164,13 @@ def test_another_collection_is_refused():
 def test_misuse_is_told():
     with pytest.raises(ValueError, match="does not know its domain"):
         Aggregator(GRR(1.0))
-    with pytest.raises(ValueError, match="already holds 2 reports that no ledger"):
+    with pytest.raises(ValueError, match="already has 2 reports that no ledger"):
         Aggregator(clone(ORACLE).aggregate([0, 1]))
     with pytest.raises(TypeError, match="needs a frequency oracle or a Protocol, got NormSub"):
         Aggregator(NormSub())
     with pytest.raises(ValueError, match='on_repeat must be "raise" or "ignore"'):
         Aggregator(ORACLE, on_repeat="replace")
-    with pytest.raises(ValueError, match="holds no reports yet"):
+    with pytest.raises(ValueError, match="has no reports yet"):
         Aggregator(ORACLE).estimate_  # noqa: B018
     for batch_id in ("", 7, None, "x" * 1001, "\ud800"):
         with pytest.raises(ValueError, match="A batch's id must be"):

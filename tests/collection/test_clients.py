@@ -85,7 +85,7 @@ def test_the_format_is_that_of_the_committed_vectors(name):
 
 
 def test_too_few_coins_are_refused():
-    with pytest.raises(ValueError, match="expected 2 bytes of coins, got 1"):
+    with pytest.raises(ValueError, match="expected 2 bytes of random bits, got 1"):
         one_report(GRR(1.0, categories=3).protocol(), 0, ByteCoins(b"\xff"))
 
 
@@ -257,7 +257,7 @@ def test_javascript_refuses_in_one_sentence(action, value, fragment, tmp_path):
     ("oracle", "message"),
     [
         (HadamardResponse(1.0, categories=9, n_blocks=2), "no client for HadamardResponse .* GRR"),
-        (GRR(1.0, categories=100_001), "100,001 categories, and the limit is 100,000: .*--open"),
+        (GRR(1.0, categories=100_001), "100,001 categories, but the limit is 100,000. .*--open"),
         (GRR(1.0, categories=[0.5, 1.5]), "texts, integers below"),
         (GRR(1.0, categories=Domain.bins([0, 1, 2])), "texts, integers below"),
         (GRR(1.0, categories=Domain.product([2, 2])), "texts, integers below"),
@@ -270,7 +270,7 @@ def test_what_has_no_client_is_refused(oracle, message):
 
 def test_budgets_are_checked():
     oracle = GRR(1.0, categories=3)
-    with pytest.raises(ValueError, match="epsilon_forever must be at least"):
+    with pytest.raises(ValueError, match="epsilon_forever must be finite and at least"):
         client_module(oracle, epsilon_forever=0.5)
     with pytest.raises(ValueError, match="no hash function that could be fixed"):
         client_module(oracle, epsilon_forever=2.0, fixed_part=True)

@@ -137,7 +137,7 @@ def test_errors(client, files, tmp_path):
         aggregate_dask(client, [*files[0], tmp_path / "none.parquet"], ORACLE, retries=0)
     with pytest.raises(ValueError, match="on_refusal must be"):
         aggregate_dask(client, files[0], ORACLE, on_refusal="ignore")
-    with pytest.raises(ValueError, match="a round and an on_repeat of its own"):
+    with pytest.raises(ValueError, match="has its own round, on_repeat"):
         aggregate_dask(client, files[0], Aggregator(ORACLE), checkpoint=tmp_path / "state.npz")
     with pytest.raises(RefusedBatchError, match="collection_round"):
         aggregate_dask(client, files[0], ORACLE, collection_round="may")

@@ -307,7 +307,7 @@ def test_honest_files_are_far_from_the_bounds(oracle, epsilon, d):
     formats.refuse_impossible(n, len(file.getvalue()) // 2, entropy, 1 << 20)
     # The negative control: the bound does refuse what is far below the entropy.
     if entropy > 0.01:
-        with pytest.raises(ValueError, match="hold at most"):
+        with pytest.raises(ValueError, match="fit at most"):
             formats.refuse_impossible(n, int(n * entropy / 8 / 3), entropy, 1 << 20)
 
 
@@ -401,7 +401,7 @@ def test_large_footers_are_not_parsed():
     """Three bytes of a footer become 700 in memory; the negative control is a small one."""
     for content, match in (
         (with_footer(1, 400_000), r"its footer has 12000\d\d bytes, at most 11235\d\d are read"),
-        (with_footer(1, 1000), "carries no configuration"),
+        (with_footer(1, 1000), "contains no configuration"),
     ):
         with pytest.raises(RefusedBatchError, match=match):
             describe_reports(content, format="parquet")

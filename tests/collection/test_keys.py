@@ -249,5 +249,5 @@ def test_caps_on_sources(tmp_path):
 def test_caps_that_are_none(value):
     with pytest.raises(ValueError, match="max_source_reports must be a whole number >= 1 or None"):
         Caps(max_source_reports=value)
-    with pytest.raises(ValueError, match="lets no batch through, because at most 2"):
+    with pytest.raises(ValueError, match="excludes every batch, because at most 2"):
         Caps(max_source_reports=2, min_batch_reports=3)

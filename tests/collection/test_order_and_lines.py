@@ -239,7 +239,7 @@ def test_posted_lines_are_read_twice():
         def seekable(self):
             return False
 
-    with pytest.raises(RefusedBatchError, match="save them in a file"):
+    with pytest.raises(RefusedBatchError, match="Save them in a file"):
         read_reports(Pipe(b"".join(posted(YES_NO, [0, 1]))), YES_NO, format="jsonl")
 
 
@@ -288,14 +288,18 @@ def test_tallies_of_a_posted_file_that_grows_count_once(oracle, tmp_path):
     tallies = [tally_file(stored(path, lines[:n]), oracle) for n in (100, 200, 300)]
     server = Aggregator(oracle).merge(tallies[0])
     for other in tallies[1:]:
-        with pytest.raises(RepeatedBatchError, match="a tally does not tell whether it has grown"):
+        with pytest.raises(
+            RepeatedBatchError, match="a tally does not reveal whether it has grown"
+        ):
             server.merge(other)
-        with pytest.raises(RepeatedBatchError, match="a tally does not tell whether it has grown"):
+        with pytest.raises(
+            RepeatedBatchError, match="a tally does not reveal whether it has grown"
+        ):
             tallies[0] + other
     with pytest.raises(RepeatedBatchError, match="has counted the first 100 of the lines"):
         aggregate(path, server)
     read = aggregate(stored(path, lines[:100]), Aggregator(oracle))
-    with pytest.raises(RepeatedBatchError, match="a tally does not tell whether it has grown"):
+    with pytest.raises(RepeatedBatchError, match="a tally does not reveal whether it has grown"):
         read.merge(tallies[2])
     # The remedy; and what aggregate reads itself may be at the place of another file, as before.
     server.merge(tally_file(stored(tmp_path / "b.jsonl", lines[100:]), oracle))
@@ -512,7 +516,9 @@ def test_a_signed_checkpoint_asks_for_its_key(tmp_path):
     content = bytearray(state.read_bytes())
     content[len(content) // 2] ^= 1
     state.write_bytes(content)
-    with pytest.raises(CheckpointError, match="damaged or cut short.*again to an earlier"):
+    with pytest.raises(
+        CheckpointError, match="damaged or cut short.*restore an earlier checkpoint"
+    ):
         Aggregator.load(state, YES_NO)
 
 
@@ -520,7 +526,7 @@ def test_the_advice_for_an_unsigned_checkpoint_works(tmp_path):
     path, oracle, key = tmp_path / "state.npz", YES_NO, KEY
     Aggregator(oracle).add([0, 1], "a").save(path)
     before = path.read_bytes()
-    with pytest.raises(CheckpointError, match="is not signed, and with a key only signed") as info:
+    with pytest.raises(CheckpointError, match="is not signed, but with a key only signed") as info:
         aggregate(iter([]), oracle, checkpoint=path, key=key)
     assert path.read_bytes() == before
     assert "merge Aggregator.load(path, oracle).tally().signed(key)" in str(info.value)

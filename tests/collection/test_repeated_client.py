@@ -93,7 +93,7 @@ def test_a_value_beyond_the_limit_is_refused(tmp_path):
     for value in range(3):  # in floats three times 0.1 is above 0.3
         client.report(value, collection_round=str(value))
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="nothing is reported or written: leave this round out"):
+    with pytest.raises(ValueError, match="nothing is reported or written. Leave this round out"):
         client.report(3, collection_round="new")
     assert path.read_bytes() == before
     client.report(2, collection_round="new")
@@ -168,7 +168,7 @@ def test_users_of_a_survey(fixed_part, tmp_path):
         later = again.report({**RECORD, "name": "another"}, collection_round="june")
         assert survey().aggregate(np.concatenate([first, later])).n_samples_seen_ == 2
         assert (again.n_values, again.column) == (1, client.column)
-        with pytest.raises(ValueError, match="which the record does not have"):
+        with pytest.raises(ValueError, match="which is missing from the record"):
             again.report({}, collection_round="july")
     more = (client_of(tmp_path / f"{i}.json", survey()).column for i in range(12, 40))
     assert are_several(columns, more)
@@ -228,13 +228,25 @@ def test_users_with_numbers_in_many_bins(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epsilon_forever": 0.9}, "epsilon_forever must be at least the epsilon of one"),
-        ({"epsilon_forever": np.inf}, "epsilon_forever must be at least"),
-        ({"epsilon_forever": np.nan}, "epsilon_forever must be at least"),
-        ({"epsilon_forever": "2"}, "epsilon_forever must be at least"),
-        ({"most_epsilon": 1.9}, "most_epsilon must be at least epsilon_forever, 2"),
-        ({"most_epsilon": np.nan}, "most_epsilon must be at least epsilon_forever, 2"),
-        ({"most_epsilon": np.inf}, "most_epsilon must be at least epsilon_forever, 2, .* finite"),
+        (
+            {"epsilon_forever": 0.9},
+            "epsilon_forever must be finite and at least the epsilon of one",
+        ),
+        ({"epsilon_forever": np.inf}, "epsilon_forever must be finite and at least"),
+        ({"epsilon_forever": np.nan}, "epsilon_forever must be finite and at least"),
+        ({"epsilon_forever": "2"}, "epsilon_forever must be finite and at least"),
+        (
+            {"most_epsilon": 1.9},
+            "most_epsilon must be None, or finite and at least epsilon_forever, 2",
+        ),
+        (
+            {"most_epsilon": np.nan},
+            "most_epsilon must be None, or finite and at least epsilon_forever, 2",
+        ),
+        (
+            {"most_epsilon": np.inf},
+            "most_epsilon must be None, or finite and at least epsilon_forever, 2, .* got inf",
+        ),
         ({"oracle": OLH(1.0, categories=3, random_state=0)}, "refuses OLH with a random"),
         ({"oracle": OLH(1.0)}, "categories"),
     ],
@@ -310,7 +322,7 @@ def test_files_of_others(tmp_path):
         lambda: client.report("edge", collection_round="june"),
         lambda: client.spent,
     ):
-        with pytest.raises(ValueError, match="or another one is in its place"):
+        with pytest.raises(ValueError, match="or another file is in its place"):
             ask()
     assert path.read_bytes() == foreign
 

@@ -202,7 +202,7 @@ def test_a_value_in_the_place_of_the_round_is_not_shown(tmp_path):
 
 @pytest.mark.parametrize("question", ["", None, 3, ["SECRET"]])
 def test_a_question_has_a_name(question, tmp_path):
-    with pytest.raises(ValueError, match="needs question= to be the name of what is asked") as info:
+    with pytest.raises(ValueError, match="needs question= to be the name of the question") as info:
         SurveyClient(SURVEY, tmp_path / "a", question=question)
     assert "SECRET" not in str(info.value)
     with pytest.raises(TypeError, match="question"):
@@ -247,7 +247,7 @@ def test_columns_of_records_have_stand_ins(tmp_path):
     assert client.n_values == 1
     once = SurveyClient(SURVEY, tmp_path / "b", question="test", missing="report")
     assert once.report({}).shape == (1, 2)
-    with pytest.raises(ValueError, match="pass a mapping of column to value, got list"):
+    with pytest.raises(ValueError, match="Pass a mapping of column to value, got list"):
         client.report(["M", 3], collection_round="new")
     with pytest.raises(ValueError, match='missing="error" or missing="report"'):
         repeated(tmp_path / "c", SURVEY, missing="raise")

@@ -567,7 +567,7 @@ def test_read_refuses_parameters(tmp_path):
     path = write(tmp_path / "h.csv", "value,count\na,1\n")
     with pytest.raises(ValueError, match="dtype must be None or str, got <class 'int'>"):
         read_histogram(path, dtype=int)
-    with pytest.raises(ValueError, match="must be two columns, got 'value' for both"):
+    with pytest.raises(ValueError, match="must be different columns, got 'value' for both"):
         read_histogram(path, count_column="value")
     with pytest.raises(FileNotFoundError):
         read_histogram(tmp_path / "missing.csv")

@@ -70,7 +70,7 @@ def test_what_it_refuses(raw):
     for wrong, error, message in [
         ({"estimate": FrequencyEstimate(TRUTH[None], range(8))}, ValueError, "bins between bounds"),
         ({"estimate": raw[[0, 0]]}, ValueError, "draws one estimate, got 2 rows"),
-        ({"estimate": {"age": raw}}, TypeError, "draws one estimate, got a set"),
+        ({"estimate": {"age": raw}}, TypeError, "draws one estimate, but got a set"),
         ({"estimate": TRUTH}, TypeError, "needs a Freq"),
         ({"level": 1.0}, ValueError, "level must fulfil"),
         ({"truth": [0.5, 0.5]}, ValueError, r"truth must have shape \(8,\)"),

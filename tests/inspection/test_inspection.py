@@ -80,15 +80,15 @@ BINS = FrequencyEstimate(ESTIMATE.values, Domain.bins([5, 10, 15]), NOISE)
         # The noise orders no picture that can do without: a whole domain, and numbers.
         (ESTIMATE, {}, [0, 1, 2, 3], "all 4 categories"),
         (ESTIMATE, {"k": None}, [0, 1, 2, 3], "all 4 categories"),
-        (NUMBERS, {"k": 3}, [0, 1, 3], "3 of 4 categories, those with the largest estimates"),
-        (BINS, {"k": 3}, [0, 1, 3], "bins, not to scale without bounds=, those with the lar"),
+        (NUMBERS, {"k": 3}, [0, 1, 3], "3 of 4 categories, only the largest estimates"),
+        (BINS, {"k": 3}, [0, 1, 3], "bins, not to scale without bounds=, only the lar"),
         (UNSORTED, {"k": 3}, [1, 3, 0], "3 of 4 categories, largest estimates first"),
         (ESTIMATE, {"k": 3}, [1, 3, 0], "3 of 4 categories, largest estimates first"),
         (NUMBERS, {"truth": TRUTH[::-1], "k": 2}, [3, 2], "2 of 4 categories, largest true freq"),
         (NUMBERS, {"truth": TRUTH[::-1]}, [3, 2, 1, 0], "all 4 categories, largest true freq"),
         # What is asked for.
         (ESTIMATE, {"order": "frequency"}, [1, 3, 0, 2], "all 4 categories, largest estimates"),
-        (ESTIMATE, {"order": "domain", "k": 2}, [1, 3], "2 of 4 categories, those with the lar"),
+        (ESTIMATE, {"order": "domain", "k": 2}, [1, 3], "2 of 4 categories, only the lar"),
         (ESTIMATE, {"order": "domain", "truth": TRUTH[::-1]}, [0, 1, 2, 3], "all 4 categories"),
         (ESTIMATE, {"by": "rank"}, [1, 3, 0, 2], "rank"),
         (NUMBERS, {"by": "rank", "k": 3}, [1, 3, 0], "rank, the first 3 of 4 categories"),
@@ -135,7 +135,7 @@ def test_axes_say_what_the_intervals_are():
     def label(display):
         return display.ax_.get_ylabel().replace("\n", " ")
 
-    plain = "frequency, with 95 % intervals that hold for all 4 categories at once"
+    plain = "frequency, with simultaneous 95 % intervals for all 4 categories"
     raw = FrequencyDisplay.from_estimate(ESTIMATE)
     assert label(raw) == plain
     assert label(raw.plot()) == plain
@@ -147,7 +147,9 @@ def test_axes_say_what_the_intervals_are():
     FrequencyDisplay.from_estimate(ESTIMATE, ax=second.ax_)
     assert label(second) == plain
     FrequencyDisplay.from_estimate(ESTIMATE, ax=second.ax_, level=0.999)
-    assert label(second).startswith("frequency, with 95 % and 99.9 % intervals that hold for all 4")
+    assert label(second).startswith(
+        "frequency, with simultaneous 95 % and 99.9 % intervals for all 4"
+    )
     processed = FrequencyDisplay.from_estimate(NormSub().fit_transform(ESTIMATE))
     assert label(processed) == plain.replace("intervals", "intervals of raw estimates")
     # A label of the user's stays, and nothing is said about what is not known.
@@ -337,7 +339,7 @@ def test_categories_are_no_formulas(categories):
     ("arguments", "message"),
     [
         ({"order": "size"}, '"auto", "domain" or "frequency", got \'size\''),
-        ({"by": "rank", "order": "domain"}, 'order="domain" needs by="category"'),
+        ({"by": "rank", "order": "domain"}, 'by="category" with order="domain"'),
         ({"by": "size"}, '"category" or "rank"'),
         ({"orientation": "up"}, '"vertical" or "horizontal", got \'up\''),
         # A short one would be drawn beside the wrong categories, or silently hide some.
@@ -353,10 +355,12 @@ def test_what_is_refused(arguments, message):
 
 @pytest.mark.parametrize("other", [ESTIMATE.values, NOISE, NormSub(), FrequencyEstimate, None])
 def test_what_is_no_estimate(other):
-    with pytest.raises(TypeError, match="needs a FrequencyEstimate, got .*; wrap an array"):
+    with pytest.raises(TypeError, match="needs a FrequencyEstimate, got .*. Wrap an array"):
         FrequencyDisplay.from_estimate(other)
     two = FrequencyEstimate(np.ones((2, 2)), ["a", "b"])
-    with pytest.raises(ValueError, match=r"one estimate, got 2 rows: select one, estimate\[0\]"):
+    with pytest.raises(
+        ValueError, match=r"one estimate, got 2 rows. Select one with estimate\[0\]"
+    ):
         FrequencyDisplay.from_estimate(two)
     two[1].plot()
 

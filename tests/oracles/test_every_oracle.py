@@ -138,10 +138,10 @@ class Unequal(QuestionChannel):
     [
         (QuestionChannel, None),  # negative control
         (HalfTheFields, "`report_fields` does not allow the report"),
-        (Negated, "`supports` is not what `count_support` adds up"),
+        (Negated, "`supports` and `count_support` disagree"),
         (Rolled, "the mean of simulated estimates"),
-        (Halved, "have another variance"),
-        (InColumns, "by a file: .* integer per line, got .*; reports of one field have shape"),
+        (Halved, "the variance of simulated estimates"),
+        (InColumns, "a file refuses .* integer per line, got .*; reports of one field have shape"),
         (Unequal, "estimator's q=.* reports on the value 0 support 1 with"),
     ],
 )
@@ -230,22 +230,22 @@ def bits(epsilon, d, channel=UnaryChannel):
         (asked, None),  # negative controls
         (bits, None),
         (partial(asked, channel=ByValue), None),
-        (partial(asked, channel=FirstIsTrue), "the report of user 0 of a batch is not the one"),
+        (partial(asked, channel=FirstIsTrue), "the report of user 0 of a batch differs from"),
         (partial(asked, channel=OneCoin), "on the value 0 drawn in one batch, a share of"),
-        (partial(asked, channel=LateAreTrue), "with 130 categories .* a report betrays its value"),
+        (partial(asked, channel=LateAreTrue), "with 130 categories .* a report reveals its value"),
         (partial(asked, channel=WrongWhereMany), "with 130 categories .* p=.* support 0 with"),
-        (partial(asked, channel=TooOftenJoint), "`joint_support` is not .* 0 and .*, and own="),
-        (partial(asked, channel=OtherCovariance), "`covariance` is not that of the estimates"),
+        (partial(asked, channel=TooOftenJoint), "`joint_support` is wrong.* 0 and .*, but own="),
+        (partial(asked, channel=OtherCovariance), "`covariance` differs from"),
         (lambda epsilon, d: asked(epsilon * (1 + (d > 50)), d), "with 130 .* 1 \\+ 1.72"),
         (lambda epsilon, d: asked(max(epsilon, 0.2), d), "at epsilon=0.1: epsilon is exceeded"),
         (lambda epsilon, d: asked(epsilon * (1 + (epsilon > 4.5)), d), "at epsilon=6: epsilon is"),
         (lambda epsilon, d: asked(epsilon + 1e-12, d), "times 1 \\+ 1e-12; round thresholds"),
         # Coins that fall in too many ways are not enumerated in a large domain.
         (lambda epsilon, d: bits(epsilon * (1 + (d > 50)), d), "`joint_support` imply a larger"),
-        (partial(bits, channel=WrongBits), "a report betrays its value"),
+        (partial(bits, channel=WrongBits), "a report reveals its value"),
         (
             lambda epsilon, d: bits(epsilon, d, WrongBits if d > 50 else UnaryChannel),
-            "of 2000 reports on the value 0 .* a share of 1 support 0, instead of 0.622",
+            "of 2000 reports on the value 0 .* of 1 support 0, but the channel states 0.622",
         ),
     ],
 )

@@ -348,7 +348,7 @@ def test_what_adds_up_overlapping_shares_is_refused():
             post.fit(estimate)
     with pytest.raises(TypeError, match="do not tell who has which together"):
         fitted.simulate(np.full(8, 10))
-    with pytest.raises(TypeError, match="collect sets of items apart"):
+    with pytest.raises(TypeError, match="Collect sets of items separately"):
         ColumnOracle(domains={"a": 2}, oracle=ItemOracle()).protocol()
     with pytest.raises(TypeError, match="how many items"):
         support_size_test(oracle().privatize(USERS[:9]), oracle())

@@ -168,7 +168,9 @@ TOO_MANY = [
 @pytest.mark.parametrize("weight", TOO_MANY, ids=str)
 def test_more_users_than_a_float_can_count_are_refused(weight):
     """Wherever numbers of users are added up, and before anything is drawn."""
-    message = r"must add up to at most 2\*\*53 users.*, got [1-9][0-9,]+\. Are these numbers"
+    message = (
+        r"must add up to at most 2\*\*53 users.*, got [1-9][0-9,]+\. Check that these are numbers"
+    )
     oracle = GRR(categories=3, random_state=0).fit([0, 1, 2])
     reader = GRR(categories=3, input="reports")
     X = [0, 1, 2]

@@ -735,8 +735,8 @@ def draws(estimate):
     ("process", "fault"),
     [
         (lambda estimate: estimate.with_values(estimate.values.clip(0, 1), by="Mine"), None),
-        (stays_raw, "the result says that it is raw: return estimate.with_values"),
-        (invents_errors, r"errors are \d.*e\+04 times as large as `standard_errors` tell"),
+        (stays_raw, "the result claims to be raw: return estimate.with_values"),
+        (invents_errors, r"errors are \d.*e\+04 times as large as `standard_errors`: return no"),
         (sorts_many, "depends on the order of the 130 categories"),
         (draws, "draws random numbers without a seed, or depends on attributes"),
     ],

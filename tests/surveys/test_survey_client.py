@@ -114,7 +114,7 @@ def test_columns_are_drawn_with_the_probabilities_of_the_survey(tmp_path):
 
 def test_records_that_are_refused_spend_nothing(tmp_path):
     client = SurveyClient(survey(), tmp_path / "memo.json", question="census")
-    with pytest.raises(ValueError, match=f"the column '{client.column}', which the record does"):
+    with pytest.raises(ValueError, match=f"the column '{client.column}', which is missing"):
         client.report({"height": 1})
     with pytest.raises(ValueError, match=f"in the column '{client.column}'") as caught:
         client.report(dict.fromkeys(DOMAINS, "SECRET"))
@@ -195,9 +195,9 @@ def test_memos_that_are_refused(tmp_path):
         path.write_text(text)
         with pytest.raises(ValueError, match=r"memo\.json is not the memo of .* or it is damaged"):
             SurveyClient(survey(), path, question="census")
-    with pytest.raises(TypeError, match="users are asked for one column each"):
+    with pytest.raises(TypeError, match="asks each user for one column"):
         SurveyClient(OLH(1.0, categories=3), path, question="census")
-    with pytest.raises(TypeError, match="users are asked for one column each"):
+    with pytest.raises(TypeError, match="asks each user for one column"):
         SurveyClient(MarginalOracle(1.0, domains=DOMAINS), path, question="census")
     with pytest.raises(OSError, match="nowhere"):
         SurveyClient(survey(), tmp_path / "nowhere" / "memo.json", question="census")
@@ -235,11 +235,11 @@ def test_a_memo_that_went_away_is_not_made_anew(tmp_path):
     whole = json.loads(path.read_text())
     path.unlink()
     for ask in (client.report, client.renew):
-        with pytest.raises(ValueError, match="has been deleted, or another one is in its place"):
+        with pytest.raises(ValueError, match="has been deleted, or another file is in its place"):
             ask(RECORD)
     del whole["sha256"]
     path.write_text(sealed({**whole, "part": (whole["part"] + 1) % 3}))
-    with pytest.raises(ValueError, match="has been deleted, or another one is in its place"):
+    with pytest.raises(ValueError, match="has been deleted, or another file is in its place"):
         client.report(RECORD)
 
 

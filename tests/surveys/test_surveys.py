@@ -239,18 +239,18 @@ def test_differences_are_those_of_the_parts():
         (AttributeError, "each of its parts has", lambda: TrendDisplay.from_estimate(ESTIMATES)),
         (
             TypeError,
-            r"draws one estimate, got a set of them: .*\['sex'\], or .*estimates\.plot\(\)",
+            r"draws one estimate, but got a set of .*\['sex'\], or .*estimates\.plot\(\)",
             lambda: FrequencyDisplay.from_estimate(ESTIMATES),
         ),
         (
             TypeError,
-            r"draws one estimate, got a set of them: take one of them, as in estimates\['sex'\]",
+            r"draws one estimate, but got a set of estimates. Select one, as in estimates\['sex'\]",
             lambda: FrequencyDisplay.from_estimator(NormSub().fit(ESTIMATES)),
         ),
         (
             TypeError,
-            r"SearchDisplay draws what was fitted to one estimate, and this HeldOutSearch was "
-            r"fitted to a set: take that of one estimate, as in estimators_\['sex'\]",
+            r"SearchDisplay draws a search .* to one estimate, but this HeldOutSearch was "
+            r"fitted to a set of estimates. Select .*: estimators_\['sex'\]",
             lambda: SearchDisplay.from_estimator(HeldOutSearch([Base(), NormSub()]).fit(ESTIMATES)),
         ),
         (

@@ -1,7 +1,8 @@
-"""Mechanisms: what a client does with a value and a server with a report, in integers.
+"""Mechanisms: how a client randomizes a value, and how a server adds up reports, in integers.
 
-A :class:`Protocol` is what the two agree on, and :class:`Counts` is what the server has added up.
-What an oracle of one's own is made of is in :mod:`sklearn_ldp.oracles.channels`.
+A :class:`Protocol` is the common configuration of client and server, and :class:`Counts` are the
+sums that the server has computed. :mod:`sklearn_ldp.oracles.channels` contains the parts for
+building your own oracle.
 """
 
 from .coins import CoinStreams

@@ -1,4 +1,4 @@
-"""Reports for users who are asked again: a permanent report of a value, and uniform ones."""
+"""Reports for repeated collection: one permanent report of a value, mixed with uniform reports."""
 
 from __future__ import annotations
 
@@ -11,38 +11,40 @@ import numpy as np
 
 from .coins import TWO_64, Coins, exp_lower_bound
 
-_MOST_TRIES = 1 << 12  # reports drawn at a time
+_MOST_TRIES = 1 << 12  # the number of reports drawn in one step
 
 
 class Chain:
-    """The two kinds of reports whose mixture has the law of a mechanism's single report."""
+    """Two kinds of reports, whose mixture has the distribution of a mechanism's single report."""
 
     # Each report y of the mechanism has one of two likelihoods: E c(y) if it supports the
     # user's value, otherwise c(y), where E = exp(epsilon). A *permanent* report has
-    # exp(epsilon_forever) in the place of E, and a *uniform* one has 1. Both are the
-    # mechanism's own reports after rejection. With s for the share of c that supports a value,
-    # and p for the probability that a report does, a report that is permanent with probability
+    # exp(epsilon_forever) in place of E, and a *uniform* report has 1. Rejection sampling draws
+    # both from the mechanism's own reports. Let s be the share of c that supports a value, and p
+    # the probability that a report supports the user's value. Let a report be permanent with the
+    # probability
     # .. math:: a = \frac{p - s}{p_\infty - s}, \qquad s = \frac{p}{p + E (1 - p)}, \qquad
     #           p_\infty = \frac{E_\infty s}{E_\infty s + 1 - s}
-    # and otherwise uniform is distributed as the mechanism's. Uniform reports do not depend on
-    # the value, so any number of reports reveals at most what the permanent one does.
+    # and otherwise uniform. Then it has the distribution of the mechanism's report. Uniform reports
+    # do not depend on the value, so any number of reports reveals at most the permanent report.
     # All probabilities are integers over 2**64, rounded so that neither epsilon is exceeded.
-    # `share` is a; a report that does not support the value is kept as the permanent one with
-    # the probability `keep_against`, and one that supports a fixed value as a uniform one with
-    # `keep_for`.
+    # `share` is a. The permanent report keeps a report that does not support the value with the
+    # probability `keep_against`. A uniform report keeps a report that supports a fixed value with
+    # the probability `keep_for`.
 
     def __init__(self, mechanism: Any, epsilon: float, epsilon_forever: float) -> None:
-        is_sided = hasattr(mechanism, "sided")  # which of the two does not follow from the support
+        is_sided = hasattr(mechanism, "sided")  # the support does not determine the likelihood
         if not is_sided and not getattr(mechanism, "has_two_likelihoods", False):
             raise TypeError(
-                "Asking again needs a frequency oracle whose reports have two likelihoods, or a "
-                f"survey with one such column a user, got {type(mechanism).__name__}."
+                "Repeated collection needs a frequency oracle whose reports have two likelihoods, "
+                f"or a survey that asks each user one such column, got {type(mechanism).__name__}. "
+                "Use OLH or GRR."
             )
         is_budget = isinstance(epsilon_forever, Real) and epsilon <= epsilon_forever < math.inf
         if not is_budget:
             raise ValueError(
-                "Argument epsilon_forever must be at least the epsilon of one report, "
-                f"{epsilon:g}, and finite, got {epsilon_forever!r}."
+                "Argument epsilon_forever must be finite and at least the epsilon of one report, "
+                f"{epsilon:g}, got {epsilon_forever!r}."
             )
         ratio, forever = exp_lower_bound(epsilon), exp_lower_bound(epsilon_forever)
         self.mechanism = mechanism
@@ -52,10 +54,10 @@ class Chain:
 
     def _share(self, ratio: Fraction) -> int:
         """The largest a, over 2**64, for which a single report stays within the ratio."""
-        # The worst case is a mechanism that reaches the ratio, and a report whose uniform
-        # likelihood is the least: `least` times the permanent one of a report against the
-        # value. The ratio of a single report, (a ratio / against + (1 - a) least) / (a + (1
-        # - a) least), grows with a.
+        # The worst case is a mechanism that reaches the ratio, and a report with the smallest
+        # uniform likelihood: `least` times the permanent likelihood of a report against the value.
+        # The ratio of a single report, (a ratio / against + (1 - a) least) / (a + (1 - a) least),
+        # grows with a.
         p = self.mechanism.own_support
         against, kept = Fraction(self.keep_against, TWO_64), Fraction(self.keep_for, TWO_64)
         least = (p + (1 - p) * against) / (against * (p * kept + 1 - p))
@@ -64,31 +66,31 @@ class Chain:
 
     @property
     def has_quick_uniforms(self) -> bool:
-        """Whether a uniform report takes no more tries than a client may make each time."""
-        # It takes up to exp(epsilon), so beyond an epsilon of 11 it is made where it is sent only;
-        # and nowhere, if the permanent one is certain.
+        """Whether a client may draw a uniform report for each round, given the number of tries."""
+        # The number of tries is up to exp(epsilon). So above an epsilon of 11, a uniform report is
+        # drawn only if it is sent. If the permanent report is certain, none is drawn.
         return self.share < TWO_64 and self.keep_for >= TWO_64 >> 16
 
-    # -- drawing: a code is an array of shape (1,), a function the number of one; None draws it ----
+    # -- drawing: a code has shape (1,), a function is the number of a hash; None draws the hash --
     def permanent(
         self, code: np.ndarray, coins: Coins, function: int | None = None, n: int = 1
     ) -> np.ndarray:
-        """Draw n reports at `epsilon_forever`, as the mechanism reports."""
+        """Draw n reports at `epsilon_forever`, in the form of the mechanism's reports."""
         return self._kept(code, n, coins, function, TWO_64, self.keep_against)
 
     def uniform(
         self, like: np.ndarray, coins: Coins, function: int | None = None, n: int = 1
     ) -> np.ndarray:
-        """Draw n reports that depend on no value; of `like` only the type is looked at."""
+        """Draw n reports that do not depend on any value; only the type of `like` is used."""
         return self._kept(np.zeros_like(like), n, coins, function, self.keep_for, TWO_64)
 
     def are_permanent(self, n: int, coins: Coins) -> np.ndarray:
-        """Draw whether each of n rounds sends the permanent report: with probability `share`."""
+        """Draw for each of n rounds whether it sends the permanent report: probability `share`."""
         return _bernoulli(self.share, n, coins)
 
     def _kept(self, code, n, coins, *way):
         found, missing, n_tries = [], n, 2 * n + 2
-        # Ends: with probability 1: a report is kept with a chance above 0.
+        # Ends: with probability 1, because each report is kept with a positive probability.
         while missing:
             reports, is_kept = self.tries(code, n_tries, coins, *way)
             found.append(reports[is_kept][:missing])
@@ -97,7 +99,7 @@ class Chain:
         return np.concatenate(found)
 
     def tries(self, code, n, coins, function, keep_for, keep_against):
-        """Draw n reports of a code, and whether each is kept, as it supports the code or not."""
+        """Draw n reports of a code, and whether each is kept, which depends on its support."""
         codes = np.repeat(code, n, axis=0)
         if hasattr(self.mechanism, "sided"):
             reports, is_for = self.mechanism.sided(codes, coins)
@@ -116,12 +118,12 @@ class Chain:
         return getattr(self.mechanism.public_part, "privatize", None) is not None
 
     def image(self, code: np.ndarray, function: int) -> int:
-        """Return the hash value of a code, which is all that reports with it depend on."""
+        """Return the hash value of a code; reports with this hash depend on nothing else."""
         values = np.arange(self.mechanism.report_fields[1].n_values)
         reports = np.column_stack([np.full_like(values, function), values])
         return int(self.mechanism.supports(reports, code)[:, 0].argmax())
 
 
 def _bernoulli(threshold: int, n: int, coins: Coins) -> np.ndarray:
-    """Coins that may also be certain."""
+    """Draw booleans with probability threshold / 2**64, which may be 1."""
     return np.ones(n, dtype=bool) if threshold == TWO_64 else coins.bernoulli(threshold, n)

@@ -18,40 +18,40 @@ from .covariances import channel_covariance
 from .laws import JointSupport, ReportLaw, choice_entropy, independent_sizes, independent_support
 from .mechanism import Mechanism, NumberReports, are_below, expect
 
-_SIMULATED_USERS = 1 << 16  # users at a time, which bounds the memory
-_TESTED_CELLS = 1 << 20  # reports times categories by which plain reports are tested: some 10 ms
+_SIMULATED_USERS = 1 << 16  # users simulated together, which bounds the memory
+_TESTED_CELLS = 1 << 20  # reports times categories in the test of plain reports: about 10 ms
 
 
 class LinearMechanism(Mechanism):
-    """Base of all mechanisms for frequencies, whose estimate is a linear function of the counts."""
+    """Base of all mechanisms for frequencies with estimates that are linear in the counts."""
 
-    # Variances and covariances are those of one user; the noise of n users has them n times
-    # smaller. Without p and q, as :class:`Channel` has them, a subclass gives `null_variance`,
-    # `slope`, `variances` and `covariance`; the forms that a covariance takes are derived in
-    # `sklearn_ldp._core.noise.Covariance`, and `Noise` of the same room does the rest.
+    # Variances and covariances are per user; the noise of n users has 1/n times these. A subclass
+    # without p and q (see :class:`Channel`) defines `null_variance`, `slope`, `variances` and
+    # `covariance`. The forms of a covariance are derived in
+    # `sklearn_ldp._core.noise.Covariance`, and `Noise` of the same room computes the rest.
 
     #: Size d of the domain.
     n_categories: int
-    #: Whether the estimate is exactly unbiased. It is False for a mechanism whose q assumes an
-    #: ideal hash; the epsilon of such a mechanism is exact nevertheless.
+    #: Whether the estimate is exactly unbiased. It is False for a mechanism with a q that assumes
+    #: an ideal hash; the epsilon of such a mechanism is exact nevertheless.
     has_exact_support = True
-    #: How much the variance of a category falls with the square of its frequency.
+    #: Decrease of the variance of a category per unit of its squared frequency.
     curvature: float = 0.0
 
     @property
     def half_count(self) -> float:
-        """Half of what a report adds to an estimate of one user; 0 if it is not known."""
+        """The continuity correction: half the effect of a report on a count; 0 if unknown."""
         return 0.0
 
     @property
     @abstractmethod
     def null_variance(self) -> float:
-        """Variance of a typical category that nobody has, for one user; others are as frequent."""
+        """Variance per user of a category with frequency 0, if all others are equally frequent."""
 
     @property
     @abstractmethod
     def slope(self) -> float:
-        """Growth of that variance with the frequency of the category, for one user."""
+        """Increase of that variance per unit of the category's frequency, for one user."""
 
     @abstractmethod
     def estimate_decoded(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
@@ -60,7 +60,7 @@ class LinearMechanism(Mechanism):
         Parameters
         ----------
         tallies : ndarray of shape (m, any)
-            As `decode` returns them: the support counts of a pure mechanism.
+            The result of `decode`: the support counts of a pure mechanism.
         sizes : ndarray of shape (m,)
             Number of reports of each collection.
 
@@ -72,7 +72,7 @@ class LinearMechanism(Mechanism):
 
     @abstractmethod
     def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw decoded tallies from their joint law, given the true counts.
+        """Draw decoded tallies from their joint distribution, given the true counts.
 
         Parameters
         ----------
@@ -86,13 +86,13 @@ class LinearMechanism(Mechanism):
         Returns
         -------
         ndarray of shape (n_repeats, any)
-            int64, as `decode` returns them.
+            int64, in the form that `decode` returns.
         """
 
     def simulate_tallies(
         self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator
     ) -> np.ndarray | None:
-        """Draw the number of reports of each kind, if a tally counts these (`report_law`).
+        """Draw the number of reports of each kind, if a tally counts kinds (`report_law`).
 
         Parameters
         ----------
@@ -121,12 +121,12 @@ class LinearMechanism(Mechanism):
         Returns
         -------
         Noise
-            The noise, which knows all covariances.
+            The noise, which can compute all covariances.
         """
         return Noise.of(self, n_samples)
 
     def frequencies_behind(self, values: np.ndarray) -> np.ndarray:
-        """Return a distribution at which to take the covariances of a raw estimate.
+        """Return the distribution at which the covariances of a raw estimate are computed.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class LinearMechanism(Mechanism):
 
     @property
     def has_exact_covariance(self) -> bool:
-        """Whether covariances are exact, and not a mean over drawn reports."""
+        """Whether covariances are exact, rather than a mean over drawn reports."""
         return True
 
     @abstractmethod
@@ -166,7 +166,7 @@ class LinearMechanism(Mechanism):
         Parameters
         ----------
         frequencies : array-like of shape (n_categories,), default=None
-            True frequencies; None means the uniform distribution.
+            True frequencies. If None, use the uniform distribution.
 
         Returns
         -------
@@ -183,8 +183,8 @@ class LinearMechanism(Mechanism):
     def covariance(self, frequencies: np.ndarray) -> Covariance | Covariances:
         """Return the covariance of linear answers to the raw estimate, for one user.
 
-        It is linear in the frequencies (which sum to 1), so that unbiased estimates of the
-        frequencies give unbiased estimates of the variances.
+        It is linear in the frequencies (which sum to 1), so unbiased estimates of the frequencies
+        give unbiased estimates of the variances.
 
         Parameters
         ----------
@@ -199,21 +199,21 @@ class LinearMechanism(Mechanism):
 
     @property
     def report_law(self) -> ReportLaw | None:
-        """The law of the kinds of reports that a tally counts; None if it counts something else."""
+        """The distribution of the kinds of reports, if a tally counts kinds; otherwise None."""
         return None
 
 
 class Channel(LinearMechanism):
     """Base of all pure mechanisms over ``d = n_categories`` codes.
 
-    Every report supports a set of categories: the user's own one with probability `p`, a given
-    other one with probability `q`. Subclasses set these exactly and implement the abstract methods;
-    the estimate, its noise and all planning follow.
+    Every report supports a set of categories. It contains the user's own category with probability
+    `p`, and a given other category with probability `q`. Subclasses set these exactly and implement
+    the abstract methods; the estimate, its noise and all planning follow.
 
-    A channel also owns what is known about its reports beyond p and q: `joint_support`,
-    `largest_support`, `support_sizes`, `law_of_reports`, `public_part`. All of
-    these are optional. Without them covariances are estimated from 2**14 drawn reports
-    (`has_exact_covariance` is then False), and tests of reports compare with drawn reports.
+    A channel also defines the known properties of its reports beyond p and q: `joint_support`,
+    `largest_support`, `support_sizes`, `law_of_reports`, `public_part`. All of these are optional.
+    Without them, covariances are estimated from 2**14 drawn reports (`has_exact_covariance` is then
+    False), and tests of reports compare with drawn reports.
 
     Parameters
     ----------
@@ -223,8 +223,8 @@ class Channel(LinearMechanism):
         Support probabilities.
     """
 
-    #: Whether each report has two likelihoods, of which that of the categories that it supports is
-    #: exp(epsilon) times the other: see :func:`~sklearn_ldp.metrics.shuffled_epsilon`.
+    #: Whether each report has two likelihoods: exp(epsilon) times c for the categories that it
+    #: supports, and c for the others. See :func:`~sklearn_ldp.metrics.shuffled_epsilon`.
     has_two_likelihoods = False
 
     def __init__(self, n_categories: int, p: Fraction, q: Fraction):
@@ -233,7 +233,7 @@ class Channel(LinearMechanism):
         self.q = q
 
     def __hash__(self) -> int:
-        # Plans of surveys look for equal ones among thousands, many with the same fields.
+        # Plans of surveys look for equal channels among thousands, many with the same fields.
         return hash((super().__hash__(), self.n_categories))
 
     def _identity(self):
@@ -259,18 +259,18 @@ class Channel(LinearMechanism):
 
     @property
     def is_informative(self) -> bool:
-        """Whether a report supports the user's own category more often than another one."""
+        """Whether a report supports the user's own category more often than another category."""
         return self.q < self.p
 
     @property
     def own_support(self) -> Fraction:
-        """Probability that `supports` holds of a report and the user's own category."""
+        """Probability that `supports` is True for a report and the user's own category."""
         return self.p
 
-    # -- what a report supports ---------------------------------------------------------------
+    # -- the support of reports ---------------------------------------------------------------
     @abstractmethod
     def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Tell which of the categories each report supports.
+        """Return which of the categories each report supports.
 
         Parameters
         ----------
@@ -303,8 +303,8 @@ class Channel(LinearMechanism):
     def tally(self, reports: np.ndarray) -> np.ndarray:
         """Count reports into a tally: by default, the support of each category.
 
-        A channel with few kinds of reports may count these instead, which is faster and loses
-        nothing; it then overrides `decode` and `tally_size` as well.
+        A channel with few kinds of reports may count the kinds instead, which is faster and loses
+        no information. It then overrides `decode` and `tally_size` as well.
 
         Parameters
         ----------
@@ -324,7 +324,7 @@ class Channel(LinearMechanism):
         return self.n_categories
 
     def report_entropy(self, order: int = 1) -> float:
-        """Return the bits of randomness in a report, at least, whatever the value.
+        """Return a lower bound on the random bits in a report, for any value.
 
         Parameters
         ----------
@@ -334,25 +334,25 @@ class Channel(LinearMechanism):
         Returns
         -------
         float
-            By default that of a single bit, whether the report supports the user's own category.
+            By default, the entropy of one bit: whether the report supports the user's own category.
         """
         return choice_entropy(self.p, 1, 1, order)
 
     def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
-        """Refuse sums that are not those of this many reports.
+        """Refuse sums that cannot come from this number of reports.
 
         Parameters
         ----------
         tallies : ndarray of shape (m, tally_size)
-            Sums of what `tally` returned, int64.
+            Sums of results of `tally`, int64.
         sizes : ndarray of shape (m,)
             Number of reports in each of them, int64.
 
         Raises
         ------
         ValueError
-            As for any mechanism; and if a count exceeds the number of reports, because a report
-            counts at most once for a category or a kind of reports.
+            As for any mechanism, and if a count exceeds the number of reports. A report counts at
+            most once for a category or a kind of reports.
         """
         largest = tallies.max(axis=1, initial=0)
         if np.any(largest > sizes):
@@ -362,12 +362,12 @@ class Channel(LinearMechanism):
         super().check_tallies(tallies, sizes)
 
     def decode(self, tallies: np.ndarray) -> np.ndarray:
-        """Turn tallies into support counts.
+        """Convert tallies to support counts.
 
         Parameters
         ----------
         tallies : ndarray of shape (m, tally_size)
-            Sums of what `tally` returned.
+            Sums of results of `tally`.
 
         Returns
         -------
@@ -377,7 +377,7 @@ class Channel(LinearMechanism):
         return tallies
 
     def decode_operations(self, n_samples: int) -> int:
-        """Return the order of the number of operations from reports to support counts.
+        """Return the order of magnitude of the operations from reports to support counts.
 
         Parameters
         ----------
@@ -387,12 +387,12 @@ class Channel(LinearMechanism):
         Returns
         -------
         int
-            A number to compare oracles by; by default one operation per report and category.
+            A number for comparing oracles; by default one operation per report and category.
         """
         return n_samples * self.n_categories
 
     def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        # By default, all users report as they do in a collection.
+        # By default, all users report in the same way as in a data collection.
         codes = np.repeat(np.arange(self.n_categories), counts)
         coins = SeededCoins(rng)
         support = np.zeros((n_repeats, self.n_categories), dtype=np.int64)
@@ -403,8 +403,8 @@ class Channel(LinearMechanism):
         return support
 
     def unlikely_total(self, reports: np.ndarray, rate: float) -> tuple[str, float]:
-        # Whatever the value is, a report supports p + (d - 1) q categories on average. Bernstein's
-        # inequality bounds how far the sum over reports is from that, for any number of them.
+        # For any value, a report supports p + (d - 1) q categories on average. Bernstein's
+        # inequality bounds the distance of the sum over reports from that, for any sample size.
         sizes, variance, reach = self._sizes(reports)
         expected = float(self.p + (self.n_categories - 1) * self.q)
         off = abs(np.sum(sizes - expected))
@@ -415,16 +415,16 @@ class Channel(LinearMechanism):
         return text, float(share)
 
     def _sizes(self, reports: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """Return the numbers of categories that reports support; none if these tell nothing."""
-        # With them, for any value, the largest variance, and the largest distance from the
-        # mean, of the independent summands that the total is made of.
+        """Return the number of categories that each report supports; empty if uninformative."""
+        # Also return, for any value, the largest variance, and the largest distance from the mean,
+        # of the independent summands of the total.
         kinds, sizes, *bounds = self._law_of_sizes
         own_sizes = sizes if not len(sizes) else sizes[reports if kinds is None else kinds(reports)]
         return own_sizes, *bounds
 
     @cached_property
     def _law_of_sizes(self) -> Any:
-        """Return the statistic that tells the kind of a report, and the support of each kind."""
+        """Return the statistic that identifies a report's kind, and the support of each kind."""
         law, d = self.law_of_reports, self.n_categories
         if law is None or self.own_support != self.p:  # signed supports have another mean
             return None, np.empty(0), 0.0, 0.0
@@ -463,23 +463,23 @@ class Channel(LinearMechanism):
     def has_exact_covariance(self) -> bool:
         return self.joint_support is not None or self.law_of_reports is not None
 
-    # -- what else is known about the reports -------------------------------------------------
+    # -- further properties of the reports ----------------------------------------------------
     @property
     def joint_support(self) -> JointSupport | None:
-        """Probability that a report supports two given categories, or None if it is not known.
+        """Probability that a report supports two given categories, or None if it is unknown.
 
-        A channel can give it if it depends only on whether the user has one of the two.
+        A channel can define it if it depends only on whether the user has one of the two.
         """
         return None
 
     @property
     def least_other_support(self) -> Fraction:
-        """The least probability that a report supports a given other category, or a lower bound."""
+        """The minimum probability that a report supports another category, or a lower bound."""
         return self.q if self.has_exact_support else Fraction(0)
 
     @property
     def largest_support(self) -> int:
-        """The most categories that one report supports; an upper bound where it is not known."""
+        """The maximum number of categories that a report supports, or an upper bound."""
         return self.n_categories
 
     def weight(self, n_targets: int, supported: float) -> float:
@@ -490,22 +490,22 @@ class Channel(LinearMechanism):
         n_targets : int
             Number of categories in the sum.
         supported : float
-            Number of them that the report supports.
+            Number of categories in the sum that the report supports.
 
         Returns
         -------
         float
-            Less than 0 if it supports fewer than an average report.
+            Negative if the report supports fewer of them than an average report.
         """
         return float((supported - n_targets * self.q) / (self.p - self.q))
 
     def largest_weight(self, n_targets: int) -> float:
-        """Return the most that a report can add to n times the sum of some estimates.
+        """Return the maximum that a report can add to n times the sum of some estimates.
 
         Parameters
         ----------
         n_targets : int
-            Number of categories in the sum, of which the worst choice is assumed.
+            Number of categories in the sum; the worst choice of categories is assumed.
 
         Returns
         -------
@@ -518,17 +518,17 @@ class Channel(LinearMechanism):
     def support_sizes(self) -> np.ndarray | None:
         """Probability that a report supports 0 .. d categories: shape (n_categories + 1,).
 
-        None where it depends on the user's value, or is not known.
+        None if it depends on the user's value, or is unknown.
         """
         return None
 
     @property
     def law_of_reports(self) -> ReportLaw | None:
-        """The law of all kinds of reports if these are few enough to be listed, otherwise None."""
+        """The distribution of all kinds of reports; None if there are too many kinds to list."""
         return self.report_law
 
     def log_base(self, reports: np.ndarray) -> np.ndarray | None:
-        """Return the logarithm of c(y) for each report y, whose likelihood is c(y) or E c(y).
+        """Return the logarithm of c(y) for each report y, which has the likelihood c(y) or E c(y).
 
         Parameters
         ----------
@@ -548,9 +548,9 @@ class Channel(LinearMechanism):
         Parameters
         ----------
         law : ReportLaw
-            The law of the reports, `law_of_reports`.
+            The distribution of the reports, `law_of_reports`.
         weights : ndarray of shape (..., n_categories)
-            The query, or several.
+            One or several queries.
 
         Returns
         -------
@@ -580,26 +580,26 @@ class Channel(LinearMechanism):
         Parameters
         ----------
         law : ReportLaw
-            The law of the reports, `law_of_reports`.
+            The distribution of the reports, `law_of_reports`.
         weights : ndarray of shape (n_kinds,)
             One weight per kind of report.
 
         Returns
         -------
         ndarray of shape (n_categories,)
-            For each category, the weighted sum of what reports of all kinds add to n times its
-            estimate.
+            For each category, the weighted sum, over the kinds of reports, of the contribution of a
+            report to n times its estimate.
         """
         return self._unbiased(law.gather(weights), weights.sum())
 
     def _unbiased(self, support: np.ndarray, n_reports: Any) -> np.ndarray:
-        """Return n times the estimates of n reports, of the support by these."""
+        """Return n times the estimates from the support counts of n reports."""
         p, q = float(self.p), float(self.q)
         return (support - q * n_reports) / (p - q)
 
 
 class IndependentChannel(Channel):
-    """Base of channels whose reports support each category independently of the others."""
+    """Base of channels with reports that support each category independently of the others."""
 
     @property
     def joint_support(self):
@@ -610,7 +610,7 @@ class IndependentChannel(Channel):
         return independent_sizes(self.p, self.q, self.n_categories)
 
     def _sizes(self, reports):
-        # Each category is a summand of its own, which is at most 1 away from its mean.
+        # Each category is a separate summand, which differs by at most 1 from its mean.
         d, p, q = self.n_categories, float(self.p), float(self.q)
         supported = self.supports(reports[: max(_TESTED_CELLS // d, 1)], np.arange(d))
         return np.count_nonzero(supported, axis=1), p * (1 - p) + (d - 1) * q * (1 - q), 1.0
@@ -620,15 +620,15 @@ class IndependentChannel(Channel):
 
 
 class IndexChannel(NumberReports, Channel):
-    """Base of channels whose report is one number, with a set of numbers for each category."""
+    """Base of channels with a number as report, and a set of numbers for each category."""
 
     # With probability `threshold / 2**64` the number is uniform in the set of the user's
-    # category, otherwise uniform among all others. A tally counts each number. Subclasses say
-    # which numbers the sets have (`_inside`, `_outside`), and how counts become supports
-    # (`decode`, `_spread`, `_gather`).
+    # category, otherwise uniform among all other numbers. A tally counts each number. Subclasses
+    # define the sets (`_inside`, `_outside`), and how counts become supports (`decode`, `_spread`,
+    # `_gather`).
     # n_categories: size d of the domain.
-    # n_reports, n_inside, n_common: number of numbers in all, in the set of a category, and in the
-    # sets of two.
+    # n_reports, n_inside, n_common: how many numbers there are in total, in the set of a category,
+    # and in the intersection of two sets.
 
     has_two_likelihoods = True
     has_exact_covariance = True
@@ -637,7 +637,7 @@ class IndexChannel(NumberReports, Channel):
         self, n_categories: int, epsilon: float, n_reports: int, n_inside: int, n_common: int
     ) -> None:
         threshold = group_threshold(epsilon, n_inside, n_reports - n_inside)
-        # Probabilities of the set, and of as many other numbers.
+        # The probability of the set, and of equally many other numbers.
         inside = Fraction(threshold, TWO_64)
         against = (1 - inside) * n_inside / (n_reports - n_inside)
         q = (inside * n_common + against * (n_inside - n_common)) / n_inside
@@ -651,11 +651,11 @@ class IndexChannel(NumberReports, Channel):
 
     @abstractmethod
     def _outside(self, codes: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """The index-th number that is not in the set of each category."""
+        """The index-th number outside the set of each category."""
 
     @abstractmethod
     def _spread(self, weights: np.ndarray) -> np.ndarray:
-        """For each number, the sum of the weights of the categories whose sets have it."""
+        """For each number, the sum of the weights of the categories with sets that contain it."""
 
     @abstractmethod
     def _gather(self, weights: np.ndarray) -> np.ndarray:
@@ -694,7 +694,7 @@ class IndexChannel(NumberReports, Channel):
         for total in numbers:
             structured = rng.binomial(counts, share)
             total[:] = rng.multinomial(counts.sum() - structured.sum(), uniform)
-            # A frequent category costs as much as its set, a rare one as much as its users.
+            # The cost is the size of the set for a frequent category, the users for a rare one.
             is_frequent = structured > n_inside
             codes = np.repeat(np.arange(len(counts)), np.where(is_frequent, 0, structured))
             index = rng.integers(n_inside, size=len(codes))
@@ -708,7 +708,7 @@ class IndexChannel(NumberReports, Channel):
 def randomised_response(
     values: np.ndarray, n_values: int, threshold: int, coins: Coins
 ) -> np.ndarray:
-    """Keep each value with probability ``threshold / 2**64``, otherwise draw a uniform other one.
+    """Keep each value with probability ``threshold / 2**64``, else draw a uniform other value.
 
     Parameters
     ----------
@@ -717,7 +717,7 @@ def randomised_response(
     n_values : int
         Number of possible values.
     threshold : int
-        As returned by :func:`direct_threshold`.
+        The result of :func:`direct_threshold`.
     coins : Coins
         Source of randomness.
 
@@ -728,16 +728,16 @@ def randomised_response(
     """
     result = values.astype(np.int64)
     moved = np.flatnonzero(~coins.bernoulli(threshold, len(values)))
-    # As much is drawn of a client who keeps their value, so that no clock tells whether they do.
+    # Clients who keep their value draw equally much, so that timing does not reveal who keeps it.
     other = coins.integers(n_values - 1, max(moved.size, coins.n_least))[: moved.size]
     result[moved] = other + (other >= result[moved])
     return result
 
 
 class HashReports(Mechanism):
-    """Report a function that is drawn in public, and its randomised value at a code."""
+    """Report a function with public randomness, and its randomized value at a code."""
 
-    # A value is kept with the probability `threshold / 2**64`, and otherwise any other is
+    # The value is kept with the probability `threshold / 2**64`; otherwise a uniform other value is
     # reported.
 
     has_two_likelihoods = True
@@ -748,7 +748,7 @@ class HashReports(Mechanism):
         raise NotImplementedError
 
     def with_functions(self, codes, functions, coins):
-        """Randomise codes under given functions."""
+        """Randomize codes under given functions."""
         reports = np.empty((len(codes), 2), dtype=np.int64)
         reports[:, 0] = functions
         values, hash_range = self.hash(reports[:, 0], codes), self.report_fields[1].n_values
@@ -761,7 +761,7 @@ class HashReports(Mechanism):
         return Fraction(self.threshold, TWO_64)
 
     def supports(self, reports, codes):
-        """Tell which codes each report supports, as a channel does of categories."""
+        """Return which codes each report supports, in the same form as a channel."""
         return self.hash(reports[:, :1], codes) == reports[:, 1:]
 
     def check_reports(self, reports):

@@ -1,9 +1,9 @@
-"""Exact coins: every draw is decided by integers, so the probabilities are rational and provable.
+"""Exact random bits: integers decide every draw, so probabilities are rational and provable.
 
 A probability is an integer threshold P over 2**64. `Coins.bernoulli(P, n)` is True with
 probability exactly P / 2**64 and `Coins.integers(high, n)` is exactly uniform, provided that the
-bytes are uniform. Bytes come from a secure source (`SecureCoins`) when privacy is at stake,
-or from a seeded generator (`SeededCoins`) in simulations; all the rest is the same code.
+bytes are uniform. Bytes come from a secure source (`SecureCoins`) if privacy is at stake, or from a
+seeded generator (`SeededCoins`) in simulations; the rest of the code is the same.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ import numpy as np
 from ..support.random import RandomState, root_entropy
 
 TWO_64 = 1 << 64
-_SYSTEM_BYTES = 1 << 12  # drawn from the operating system itself
+_SYSTEM_BYTES = 1 << 12  # up to this number, bytes come directly from the operating system
 _SMALL_SUBSET = 16  # a subset of fewer than one in this many items is small
-_LISTED_ITEMS = 16  # all subsets of so few items stand in a table
-_LEAST_KEPT = 0.15  # of what begins a subset; with fewer, repairs are as quick (2026-11-26)
-_MANY_ITEMS = 1 << 15  # beyond, an exact share is cheaper than few digits and many repairs
-_PLACES = 8  # tried at a time in each row of bits: 4 to 8 are equally quick, 16 not (2026-11-26)
+_LISTED_ITEMS = 16  # a table lists all subsets of up to this many items
+_LEAST_KEPT = 0.15  # minimum share of starts that is kept; below, repairs are as fast (2026-11-26)
+_MANY_ITEMS = 1 << 15  # above, an exact share is cheaper than few digits and many repairs
+_PLACES = 8  # positions tried together in each row: 4 to 8 are equally fast, 16 not (2026-11-26)
 _BIT = np.array([128 >> i for i in range(8)], dtype=np.uint8)
-_FEW_ENDS = 12  # from here on searching is quicker, measured with a million words (2026-11-25)
-_OCTET_BLOCK = 1 << 16  # words worked on at a time
-_TIE = 256  # no eight booleans have this number
+_FEW_ENDS = 12  # from here on searching is faster, measured with a million words (2026-11-25)
+_OCTET_BLOCK = 1 << 16  # words processed together
+_TIE = 256  # no eight booleans are represented by this number
 
 
 @lru_cache(maxsize=64)
 def exp_lower_bound(epsilon: float) -> Fraction:
     """Return a rational just below exp(epsilon), at most one part in 10**59 too small."""
-    # No threshold over 2**64 changes beyond exp(10000), where this is still a lower bound.
+    # Thresholds over 2**64 no longer change beyond exp(10000), which is still a lower bound there.
     value = Context(prec=60, Emax=10**8, Emin=-(10**8)).exp(Decimal(min(float(epsilon), 1e4)))
-    # `exp` is correctly rounded, so one unit in the last place below is a true lower bound.
+    # `exp` is correctly rounded, so subtracting one unit in the last place gives a lower bound.
     return Fraction(value) - Fraction(10) ** (value.adjusted() - 59)
 
 
@@ -47,7 +47,7 @@ def direct_threshold(epsilon: float, n_values: int) -> int:
     """Return the largest P such that it is private to keep a value with probability P / 2**64.
 
     The other `n_values` - 1 values share the rest evenly. So the worst ratio is
-    P (n_values - 1) / (2**64 - P), which grows with P: rounding down keeps it at most exp(epsilon).
+    P (n_values - 1) / (2**64 - P), which grows with P. Rounding down keeps it at most exp(epsilon).
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def direct_threshold(epsilon: float, n_values: int) -> int:
 def group_threshold(epsilon: float, n_inside: int, n_outside: int) -> int:
     """Return the largest P such that reporting in a set with probability P / 2**64 is private."""
     # Reports are uniform inside and outside, so the worst ratio is P n_outside / ((2**64 - P)
-    # n_inside); one inside and d - 1 outside is `direct_threshold`.
+    # n_inside). With 1 inside and d - 1 outside, this is `direct_threshold`.
     ratio = exp_lower_bound(epsilon) * n_inside
     return min(int(TWO_64 * ratio / (ratio + n_outside)), TWO_64 - 1)
 
@@ -94,7 +94,7 @@ def symmetric_threshold(epsilon: float) -> int:
 def zero_bit_threshold(epsilon: float) -> int:
     """Return the smallest Q such that flipping a 0 with Q / 2**64 and a 1 with 1/2 is private.
 
-    The worst ratio is (2**64 - Q) / Q, which falls with Q: rounding up keeps it at most
+    The worst ratio is (2**64 - Q) / Q, which falls with Q. Rounding up keeps it at most
     exp(epsilon).
 
     Parameters
@@ -111,11 +111,11 @@ def zero_bit_threshold(epsilon: float) -> int:
 
 
 def n_reached(ends: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return how many of some rising ends each value reaches, as `searchsorted` does."""
+    """Return the number of rising ends that each value reaches, like `searchsorted`."""
     if len(ends) > _FEW_ENDS:
         return np.searchsorted(ends, values, side="right")
     result = np.zeros(np.shape(values), dtype=np.int64)
-    for end in ends:  # quicker than searching
+    for end in ends:  # faster than searching
         result += values >= end
     return result
 
@@ -124,8 +124,8 @@ def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]
     """Yield each group that occurs, with the indices of its reports.
 
     Shapes: groups (n,).
-    Returns: the groups in their order, with rising indices; a slice, which copies nothing, if
-    there is only one group.
+    Returns: the groups in their order, each with rising indices. If there is only one group, the
+    indices are a slice, which copies nothing.
     """
     if not groups.size:
         return
@@ -144,9 +144,9 @@ def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]
 class Coins:
     """Exact draws from a source of uniform bytes."""
 
-    #: From this many coins on, a table for eight at a time is faster.
+    #: From this number of booleans on, a table for eight of them is faster.
     many_coins: float = 1 << 16
-    #: How many numbers are drawn at least, even if nobody needs one.
+    #: The minimum number of numbers to draw, even if fewer are needed.
     n_least = 0
 
     def bytes(self, n: int) -> np.ndarray:
@@ -167,8 +167,8 @@ class Coins:
     def bernoulli(self, threshold: int, size: int | tuple[int, ...]) -> np.ndarray:
         """Draw booleans that are True with probability exactly ``threshold / 2**64``.
 
-        One byte decides all but one draw in 256; seven more bytes settle the ties. In large arrays
-        a draw takes two bits of randomness, by tables of eight draws at a time.
+        One byte decides all but one draw in 256, and seven more bytes settle the ties. In large
+        arrays a draw uses two random bits, by tables of eight draws each.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class Coins:
         return success.reshape(size)
 
     def packed_bernoulli(self, threshold: int, n: int, n_bits: int) -> np.ndarray:
-        """Draw rows of the same booleans as `bernoulli`, packed.
+        """Draw packed rows of the booleans that `bernoulli` draws.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class Coins:
         for start in range(0, n, _OCTET_BLOCK):
             block = room[: n - start]
             pairs = self.bytes(2 * len(block))
-            # No word is outside the table; "clip" leaves out the check, and a copy.
+            # No word is outside the table; "clip" avoids the check and a copy.
             law.of_pair.take(pairs.view("<u2"), out=block, mode="clip")
             ties = np.flatnonzero(block == _TIE)
             if ties.size:
@@ -251,24 +251,24 @@ class Coins:
         word = np.dtype(f"<u{width}")
         accepted = (1 << 8 * width) // high * high
         draws = self.bytes(width * size).view(word).copy()
-        is_even = accepted == 1 << 8 * width  # which no word reaches
-        # Ends: with probability 1: more than half of all words are accepted.
+        is_even = accepted == 1 << 8 * width  # no word reaches this bound
+        # Ends: with probability 1, because more than half of all words are accepted.
         while not is_even and (rejected := np.flatnonzero(draws >= accepted)).size:
             draws[rejected] = self.bytes(width * rejected.size).view(word)
         if high & (high - 1) == 0:
             return (draws & word.type(high - 1)).astype(np.int64)
         divisor = word.type(high)
-        draws -= draws // divisor * divisor  # NumPy divides faster than it takes remainders
+        draws -= draws // divisor * divisor  # NumPy's division is faster than its remainder
         return draws.astype(np.int64)
 
     def choice(self, bounds: list[int], size: int) -> np.ndarray:
-        """Draw from a few outcomes, whose probabilities are multiples of 2**-64.
+        """Draw from a few outcomes with probabilities that are multiples of 2**-64.
 
         Parameters
         ----------
         bounds : list of int
-            Where the share of each outcome ends, rising, the last one 2**64: outcome i has the
-            probability ``(bounds[i] - bounds[i - 1]) / 2**64`` exactly.
+            Rising upper bounds of the shares of the outcomes; the last is 2**64. Outcome i has
+            exactly the probability ``(bounds[i] - bounds[i - 1]) / 2**64``.
         size : int
             Number of draws.
 
@@ -280,21 +280,21 @@ class Coins:
         return n_reached(np.array(bounds[:-1], dtype=np.uint64), self.bytes(8 * size).view("<u8"))
 
     def choices(self, bounds: np.ndarray, laws: np.ndarray) -> np.ndarray:
-        """Draw from a few outcomes by one of several laws, as `choice` does by a single one.
+        """Draw from a few outcomes, each draw by one of several distributions (see `choice`).
 
         Parameters
         ----------
         bounds : ndarray of shape (n_laws, n_outcomes - 1)
-            For each law the `bounds` of `choice`, without the last one, uint64.
+            For each distribution the `bounds` of `choice`, without the last bound, uint64.
         laws : ndarray of int of shape (size,)
-            The law of each draw.
+            The number of the distribution of each draw.
 
         Returns
         -------
         ndarray of shape (size,)
             int64, in ``range(n_outcomes)``.
         """
-        # All coins are drawn before anybody looks at the laws.
+        # All random numbers are drawn before the distributions are looked at.
         words = self.bytes(8 * len(laws)).view("<u8")
         result = np.empty(len(laws), dtype=np.int64)
         for law, rows in rows_by_group(laws):
@@ -311,7 +311,7 @@ class Coins:
         n_items : int
             Number of items to choose from.
         n_columns : int, default=None
-            Number of columns of the result if there are to be more than items; they are False.
+            Number of columns of the result, if it is larger than `n_items`; they are False.
 
         Returns
         -------
@@ -325,13 +325,14 @@ class Coins:
     def packed_subsets(self, sizes: np.ndarray, n_items: int, n_bytes: int) -> np.ndarray:
         """Draw subsets of given sizes exactly uniformly, packed.
 
-        Of few items, all subsets stand in a table. Small subsets get their members at uniform
-        places until they have their size. Others begin as independent bits of the same probability;
-        those with a number of members that the last items can make up for are kept, as often as
-        these have such subsets (`_finished`). Where that is rare, members are added at (or removed
-        from) uniform places instead, one after the other, until a subset has its size. Either way
-        the draw has the same law after any permutation of the items that it began with, and so
-        have those that are alike in what was done: all subsets of a size are equally likely.
+        A table lists all subsets of few items. Small subsets are filled at uniform positions until
+        they have their size. Other subsets start as independent bits of equal probability. A start
+        is kept if the last items can complete its number of members, with a probability that is
+        proportional to the number of ways to complete it (`_finished`). If few starts would be
+        kept, members are added at (or removed from) uniform positions instead, one by one, until a
+        subset has its size. Each method treats all items symmetrically: a permutation of the items
+        changes neither the distribution of the start nor of the later steps. So all subsets of a
+        size are equally likely.
 
         Parameters
         ----------
@@ -345,7 +346,7 @@ class Coins:
         Returns
         -------
         ndarray of shape (n, n_bytes)
-            uint8: a bit for each item, the highest bit of a byte first; the others are 0.
+            uint8: a bit for each item, the highest bit of a byte first; other bits are 0.
         """
         n, n_members = len(sizes), int(sizes.sum())
         bits = np.zeros((n, n_bytes), dtype=np.uint8)
@@ -368,33 +369,35 @@ class Coins:
         return bits
 
     def _listed_subsets(self, sizes, n_items):
-        """Draw subsets of few items, by their number among all of their size.
+        """Draw subsets of few items by a uniform number among all subsets of their size.
 
         Shapes: sizes (n,) -> (n, 2), packed bits.
         """
         table = subset_table(n_items)
         n_sets, limit = table.n_sets.take(sizes), table.limits.take(sizes)
         # A word times the number of sets, over 2**32, is a uniform number if the word is drawn
-        # again where the rest is below 2**32 modulo that number (Lemire 2019,
+        # again whenever the remainder is below 2**32 modulo that number (Lemire 2019,
         # doi:10.1145/3230636).
         words = self.bytes(4 * len(sizes)).view("<u4") * n_sets
-        # Ends: with probability 1: each pass keeps more than half of the words on average.
+        # Ends: with probability 1, because each pass keeps more than half of the words on
+        # average.
         while (again := np.flatnonzero(words.astype(np.uint32) < limit)).size:
             words[again] = self.bytes(4 * again.size).view("<u4") * n_sets[again]
         numbers = (words >> np.uint64(32)).view(np.int64) + table.starts.take(sizes)
         return table.sets.take(numbers).view(np.uint8).reshape(-1, 2)
 
     def _finished(self, start, size, n):
-        """Draw subsets of one size: the first items by independent coins, the last ones to fit.
+        """Draw subsets of one size: the first items by independent bits, the last items to fit.
 
-        Given the first items, the last ones have as many subsets of the size that is left as
-        `Start.chances` says, weighed by how likely independent coins would make each. Drawn with
-        this chance, all subsets of the size are equally likely.
+        `Start.chances` counts, for each number of first members, the subsets of the last items that
+        complete the size, weighted by their probability under independent bits. If starts are kept
+        with this probability, all subsets of the size are equally likely.
         Shapes: -> (n, n_bytes), packed bits.
         """
         first, n_missing = start.n_first // 8, n
         found, left = [], []
-        # Ends: with probability 1: a subset is kept with the chance `start.is_kept` above 0.
+        # Ends: with probability 1, because subsets are kept with probability `start.is_kept` >
+        # 0.
         while n_missing:
             n_tried = int(n_missing / start.is_kept * 1.02) + 16
             bits = self._sixteenths(start.sixteenths, n_tried, -(-first // 8) * 8)
@@ -409,26 +412,26 @@ class Coins:
         return np.concatenate([np.concatenate(found), last], axis=1)
 
     def _placed(self, sizes, n_items, n_columns):
-        """Add members at uniform places until each subset has its size.
+        """Add members at uniform positions until each subset has its size.
 
         Shapes: sizes (n,) -> (n, n_columns), booleans.
         """
         n = len(sizes)
         bits = np.zeros((n, n_columns), dtype=bool)
         flat, missing = bits.reshape(-1), np.array(sizes, dtype=np.int64)
-        small = np.int32 if bits.size < 1 << 31 else np.int64  # half as much to sort
+        small = np.int32 if bits.size < 1 << 31 else np.int64  # half the bytes to sort
         starts = (np.arange(n) * n_columns).astype(small)
         active = np.flatnonzero(missing)
-        # Ends: with probability 1: no size exceeds `n_items`, so that a place is free.
+        # Ends: with probability 1, because no size exceeds `n_items`, so a position is free.
         while active.size:
             n_tried = missing[active]
             place = np.repeat(starts[active], n_tried)
             place += self.integers(n_items, len(place)).astype(place.dtype)
             row = np.repeat(np.arange(len(active), dtype=np.int32), n_tried)
-            # Members, and repeated places, do not count.
+            # Members and repeated positions do not count.
             useful = np.flatnonzero(~flat.take(place))
             place, row = place.take(useful), row.take(useful)
-            place.sort()  # the rows stay in order
+            place.sort()  # this keeps the rows in order
             is_first = np.ones(len(place), dtype=bool)
             np.not_equal(place[1:], place[:-1], out=is_first[1:])
             flat[place] = True
@@ -440,7 +443,7 @@ class Coins:
         """Draw independent bits, and change some of them until each subset has its size."""
         n, whole = len(sizes), -(-n_items // 8)
         rate = int(sizes.sum()) / max(n * n_items, 1)
-        if n_items > _MANY_ITEMS:  # only the spread of the numbers of members is left to repair
+        if n_items > _MANY_ITEMS:  # then only random deviations of the size are left to repair
             drawn = self.packed_bernoulli(min(int(rate * TWO_64), TWO_64 - 1), n, 8 * whole)
         else:
             drawn = self._sixteenths(_cheapest_start(rate, n_items), n, whole)
@@ -451,17 +454,17 @@ class Coins:
         return bits
 
     def _sixteenths(self, sixteenths, n, n_bytes):
-        """Draw packed bits of few random ones each: by the digits of a binary fraction."""
+        """Draw packed bits with this probability, by the digits of the binary fraction."""
         drawn = np.zeros((n, n_bytes), dtype=np.uint8)
-        for digit in reversed(f"{sixteenths:04b}".rstrip("0")):  # bits below it, from the last on
+        for digit in reversed(f"{sixteenths:04b}".rstrip("0")):  # digits from the last to the first
             coins = self.bytes(n * n_bytes).reshape(n, n_bytes)
             (np.bitwise_or if digit == "1" else np.bitwise_and)(drawn, coins, out=drawn)
         return drawn
 
     def _repair(self, flat, missing, n_items, n_bytes):
-        """Flip one bit after the other in each row that lacks members, or has too many."""
+        """Flip one bit after another in each row that has too few or too many members."""
         rows = np.flatnonzero(missing)
-        # Ends: with probability 1: sizes lie in 0 .. `n_items`, so that a bit can flip.
+        # Ends: with probability 1, because sizes are in 0 .. `n_items`, so a bit can flip.
         while rows.size:
             left = np.abs(missing[rows]).astype(np.int32)
             others = np.where(missing[rows] > 0, 255, 0).astype(np.uint8)
@@ -469,7 +472,7 @@ class Coins:
             masks = _BIT.take(places & 7)
             for place, mask in zip((places >> 3) + rows * n_bytes, masks, strict=True):
                 byte = flat.take(place)
-                # A place counts if there is something to change, in a row that is not done.
+                # A position counts if its bit can be flipped, in a row that is not finished.
                 change = (byte ^ others) & mask & -(left > 0).view(np.uint8)
                 flat[place] = byte ^ change
                 left -= change > 0
@@ -478,14 +481,14 @@ class Coins:
 
 
 def _cheapest_start(rate: float, n_items: int) -> int:
-    """Return the sixteenths of a share of members that cost the least to draw and to repair."""
-    # Any share would do. Four random bits an item cost about as much as a place to try.
+    """Return the share of members, in sixteenths, that is the cheapest to draw and to repair."""
+    # Any share would be correct. Four random bits per item cost about as much as one position.
 
     def cost(sixteenths):
         share, n_digits = sixteenths / 16, _n_digits(sixteenths)
         spread = math.sqrt(n_items * share * (1 - share))
         z = n_items * (rate - share) / spread
-        # The expectation of what a normal variable lacks, and that of what it has too much.
+        # The expected shortage and the expected excess of a normal variable.
         lacking = z * math.erfc(-z / math.sqrt(2)) / 2
         lacking += math.exp(-z * z / 2) / math.sqrt(math.tau)
         tries = lacking / max(1 - rate, 1 / n_items) + (lacking - z) / max(rate, 1 / n_items)
@@ -497,10 +500,10 @@ def _cheapest_start(rate: float, n_items: int) -> int:
 class SubsetTable(NamedTuple):
     """All subsets of a few items by their size, as packed bits of two bytes."""
 
-    sets: np.ndarray  # (2**n_items,), the smallest ones first; both bytes as one number
-    starts: np.ndarray  # (n_items + 1,): where those of a size begin
-    n_sets: np.ndarray  # (n_items + 1,): how many there are
-    limits: np.ndarray  # (n_items + 1,): 2**32 modulo their number
+    sets: np.ndarray  # (2**n_items,), sorted by size; both bytes as one number
+    starts: np.ndarray  # (n_items + 1,): the first index of each size
+    n_sets: np.ndarray  # (n_items + 1,): the number of sets of each size
+    limits: np.ndarray  # (n_items + 1,): 2**32 modulo that number
 
 
 @lru_cache(maxsize=_LISTED_ITEMS)
@@ -515,29 +518,30 @@ def subset_table(n_items: int) -> SubsetTable:
 
 
 class Start(NamedTuple):
-    """How subsets of one size begin: with independent coins for all but the last few items."""
+    """The start of subsets of one size: independent bits for all but the last few items."""
 
-    sixteenths: int  # the probability of each coin
-    n_first: int  # items, whole bytes of them
-    n_last: int  # items, 9 to 16
-    chances: np.ndarray  # (n_first + 1,): over 2**64, of what has so many members to be kept
-    is_kept: float  # the share of all that is kept
+    sixteenths: int  # the probability of each bit
+    n_first: int  # number of items with independent bits, in whole bytes
+    n_last: int  # number of the other items, 9 to 16
+    chances: np.ndarray  # (n_first + 1,): probability, over 2**64, of keeping a number of members
+    is_kept: float  # the share of all starts that is kept
 
 
 @lru_cache(maxsize=1 << 10)
 def best_start(n_items: int, size: int) -> Start:
-    """Return the start that takes the fewest random bits to draw a subset of this size."""
+    """Return the start that needs the fewest random bits to draw a subset of this size."""
     n_last = (n_items - 9) % 8 + 9
     n_first = n_items - n_last
 
     def start(sixteenths):
-        # As coins over 16 the subsets of the last items are whole numbers below 16**16.
+        # With probabilities over 16, the subsets of the last items have integer weights below
+        # 16**16.
         chances = [0] * (n_first + 1)
         for left in range(max(size - n_first, 0), min(n_last, size) + 1):
             others = (16 - sixteenths) ** (n_last - left)
             chances[size - left] = math.comb(n_last, left) * sixteenths**left * others
         factor = (TWO_64 - 1) // max(chances)
-        # All subsets of the size together, times the factor.
+        # The weight of all subsets of the size together, times the factor.
         share = sixteenths**size * (16 - sixteenths) ** (n_items - size) * math.comb(n_items, size)
         kept = float(Fraction(share * factor, 16**n_first * TWO_64))
         exact = np.array([factor * chance for chance in chances], dtype=np.uint64)
@@ -547,14 +551,14 @@ def best_start(n_items: int, size: int) -> Start:
 
 
 def _n_digits(sixteenths: int) -> int:
-    """Return how many random bits decide a coin of this probability."""
+    """Return the number of random bits that decide a boolean of this probability."""
     return len(f"{sixteenths:04b}".rstrip("0"))
 
 
 def count_members(packed: np.ndarray) -> np.ndarray:
     """Count the ones in each row of packed bits, of shape (n, n_bytes)."""
     words = packed if packed.shape[1] % 8 else np.ascontiguousarray(packed).view(np.uint64)
-    if words.shape[1] <= _FEW_ENDS:  # quicker than sums of short rows
+    if words.shape[1] <= _FEW_ENDS:  # faster than sums of short rows
         result = np.zeros(len(words), dtype=np.int64)
         for word in words.T:
             result += np.bitwise_count(word)
@@ -563,24 +567,24 @@ def count_members(packed: np.ndarray) -> np.ndarray:
 
 
 class Octets:
-    """The joint law of eight coins that are True with probability ``threshold / 2**64`` each."""
+    """The distribution of eight booleans, each True with probability ``threshold / 2**64``."""
 
-    # The probabilities of the 256 outcomes are multiples of 2**-512, so a uniform number of 512
-    # bits decides by its place among their cumulative sums. Its first 16 bits alone decide,
-    # except for the words (at most 255 in 65536) in which one of the sums lies.
+    # The probabilities of the 256 outcomes are multiples of 2**-512. So a uniform number of 512
+    # bits decides by its position among their cumulative sums. Its first 16 bits suffice, except
+    # for the words (at most 255 in 65536) that contain one of the sums.
     # threshold: from 1 to 2**64 - 1.
 
     def __init__(self, threshold: int):
         chances = [threshold**k * (TWO_64 - threshold) ** (8 - k) for k in range(9)]
         ends = list(accumulate(chances[outcome.bit_count()] for outcome in range(256)))
-        # Strings of bytes compare like the numbers whose digits they are.
+        # Byte strings compare like the numbers with these digits.
         self._ends = np.array([end.to_bytes(64, "big") for end in ends[:-1]], dtype="S64")
         #: For each word of 16 bits: eight booleans, as the bits of one number, or a tie.
         self.of_word = np.full(1 << 16, _TIE, dtype=np.uint16)
         word = TWO_64**8 >> 16
         for outcome, start, end in zip(range(256), [0, *ends], ends, strict=False):
             self.of_word[-(-start // word) : end // word] = outcome
-        #: The same for the two bytes of a word, if they are read with the lowest byte first.
+        #: The same for words whose two bytes are read with the lowest byte first.
         self.of_pair = self.of_word[np.arange(1 << 16, dtype="<u2").byteswap()]
 
     def of_number(self, digits: np.ndarray) -> np.ndarray:
@@ -588,19 +592,19 @@ class Octets:
         return np.searchsorted(self._ends, digits.view("S64").ravel(), side="right")
 
 
-octets = lru_cache(maxsize=8)(Octets)  # a law takes a millisecond to build, and 256 KiB
+octets = lru_cache(maxsize=8)(Octets)  # each takes a millisecond to build, and 256 KiB
 
 
 class SecureCoins(Coins):
     """Bytes from the operating system's secure source, or from a generator that it seeds."""
 
-    # The coins of a single user come from the system itself. Many at a time are drawn by
-    # OpenSSL's generator (AES-256 in counter mode, a CTR_DRBG of NIST SP 800-90A), ten times as
-    # fast. Each such draw first mixes 256 new bits of the system into its state. So neither a
-    # forked process nor a cloned machine repeats coins, and whoever learns the state later does
-    # not learn earlier coins.
+    # The random bits of a single user come directly from the operating system. For many users they
+    # come from OpenSSL's generator (AES-256 in counter mode, a CTR_DRBG of NIST SP 800-90A), which
+    # is ten times as fast. Each such draw first mixes 256 new bits of the system into the state. So
+    # neither a forked process nor a cloned machine repeats random bits, and an attacker who learns
+    # the state later does not learn earlier bits.
 
-    n_least = 1  # the written format, of coins that are given, reads no more than it needs
+    n_least = 1  # the written format reads no more random bits than it needs
 
     def bytes(self, n):
         draw = os.urandom if n <= _SYSTEM_BYTES else _expanded
@@ -611,14 +615,14 @@ def _expanded(n: int) -> bytes:
     """Return bytes of OpenSSL's generator, reseeded by the operating system."""
     try:
         from ssl import RAND_add, RAND_bytes  # slow to import
-    except ImportError:  # Python was built without it
+    except ImportError:  # Python was built without OpenSSL
         return os.urandom(n)
     RAND_add(os.urandom(32), 32.0)
     return RAND_bytes(n)
 
 
 class SeededCoins(Coins):
-    """Bytes from a seeded generator: for simulations, never for a real report."""
+    """Bytes from a seeded generator, for simulations; never use them for a real report."""
 
     def __init__(self, generator: np.random.Generator):
         self._generator = generator
@@ -628,13 +632,13 @@ class SeededCoins(Coins):
 
 
 class ByteCoins(Coins):
-    """Given bytes: the coins of a single user, as clients in all languages read them."""
+    """Given bytes: the random bits of a single user, as clients in all languages read them."""
 
-    # What a mechanism draws from these for one code is the written format of clients. They are
-    # read in the order in which they are asked for. Without tables and without the subsets of
-    # many users, which take fewer of them, there is less to write down.
+    # The written format of clients defines how a mechanism uses these bytes for one code. They are
+    # read in the order of the draws. There are no tables and no batched subsets, although these
+    # need fewer bytes, so the format is shorter to describe.
     # stream: the bytes.
-    # n_read: how many of them were read.
+    # n_read: how many bytes were read.
 
     many_coins = math.inf
 
@@ -645,14 +649,16 @@ class ByteCoins(Coins):
     def bytes(self, n):
         start, self.n_read = self.n_read, self.n_read + n
         if self.n_read > len(self._stream):
-            raise ValueError(f"expected {self.n_read} bytes of coins, got {len(self._stream)}")
+            raise ValueError(
+                f"expected {self.n_read} bytes of random bits, got {len(self._stream)}"
+            )
         return self._stream[start : self.n_read]
 
     def subsets(self, sizes, n_items, n_columns=None):
         bits = np.zeros((len(sizes), n_columns or n_items), dtype=bool)
         for row, size in zip(bits, sizes, strict=True):
             items = np.arange(n_items)
-            for i in range(size):  # the first places of a random permutation
+            for i in range(size):  # the first elements of a random permutation
                 j = i + int(self.integers(n_items - i, 1)[0])
                 items[[i, j]] = items[[j, i]]
             row[items[:size]] = True
@@ -663,9 +669,9 @@ class ByteCoins(Coins):
 
 
 class CoinStreams:
-    """One stream of coins per block of users, so that results do not depend on the work's order."""
+    """One stream of random bits per block of users, so that results do not depend on the order."""
 
-    # With a seed, the coins of user i depend on the seed, the block size and i alone. With
+    # With a seed, the random bits of user i depend only on the seed, the block size and i. With
     # `random_state=None` every stream is the secure source.
 
     def __init__(self, random_state: RandomState):
@@ -673,7 +679,7 @@ class CoinStreams:
         self._entropy = None if self.is_secure else root_entropy(random_state)
 
     def block(self, index: int) -> Coins:
-        """Return the coins of a block of users."""
+        """Return the random bits of a block of users."""
         if self._entropy is None:
             return SecureCoins()
         seed = np.random.SeedSequence(self._entropy, spawn_key=(index,))

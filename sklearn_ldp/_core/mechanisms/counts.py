@@ -1,4 +1,4 @@
-"""Sums of reports: exact integers by group of users and by shard, added chunk by chunk."""
+"""Sums of reports: exact integers for each group of users and each shard, added in chunks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .coins import CoinStreams, rows_by_group
 from .laws import ReportLaw
 from .mechanism import Mechanism, chunk_users, privatize
 
-#: The most users whose number a float holds exactly, as estimates, metrics and files need it.
+#: The largest number of users that floats represent exactly, for estimates, metrics and files.
 MAX_USERS = 2**53
 
 
@@ -30,9 +30,9 @@ def check_counts(counts: ArrayLike, what: str, instead: str = "") -> np.ndarray:
     counts : array-like of shape (n,)
         Non-negative integers (in any numeric dtype), not all zero, and at most 2**53 in total.
     what : str
-        What error messages call them.
+        The name of the numbers in error messages.
     instead : str, default=""
-        What there is for whoever wants parts of users.
+        A remedy for users who want to count parts of users.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def check_counts(counts: ArrayLike, what: str, instead: str = "") -> np.ndarray:
     Raises
     ------
     ValueError
-        If they are anything else.
+        If `counts` is anything else.
     """
     array = np.asarray(counts)
     if array.ndim != 1 or array.dtype.kind not in "biuf":
@@ -63,24 +63,24 @@ def check_counts(counts: ArrayLike, what: str, instead: str = "") -> np.ndarray:
         check_total(sum(map(int, array.tolist())), what)  # Python's integers do not overflow
     array = array.astype(np.int64)
     if array.sum() == 0:
-        raise ValueError(f"{what} are all zero: there is no user.")
+        raise ValueError(f"{what} are all zero, so there is no user. Pass at least one user.")
     return array
 
 
 def check_total(n_users: int, what: str) -> None:
-    """Raise ValueError if there are more users than a float can count.
+    """Raise ValueError if there are more users than a float can represent exactly.
 
     Parameters
     ----------
     n_users : int
         Number of users.
     what : str
-        What the error message calls the numbers that add up to it.
+        The name, in the error message, of the numbers that are added up.
     """
     if n_users > MAX_USERS:
         raise ValueError(
             f"{what} must add up to at most 2**53 users, so that all sums are exact, got "
-            f"{n_users:,}. Are these numbers of users, and not ids or hashes?"
+            f"{n_users:,}. Check that these are numbers of users, not ids or hashes."
         )
 
 
@@ -96,12 +96,12 @@ def expand(ends: np.ndarray | None, start: int, stop: int) -> slice | np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Users:
-    """Rows that stand for one or several users each, and what makes reports of them."""
+    """Rows, each of which represents one or more users, and the mechanism that randomizes them."""
 
     mechanism: Any
     rows: np.ndarray  # codes, one for each row, or checked reports
-    streams: CoinStreams | None  # of the coins that make reports of codes; None if they are made
-    first: int  # position of the first user among those of the collection
+    streams: CoinStreams | None  # random bits for randomizing codes; None if rows are reports
+    first: int  # position of the first user in the collection
     ends: np.ndarray | None = None  # as for `expand`
     slots_of_rows: np.ndarray | None = None  # group or shard of each row
 
@@ -119,10 +119,10 @@ class Users:
 
 
 class Waiting(NamedTuple):
-    """Checked reports of small batches, which are quicker to tally together.
+    """Checked reports of small batches, which are faster to tally together.
 
-    Immutable, so that counts that share it do not see each other's additions. Its blocks shrink at
-    least by half from one to the next, so that each report is copied only a few times.
+    They are immutable, so that counts that share them do not see each other's additions. Each block
+    is at most half as large as the previous block, so each report is copied only a few times.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Waiting(NamedTuple):
     blocks : tuple of (ndarray of shape (n,), ndarray of shape (n,) or (n, width))
         The slot of each report (see `Counts.added`), and the reports.
     n_bytes : int
-        Memory that the blocks take.
+        Memory of the blocks.
     """
 
     mechanism: Any
@@ -142,14 +142,14 @@ class Waiting(NamedTuple):
         """Return the reports of both."""
         blocks = [*self.blocks]
         for block in more.blocks:
-            # Ends: each pass removes a block.
+            # Ends: because each pass removes a block.
             while blocks and len(blocks[-1][0]) < 2 * len(block[0]):
                 block = _joined([blocks.pop(), block])
             blocks.append(block)
         return Waiting(self.mechanism, tuple(blocks), self.n_bytes + more.n_bytes)
 
     def tallied(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield slots, each with the tally of reports of it."""
+        """Yield slots, each with the tally of its reports."""
         slots, reports = _joined(self.blocks)
         size = chunk_users(self.mechanism)
         for start in range(0, len(slots), size):
@@ -159,8 +159,8 @@ class Waiting(NamedTuple):
 
 
 def can_wait(reports: np.ndarray) -> bool:
-    """Whether reports stay what they are when they are joined with others of their mechanism."""
-    # Booleans may be another form of reports, and NumPy makes floats of uint64 beside int64.
+    """Whether reports do not change when they are joined with other reports of their mechanism."""
+    # Booleans may be another form of reports, and NumPy joins uint64 and int64 to floats.
     return reports.dtype.kind in "iu" and reports.dtype != np.uint64
 
 
@@ -169,21 +169,21 @@ def _joined(blocks: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(slots), np.concatenate(reports)
 
 
-_MAX_CELLS = 1 << 23  # 64 MiB of counts: beyond that, shards are not kept apart
-# Reports wait if they take at most this much memory, or an eighth of what the tallies take; and all
-# of them together may take this much, or that eighth.
+_MAX_CELLS = 1 << 23  # 64 MiB of counts; above that, shards are not kept apart
+# A batch of reports waits if it needs at most this much memory, or an eighth of the memory of the
+# tallies. All waiting reports together may need this much, or that eighth.
 _SMALL_BYTES, _WAITING_BYTES = 1 << 12, 1 << 18
-_KEPT_BYTES = (1 << 24) - (1 << 12)  # just below half of glibc's greatest threshold
+_KEPT_BYTES = (1 << 24) - (1 << 12)  # just below half of glibc's largest threshold
 
 
 class Counts(Tagged, tag="counts"):
     """Sums of a mechanism's reports, for each group of users and each shard.
 
-    Immutable: `added` and ``+`` return new ones. A shard is one of the disjoint sets of a group's
-    reports that are kept apart so that one can be compared with the others.
+    Counts are immutable: `added` and ``+`` return new counts. A shard is one of several disjoint
+    sets of a group's reports, which are counted separately so that they can be compared.
 
-    What small batches add waits as reports until there is enough of it, or until the tallies are
-    read: so a batch costs what it holds, and not what all tallies hold.
+    Small batches wait as reports until there are enough of them, or until the tallies are read. So
+    the cost of a batch depends on the batch, not on the size of the tallies.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class Counts(Tagged, tag="counts"):
     def __init__(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
         self.sizes: np.ndarray = sizes
         self.tally_size: int = tallies.shape[-1]
-        self._settled: np.ndarray | None = tallies  # None stands for zeros
+        self._settled: np.ndarray | None = tallies  # None means zeros
         self._waiting: Waiting | None = None
 
     @classmethod
@@ -218,7 +218,7 @@ class Counts(Tagged, tag="counts"):
 
     @staticmethod
     def most(mechanism: Mechanism, n_slots: int) -> int:
-        """Return how many slots (groups or shards), at most n_slots, are kept apart in memory."""
+        """Return how many slots (groups or shards), up to n_slots, fit in memory separately."""
         return max(min(n_slots, _MAX_CELLS // mechanism.tally_size), 1)
 
     @property
@@ -250,7 +250,7 @@ class Counts(Tagged, tag="counts"):
         return tallies
 
     def __getstate__(self) -> dict[str, Any]:
-        # The same whatever waits, so that reading it does not change a hash.
+        # The state includes waiting reports as tallies, so that reading them changes no hash.
         return {"tallies": self.tallies, "sizes": self.sizes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -268,34 +268,34 @@ class Counts(Tagged, tag="counts"):
 
     def __add__(self, other: Counts) -> Counts:
         (settled, waiting), (theirs, more) = self._held(), other._held()
-        if theirs is not None:  # copied, as it may be the array of a caller's Tally
+        if theirs is not None:  # copy, because it may be the array of a caller's Tally
             settled = theirs.copy() if settled is None else settled + theirs
         if more is not None:
             waiting = more if waiting is None else waiting.with_blocks(more)
         return self._of(self.tally_size, self.sizes + other.sizes, settled, waiting)
 
     def since(self, before: Counts, n_others: int) -> Counts:
-        """Return the counts added since, dealt out to the shards after the reports of others.
+        """Return the counts added since, dealt to the shards after the reports of other threads.
 
         Parameters
         ----------
         before : Counts
-            These counts as they were.
+            An earlier state of these counts.
         n_others : int
-            Number of reports that others have added meanwhile.
+            Number of reports that other threads have added since.
         """
         tallies, sizes = self.tallies - before.tallies, self.sizes - before.sizes
         return Counts(np.roll(tallies, n_others, axis=1), np.roll(sizes, n_others, axis=1))
 
     def _held(self) -> tuple[np.ndarray | None, Waiting | None]:
-        """The settled tallies and what waits; nothing does once the tallies have been read."""
+        """The settled tallies and the waiting reports; reading the tallies settles all reports."""
         if "tallies" in self.__dict__:
             return self.tallies, None
         return self._settled, self._waiting
 
     @property
     def _small_bytes(self) -> int:
-        """The size of reports that are quicker to keep than to tally."""
+        """The size in bytes up to which it is faster to store reports than to tally them."""
         return self.sizes.size * self.tally_size
 
     def of_shards(self, shards: slice | Sequence[int] | np.ndarray) -> Counts:
@@ -330,7 +330,7 @@ class Counts(Tagged, tag="counts"):
             Number of threads; the result does not depend on it.
         slots_of : callable, default=None
             ``slots_of(start, stop)`` returns the slot of each of these reports,
-            ``group * n_shards + shard``; None deals the reports of a single group out to its
+            ``group * n_shards + shard``. If None, the reports of a single group are dealt to its
             shards in turn, by their position.
         first_shard : int, default=0
             The shard of the very first report, if reports are dealt out.
@@ -369,7 +369,7 @@ class Counts(Tagged, tag="counts"):
 
     def _with_waiting(self, mechanism: Mechanism, slots: np.ndarray, reports: np.ndarray) -> Counts:
         sizes = np.bincount(slots, minlength=self.sizes.size).reshape(self.sizes.shape)
-        block = slots, reports.copy()  # they may be the caller's
+        block = slots, reports.copy()  # the caller may own the reports
         waiting = Waiting(mechanism, (block,), slots.nbytes + reports.nbytes)
         return self + self._of(self.tally_size, sizes, None, waiting)
 
@@ -380,7 +380,7 @@ def _worked(work: Callable, n: int, size: int, n_jobs: int | None) -> Iterable:
     if len(spans) == 1:
         return [work(*spans[0])]
     # glibc keeps freed memory up to twice the largest block that was freed (32 MiB at most). This
-    # one is never touched; without it, each span would wait for thousands of new pages.
+    # block is never touched. Without it, each span would wait for thousands of new pages.
     np.empty(_KEPT_BYTES, dtype=np.uint8)
     parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator_unordered")
     return parallel(delayed(work)(*span) for span in spans)
@@ -388,16 +388,17 @@ def _worked(work: Callable, n: int, size: int, n_jobs: int | None) -> Iterable:
 
 @dataclass(frozen=True, eq=False)
 class Shards(Uncached, tag="shards"):
-    """Disjoint sets of one collection's reports, each of which suffices for an estimate.
+    """Disjoint sets of one collection's reports; each set suffices for an estimate.
 
     Parameters
     ----------
     mechanism : Mechanism
         The mechanism of the reports.
     of : Counts
-        The counts, of a group for each row of the estimate; several rows are not divided.
+        The counts, with one group per row of the estimate; several rows are not divided.
     n_users : int, default=None
-        Number of users of whom a random part made these reports, if the estimate is of all.
+        Number of all users, if a random part of them made these reports and the estimate is about
+        all of them.
     """
 
     mechanism: Any
@@ -446,7 +447,7 @@ class Shards(Uncached, tag="shards"):
 
     @property
     def law(self) -> ReportLaw | None:
-        """The law of the reports if a tally counts them by kind, otherwise None."""
+        """The distribution of the reports if a tally counts them by kind, otherwise None."""
         return self.mechanism.report_law
 
     @cached_property
@@ -465,7 +466,7 @@ class Shards(Uncached, tag="shards"):
         Returns
         -------
         Shards
-            Of these rows alone.
+            The counts of these rows.
         """
         return replace(self, of=Counts(self.of.tallies[rows], self.of.sizes[rows]))
 
@@ -480,7 +481,7 @@ class Shards(Uncached, tag="shards"):
         Returns
         -------
         Shards
-            These alone.
+            The selected shards.
         """
         return replace(self, of=self.of.of_shards(shards))
 
@@ -495,7 +496,7 @@ class Shards(Uncached, tag="shards"):
         Returns
         -------
         (ndarray of shape (1, d), Noise)
-            The same as for a collection of these shards alone.
+            The same as for a collection that consists of these shards.
         """
         decoded = self.counts[shards].sum(axis=0, keepdims=True)
         sizes = self.sizes[shards].sum(keepdims=True)

@@ -1,4 +1,4 @@
-"""Covariances of raw estimates, for one user: of what is known of a channel, and of drawn reports.
+"""Covariances of raw estimates, for one user: from a channel's formulas or from drawn reports.
 
 The formulas are derived in `sklearn_ldp._core.noise.Covariance`.
 """
@@ -14,12 +14,12 @@ from scipy import sparse
 from ..noise import Covariance, Factors, of_columns
 from .coins import SeededCoins
 
-_N_DRAWS = 1 << 14  # reports drawn where there is no formula
-_CELLS = 1 << 21  # numbers worked on at a time
+_N_DRAWS = 1 << 14  # the number of reports drawn if there is no formula
+_CELLS = 1 << 21  # numbers processed together
 
 
 def channel_covariance(channel: Any, frequencies: np.ndarray) -> Covariance:
-    """Return the covariance of a channel's estimates, by its joint support, its law, or drawn.
+    """Return the covariance of a channel's estimates: by joint support, distribution, or draws.
 
     Shapes: frequencies (d,).
     """
@@ -44,9 +44,9 @@ def _factors(channel: Any, f: np.ndarray) -> Factors:
 
 
 class _DrawnCovariance(Covariance):
-    """A mean over 2**14 drawn reports, which are the same each time."""
+    """A mean over 2**14 drawn reports, which are the same in every call."""
 
-    # The variance of a single category is exact nevertheless.
+    # The variance of a single category is nevertheless exact.
 
     def __init__(self, channel: Any, frequencies: np.ndarray) -> None:
         super().__init__(channel, frequencies, _refuse_pairs)
@@ -68,7 +68,7 @@ class _DrawnCovariance(Covariance):
         return result
 
     def _residuals(self, rows: Any) -> np.ndarray:
-        """Each report's answer to each query, less its expectation given the user's value."""
+        """Each report's answer to each query, minus its expectation given the user's value."""
         rows, channel = sparse.csr_array(rows), self.law
         p, q, categories = float(channel.p), float(channel.q), np.unique(rows.indices)
         weights = rows[:, categories].toarray().T
@@ -80,7 +80,7 @@ class _DrawnCovariance(Covariance):
 
 def _refuse_pairs(frequencies: np.ndarray) -> Factors:
     raise ValueError(
-        "The covariances of all pairs of categories are not known for this mechanism, which lists "
-        "neither its joint support nor its reports. Ask for some answers (covariance), or choose "
-        "another oracle."
+        "The covariances of all pairs of categories are unknown for this mechanism, because it "
+        "defines neither its joint support nor the distribution of its reports. Compute the "
+        "covariance of some answers with covariance(..), or choose another oracle."
     )

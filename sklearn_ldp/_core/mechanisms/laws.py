@@ -1,4 +1,4 @@
-"""Probability laws that a channel may know about its own reports."""
+"""Distributions that a channel may define for its own reports."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Bytes of rows that are laid side by side: 256 to 4096 took the same time (2026-11-25).
+# Bytes of rows that are arranged side by side: 256 to 4096 took the same time (2026-11-25).
 _WIDE = 1024
 
 
-@lru_cache(maxsize=256)  # collectors ask for each batch
+@lru_cache(maxsize=256)  # collectors call it for each batch
 def choice_entropy(inside: Fraction, n_inside: int, n_outside: int, order: int = 1) -> float:
     """Return the entropy of a uniform choice from one of two sets of outcomes."""
     # 1 - inside may be far below the resolution of floats, so each probability is exact.
@@ -27,7 +27,7 @@ def choice_entropy(inside: Fraction, n_inside: int, n_outside: int, order: int =
 
 
 def mixture_entropy(logs: Iterable[float], entropies: Iterable[float], order: int) -> float:
-    """Return the entropy of a draw from one of several sets of outcomes, which are disjoint."""
+    """Return the entropy of a draw from one of several disjoint sets of outcomes."""
     # entropies: entropies of a draw from each set, in bits.
     pairs = list(zip(logs, entropies, strict=True))
     if order == 1:
@@ -41,13 +41,14 @@ def mixture_entropy(logs: Iterable[float], entropies: Iterable[float], order: in
 class ReportLaw:
     """Probabilities of kinds of reports: a linear map A of the frequencies, given by two products.
 
-    A kind of report has one probability for the categories that it supports, and another one for
-    all other categories.
+    A kind of report has one probability for the categories that it supports, and another
+    probability for all other categories.
 
     Parameters
     ----------
     supported, unsupported : float or ndarray of shape (n_kinds,)
-        Probability of a given kind of report for a category that it supports, or does not.
+        Probability of a given kind of report for a category that it supports, and for a category
+        that it does not support.
     spread : callable
         Returns, for each kind, the sum of the (d,) weights of the categories that it supports.
     gather : callable
@@ -55,9 +56,10 @@ class ReportLaw:
     kinds : callable, default=None
         Returns the kind of each report. None if reports are the numbers of their kinds.
     matrix : ndarray of shape (n_kinds, d), default=None
-        A itself, if it is at hand.
+        The matrix A, if it is available.
     takes_rows : bool, default=False
-        Whether `spread` also takes an array of shape (n, d), and returns one of (n, n_kinds).
+        Whether `spread` also accepts an array of shape (n, d), and returns an array of shape
+        (n, n_kinds).
     """
 
     supported: float | np.ndarray
@@ -158,7 +160,7 @@ class JointSupport(NamedTuple):
     Parameters
     ----------
     own : float
-        The probability if the user has one of them.
+        The probability if the user has one of the two categories.
     other : float
         The probability if the user has neither.
     """
@@ -194,7 +196,7 @@ def independent_support(
 
 
 def independent_sizes(p: Fraction, q: Fraction, n_categories: int) -> np.ndarray:
-    """Return the law of the number of supported categories if supports are independent.
+    """Return the distribution of the number of supported categories, for independent supports.
 
     Parameters
     ----------
@@ -206,7 +208,7 @@ def independent_sizes(p: Fraction, q: Fraction, n_categories: int) -> np.ndarray
     Returns
     -------
     ndarray of shape (d + 1,)
-        Probabilities of 0 .. d: the law of Bernoulli(p) + Binomial(d - 1, q).
+        Probabilities of 0 .. d: the distribution of Bernoulli(p) + Binomial(d - 1, q).
     """
     from scipy.stats import binom  # slow to import, and rarely needed
 
@@ -219,8 +221,8 @@ def count_bits(bits: np.ndarray) -> np.ndarray:
 
     Shapes: bits (n, d) -> (d,).
     bits: zeros and ones as bytes.
-    Sums of up to 255 bits fit in a byte, so most of the adding is done on bytes. Narrow rows are
-    laid side by side, as each addition of two rows has a cost of its own.
+    Sums of up to 255 bits fit in a byte, so most additions use bytes. Narrow rows are arranged side
+    by side, because each addition of two rows has a fixed cost.
     """
     d = bits.shape[1]
     n_beside = max(_WIDE // max(d, 1), 1)
@@ -232,7 +234,7 @@ def count_bits(bits: np.ndarray) -> np.ndarray:
 
 
 def fixed_size(size: int, n_categories: int) -> np.ndarray:
-    """Return the law of the number of supported categories if it is the same in all reports.
+    """Return the distribution of the number of supported categories if it is constant.
 
     Parameters
     ----------

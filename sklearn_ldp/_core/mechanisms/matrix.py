@@ -1,4 +1,4 @@
-"""Any small channel: a matrix of probabilities, whose reports are its outputs."""
+"""Any small channel, given as a matrix of probabilities; its reports are the outputs."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from .coins import TWO_64, Coins, exp_lower_bound
 from .laws import ReportLaw
 from .mechanism import NumberReports
 
-_NONE_NEAR = "no integers over 2**64 that keep epsilon are near this channel: take epsilon up to 40"
-_KEPT: dict[bytes, MatrixChannel] = {}  # channels that took long to make, in this process
+_NONE_NEAR = "no integers over 2**64 near this channel satisfy epsilon; choose an epsilon up to 40"
+_KEPT: dict[bytes, MatrixChannel] = {}  # slow-to-compute channels, cached for this process
 _MOST_KEPT = 32  # a bound on memory
 
 
 class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
     """Report output y with the probability ``integers[y, x] / 2**64``, where x is the user's code.
 
-    A report supports no set of categories, and there are no p and q. A tally counts the outputs;
-    the estimate is their least-squares decoding, and its noise is exact.
+    A report supports no set of categories, so p and q are undefined. A tally counts the outputs.
+    The estimate decodes the counts by least squares, and its noise is exact.
 
     Parameters
     ----------
     integers : ndarray of shape (m, n_categories)
-        Positive integers below 2**64 whose columns add up to 2**64, uint64. They are what clients
-        and servers must have in common; :func:`integer_channel` makes them from probabilities.
+        Positive integers below 2**64, uint64; each column sums to 2**64. Clients and servers must
+        use the same integers. :func:`integer_channel` computes them from probabilities.
     """
 
-    _key: bytes | None = None  # under which the channel is kept
+    _key: bytes | None = None  # the key of the channel in the cache
 
     def __init__(self, integers: np.ndarray) -> None:
         self.integers: np.ndarray = np.ascontiguousarray(integers, dtype="<u8")
@@ -47,7 +47,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        if self._key is not None:  # what was computed elsewhere is not computed again here
+        if self._key is not None:  # do not recompute a channel that another process computed
             _keep(self._key, self)
 
     def __check_state__(self) -> None:
@@ -64,7 +64,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
         ratios = self.integers.max(axis=1) / self.integers.min(axis=1)
         return oracle.epsilon > 40 or abs(np.log(ratios.max()) / oracle.epsilon - 1) < 0.01
 
-    # -- what two parties must agree on -------------------------------------------------------
+    # -- the configuration of clients and servers ---------------------------------------------
     @property
     def configuration(self) -> dict[str, Any]:
         return {"n_reports": self.n_reports, "channel_sha256": self._digest}
@@ -91,7 +91,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
     # -- reports ------------------------------------------------------------------------------
     @cached_property
     def _ends(self) -> np.ndarray:
-        """Where the share of each output of each code ends, but for the last output's."""
+        """The upper bounds of the outputs' shares for each code, except for the last output."""
         return np.cumsum(self.integers[:-1], axis=0, dtype=np.uint64).T.copy()
 
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
@@ -107,7 +107,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
     simulate_tallies = simulate
 
     def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Tell under which categories a report is likelier than on average, for an audit.
+        """Return the categories under which a report is likelier than on average, for an audit.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     @property
     def report_law(self) -> ReportLaw:
-        """The law of the outputs, by two products with the matrix."""
+        """The distribution of the outputs, by two products with the matrix."""
         chances = self.probabilities
         return ReportLaw(
             1.0, 0.0, lambda f: chances @ f, lambda weights: chances.T @ weights, matrix=chances
@@ -148,7 +148,10 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
     def decoding(self) -> np.ndarray:
         """The left inverse of the matrix by which outputs are decoded: shape (n_categories, m)."""
         if self._decoding is None:
-            raise ValueError("The outputs of this channel do not tell all categories apart.")
+            raise ValueError(
+                "The outputs of this channel do not distinguish all categories. Choose a channel "
+                "with linearly independent columns."
+            )
         return self._decoding
 
     @cached_property
@@ -168,7 +171,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
     def estimate_decoded(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
         shares = tallies / np.reshape(sizes, (-1, 1))
-        # One product for each row, so that its digits do not depend on the others.
+        # Each row is a separate product, so that its digits do not depend on the other rows.
         return np.stack([self.decoding @ share for share in shares]), noise
 
     def decode_each(self, reports: np.ndarray) -> np.ndarray:
@@ -187,12 +190,12 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
         return self.decoding.T[reports]
 
     def largest_weight(self, n_targets: int) -> float:
-        """Return the most that a report can add to n times the sum of some estimates.
+        """Return the maximum that a report can add to n times the sum of some estimates.
 
         Parameters
         ----------
         n_targets : int
-            Number of categories in the sum, of which the worst choice is assumed.
+            Number of categories in the sum; the worst choice of categories is assumed.
 
         Returns
         -------
@@ -225,9 +228,9 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
         return frequencies @ self._of_pairs.T
 
     def frequencies_behind(self, values: np.ndarray) -> np.ndarray:
-        # A distribution that makes the outputs likely, by ten steps of the EM algorithm: every
-        # category's variance depends on all frequencies, and where the raw estimate is very noisy,
-        # the nearest distribution has a few users in a few categories that the noise chose.
+        # Ten steps of the EM algorithm find a distribution under which the outputs are likely.
+        # Every category's variance depends on all frequencies. If the raw estimate is very noisy,
+        # the nearest distribution would put all users into a few categories chosen by the noise.
         law, frequencies = self.report_law, np.full(len(values), 1 / len(values))
         outputs = np.maximum(law.probabilities(values), 0)
         for _ in range(10):
@@ -239,12 +242,12 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
         return Covariance(self, frequencies, self._factors)
 
     def _factors(self, f: np.ndarray) -> Factors:
-        # Of output y, `decoding[:, y]` is what a report adds to n times the estimates.
+        # A report with output y adds `decoding[:, y]` to n times the estimates.
         return of_columns(-f, self.decoding, self.probabilities @ f)
 
 
 def kept_channel(key: bytes, integers: Callable[[], np.ndarray]) -> MatrixChannel:
-    """The channel of a key, computed once in a process, and never where a pickle brought it."""
+    """Return the channel of a key, computed once per process, even if a pickle contained it."""
     if key not in _KEPT:
         channel = MatrixChannel(integers())
         channel._key = key
@@ -259,29 +262,30 @@ def _keep(key: bytes, channel: MatrixChannel) -> None:
 
 
 def integer_channel(probabilities: np.ndarray, epsilon: float) -> np.ndarray:
-    """Round a channel to integers over 2**64 that keep epsilon exactly.
+    """Round a channel to integers over 2**64 that satisfy epsilon exactly.
 
-    The least entry of a row is rounded down, and no other one may exceed exp(epsilon) times it.
-    What a column then lacks (or has too much) is added to entries that have room, first of all to
-    those at neither bound.
+    The smallest entry of a row is rounded down, and no other entry may exceed exp(epsilon) times
+    it. If a column then does not sum to 2**64, the difference is spread over entries that have
+    room, starting with entries that are at neither bound.
 
     Parameters
     ----------
     probabilities : ndarray of shape (m, d)
         Probability of each output given each input; columns sum to 1.
     epsilon : float
-        Privacy budget, which the rows keep: up to 1e-9 of a ratio, for their own rounding errors.
+        Privacy budget. The ratios in each row may exceed it by 1e-9 because of rounding errors.
 
     Returns
     -------
     ndarray of shape (m, d)
-        Positive integers, uint64, whose columns sum to 2**64.
+        Positive integers, uint64; each column sums to 2**64.
 
     Raises
     ------
     ValueError
-        If it is no channel, its own epsilon is larger, or no such integers are within .01: near
-        ``epsilon=44`` an output that is certain and one that hardly occurs need a finer unit.
+        If the matrix is not a channel, if its own epsilon is larger, or if no such integers are
+        within .01. Near ``epsilon=44``, a matrix with certain and very rare outputs needs a finer
+        unit than 2**-64.
     """
     _refuse_none(probabilities, 1, 1e-9, epsilon)
     bound = exp_lower_bound(epsilon)
@@ -304,7 +308,7 @@ def _with_sum(entries: list[int], low: list[int], high: list[int]) -> list[int]:
     lacking = TWO_64 - sum(entries)
     ends = high if lacking > 0 else low
     rooms = [end - x for end, x in zip(ends, entries, strict=True)]
-    # Those at a bound come last, as they may be what uses the budget up.
+    # Entries at a bound come last, because they may be the entries that use up the budget.
     is_bound = [x in ends for x, *ends in zip(entries, low, high, strict=True)]
     for place in sorted(range(len(rooms)), key=lambda i: (is_bound[i], -abs(rooms[i]))):
         change = min(lacking, rooms[place], key=abs)
@@ -316,7 +320,7 @@ def _with_sum(entries: list[int], low: list[int], high: list[int]) -> list[int]:
 
 
 def check_channel(array: ArrayLike, n_categories: int, epsilon: float) -> np.ndarray:
-    """Return the integers of a channel that somebody gives, or say why it is none.
+    """Validate a user's channel matrix and return it as integers.
 
     Shapes: array (m, n_categories) -> (m, n_categories).
     array: probabilities, or integers over 2**64.
@@ -333,7 +337,7 @@ def check_channel(array: ArrayLike, n_categories: int, epsilon: float) -> np.nda
 
 
 def _refuse_none(law: np.ndarray, unit: int, slack: float, epsilon: float) -> None:
-    """Say why probabilities, or integers over 2**64, are no channel at epsilon, if they are not."""
+    """Raise an error if probabilities, or integers over 2**64, are not a channel at epsilon."""
     if not np.all((law > 0) & (law <= unit)):
         what = "probabilities above 0" if unit == 1 else "integers from 1 to 2**64 - 1"
         raise ValueError(f"expected {what}, got values from {law.min()} to {law.max()}")
@@ -348,6 +352,6 @@ def _refuse_none(law: np.ndarray, unit: int, slack: float, epsilon: float) -> No
     if ratio > bound:
         lowest = math.log(ratio.numerator) - math.log(ratio.denominator)
         raise ValueError(
-            f"the channel has an epsilon of {lowest:.10g}, more than {epsilon:g}: that is how far "
-            f"two probabilities of output {row} are from each other"
+            f"the channel has an epsilon of {lowest:.10g}, more than {epsilon:g}, because of two "
+            f"probabilities of output {row}"
         )

@@ -1,8 +1,9 @@
-"""The mechanism of a mean: the private channel of small variance, by linear programming.
+"""The mechanism of a mean: a private channel with small variance, found by linear programming.
 
-Numbers are scaled to [-1, 1]. The channel has 33 or 65 inputs, and a number between two of them
-becomes one of the two at random. That keeps epsilon, as the law of its reports is a mixture of two
-laws, and it keeps the mean; it adds at most a quarter of the squared step to the variance.
+Numbers are scaled to [-1, 1]. The channel has 33 or 65 inputs, and a number between two inputs is
+rounded to one of them at random. The rounding preserves epsilon, because the distribution of the
+reports is a mixture of two distributions. It also preserves the mean, and adds at most a quarter of
+the squared step to the variance.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ from ..support.locks import cached_property
 from .coins import TWO_64, Coins, exp_lower_bound
 from .matrix import MatrixChannel
 
-#: Number of codes of the numbers between two bounds: decimals such as of (0, 100) are exact.
+#: Number of codes between two bounds; it represents decimals between bounds (0, 100) exactly.
 N_LEVELS = 512_000_001
 _HALF = 16  # inputs on each side of 0
-_MANY = 5.0  # the budget from which on it is twice as many: 33 would add over 1 % to the variance
-_LEAST, _MOST = 0.2, 8.0  # budgets between which the programme is solved
-_SLACK = 2e-5  # share of exp(epsilon) that is left for the rounding to integers
-_REACH = 1.35  # of the outputs, in units of the largest output of one bit
+_MANY = 5.0  # from this budget on there are twice as many, because 33 would add 1 % of variance
+_LEAST, _MOST = 0.2, 8.0  # the linear program is solved for budgets between these
+_SLACK = 2e-5  # share of exp(epsilon) that is reserved for the rounding to integers
+_REACH = 1.35  # range of the outputs, in units of the largest output of one bit
 _OUTPUTS = 80  # about half the number of outputs to choose from
-# What a unit between the least and the largest value of a report's variance estimate may add to
-# its mean, and how many users of the worst variance it begins with: chosen by hand, so that 95 %
-# intervals of 1 to 1,000 users cover as those of the worst variance do where that is everybody's.
+# A report's variance estimate may have this bias, per unit between its smallest and its largest
+# value. The second constant is the number of users with the worst variance that it starts with.
+# Both were chosen by hand, so that 95 % intervals of 1 to 1,000 users have the coverage of
+# intervals with the worst variance, for populations in which every user has the worst variance.
 _STEADY, _BEGIN = 0.05, 4
 
 
@@ -39,14 +41,14 @@ class MeanTable(NamedTuple):
     """An exactly private and exactly unbiased channel from inputs in [-1, 1] to outputs."""
 
     rows: list[list[int]]  # the probability of each output under each input, in units of 2**-64
-    values: list[Fraction]  # what each output stands for
+    values: list[Fraction]  # the number that each output represents
 
 
 @lru_cache(maxsize=64)
 def mean_table(epsilon: float, worst_case: float) -> MeanTable:
-    """Return the channel of a budget: from package data, or from the linear programme."""
-    # Below 0.2 it is the one with two outputs [1]_, whose worst variance is less than 1 % above
-    # the optimum there; beyond 8 it is the channel of 8.
+    """Return the channel of a budget, from package data or by solving the linear program."""
+    # Below 0.2 the channel has two outputs [1]_; its worst variance is less than 1 % above the
+    # optimum there. Above 8, the channel of 8 is used.
     # [1] J. C. Duchi, M. I. Jordan, M. J. Wainwright, "Minimax optimal procedures for locally
     # private estimation", JASA 113 (2018), :doi:`10.1080/01621459.2017.1389735`.
     if epsilon < _LEAST:
@@ -62,7 +64,7 @@ def mean_table(epsilon: float, worst_case: float) -> MeanTable:
 
 
 def _mirrored(half: list[list[int]], outputs: list[int], scale: int) -> MeanTable:
-    """Return the channel of all inputs from that of those that are not negative."""
+    """Return the channel of all inputs from the channel of the non-negative inputs."""
     rows = [row[::-1] for row in half[:0:-1]] + half
     return MeanTable(rows, [Fraction(k, scale) for k in outputs])
 
@@ -78,12 +80,12 @@ def _two_outputs(epsilon: float) -> MeanTable:
 
 
 def solved_table(epsilon: float, worst_case: float) -> MeanTable:
-    """Solve the linear programme, and round its solution to integers exactly."""
-    # The programme minimises the worst variance t over the inputs x = i / half: each row of
-    # probabilities sums to 1, has the mean x and a second moment of at most `t + x**2`, and
-    # lies between z and exp(epsilon) z, where z has one entry for each output. A second programme
-    # allows `worst_case` times this t, and minimises the mean variance over the bounds. Channels
-    # that are mirror images at 0 suffice: the mean of a channel and its mirror image is no worse.
+    """Solve the linear program, and round its solution to integers exactly."""
+    # The first program minimizes the worst variance t over the inputs x = i / half. Each row of
+    # probabilities sums to 1, has the mean x and a second moment of at most `t + x**2`, and is
+    # between z and exp(epsilon) z, where z has one entry for each output. A second program allows
+    # `worst_case` times this t, and minimizes the mean variance over the bounds. Channels that are
+    # symmetric about 0 suffice, because averaging a channel with its mirror image is no worse.
     growth = float(np.exp(epsilon))
     reach = _REACH * (growth + 1) / (growth - 1)
     scale = 16 * max(1, round(_OUTPUTS / reach / 16))
@@ -126,7 +128,7 @@ def _programme(
     limits = np.r_[np.zeros(2 * n * m), inputs**2], equal, np.r_[np.ones(n), inputs]
     worst = np.eye(upper.shape[1])[-1]
     found = _solved(worst, upper, *limits)
-    if worst_case > 1:  # now the worst variance is given, and the mean of all is the least
+    if worst_case > 1:  # the worst variance is now fixed; minimize the mean variance
         fixed = np.tile([0, np.inf], (len(worst), 1))
         fixed[-1] = worst_case * found[-1]
         mean = np.kron(_of_inputs(n), values**2)
@@ -135,28 +137,30 @@ def _programme(
 
 
 def _of_mirrored(m: int) -> np.ndarray:
-    """Which of m outputs are one of (m + 1) // 2 pairs of mirror images, of shape (m, pairs)."""
+    """Return an indicator of shape (m, pairs) of the (m + 1) // 2 mirror pairs of m outputs."""
     return np.eye((m + 1) // 2)[np.minimum(np.arange(m), np.arange(m)[::-1])]
 
 
 def _of_inputs(n: int) -> np.ndarray:
-    """Weights of n equidistant inputs, as shares of the users if these are spread evenly."""
+    """Weights of n equidistant inputs: their shares of users who are spread evenly."""
     return np.r_[0.5, np.ones(n - 2), 0.5] / (n - 1)
 
 
 def _solved(cost: np.ndarray, *limits: Any) -> np.ndarray:
-    """Return the solution that minimises a cost within the limits that `linprog` takes."""
+    """Return the solution that minimizes a cost, with the limits in the form of `linprog`."""
     precise = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     found = linprog(cost, *limits, method="highs", options=precise)
     if found.status != 0:
-        raise ArithmeticError(f"LocalMean found no channel: {found.message}")
+        raise ArithmeticError(
+            f"LocalMean found no channel: {found.message} Choose another epsilon."
+        )
     return np.asarray(found.x)
 
 
 def _exact_row(
     chances: list[float], outputs: list[int], moment: int, least: list[int], most: list[int]
 ) -> list[int]:
-    """Return integers that sum to 2**64 and have exactly a moment, within their bounds."""
+    """Return integers within bounds that sum to 2**64 and have exactly the given moment."""
     bounds = list(zip(least, most, strict=True))
     row = [min(max(round(p * TWO_64), a), b) for p, (a, b) in zip(chances, bounds, strict=True)]
 
@@ -168,30 +172,30 @@ def _exact_row(
 
     row[max(range(len(row)), key=room)] += TWO_64 - sum(row)
     gaps = {(a, b): outputs[b] - outputs[a] for b in range(len(row)) for a in range(b)}
-    # First from one output to another that is far away, and what is left to the next output.
+    # First move mass between outputs that are far apart, and then the rest to the next output.
     for near in (gaps, [pair for pair, gap in gaps.items() if gap == 1]):
         a, b = max(near, key=lambda pair: min(map(room, pair)) * gaps[pair], default=(0, 1))
         moved = lacking() // gaps[a, b]
         row[a], row[b] = row[a] - moved, row[b] + moved
     is_within = all(a <= x <= b for x, (a, b) in zip(row, bounds, strict=True))
     if lacking() or sum(row) != TWO_64 or not is_within:
-        raise ArithmeticError("LocalMean cannot round its channel: try another epsilon.")
+        raise ArithmeticError("LocalMean cannot round its channel. Choose another epsilon.")
     return row
 
 
 class MeanMechanism(MatrixChannel):
-    """Reports of numbers on a grid, whose values average to the mean of the numbers."""
+    """Reports of numbers on a grid, with values that average to the mean of the numbers."""
 
-    # It is a channel over few inputs, and a number between two of them becomes one of the two.
+    # The channel has few inputs, and a number between two inputs is rounded to one at random.
     # table: the channel.
-    # n_steps: number of codes from one input to the next; None makes them `N_LEVELS` in all.
+    # n_steps: number of codes from one input to the next. If None, there are `N_LEVELS` codes.
 
     report_name = "output"
 
     def __init__(self, table: MeanTable, n_steps: int | None = None) -> None:
         super().__init__(np.array(table.rows, dtype=np.uint64).T)
         self.table, self.n_steps = table, n_steps or N_LEVELS // (len(table.rows) - 1)
-        #: What each output stands for, of shape (m,).
+        #: The number that each output represents, of shape (m,).
         self.values = np.array([float(value) for value in table.values])
 
     @property
@@ -209,7 +213,7 @@ class MeanMechanism(MatrixChannel):
         return super().privatize(inputs, coins)
 
     def for_enumeration(self) -> MeanMechanism:
-        return MeanMechanism(self.table, 2)  # a coarse grid, whose coins have few outcomes
+        return MeanMechanism(self.table, 2)  # a coarse grid with few random outcomes
 
     @cached_property
     def _inputs(self) -> np.ndarray:
@@ -225,12 +229,12 @@ class MeanMechanism(MatrixChannel):
 
     @cached_property
     def variance_estimates(self) -> np.ndarray:
-        """The variance estimate of each output: on average at least its variance, of shape (m,)."""
-        # Between two inputs, the average is a straight line, and the variance at most the line
-        # between those of the inputs, plus a quarter of the squared step. So the average is to
-        # be above that at the inputs, by little, and that with values near each other, in units
-        # of the worst variance. Three values of the pairs' are all outputs'; then the largest, and
-        # the least.
+        """An estimate of the variance by each output, of shape (m,), never too small on average."""
+        # Between two inputs, the mean of the estimate is a straight line. The variance is at most
+        # the line between the variances at the inputs, plus a quarter of the squared step. So at
+        # the inputs the mean must exceed the variance by this amount, but by little, and the
+        # estimates should be close to each other, in units of the worst variance. The variables are
+        # the values of the pairs of outputs, then the largest and the smallest value.
         step, worst = 2 / (self.n_categories - 1), self.worst_variance
         pairs = _of_mirrored(self.n_reports)
         each, one = np.eye(pairs.shape[1]), np.ones((pairs.shape[1], 1))
@@ -255,12 +259,13 @@ class MeanMechanism(MatrixChannel):
 
     @cached_property
     def squares(self) -> np.ndarray | None:
-        """The unbiased estimate of the number's square by each output, of shape (m,), if any.
+        """The unbiased estimate of the squared number by each output, of shape (m,), or None.
 
-        Of all of them it has the least variance under uniform numbers. Two outputs give none.
+        It has minimum variance under uniform numbers among all such estimates. A channel with two
+        outputs has none.
         """
-        # Between two inputs its mean is a straight line, above the square by a sixth of the squared
-        # step on average.
+        # Between two inputs the mean of the estimate is a straight line, which exceeds the square
+        # by a sixth of the squared step on average.
         x, law = self._inputs, self.probabilities.T
         root = np.sqrt(law.mean(axis=0))
         found = np.linalg.lstsq(law / root, x**2, rcond=1e-9)[0] / root
@@ -268,11 +273,11 @@ class MeanMechanism(MatrixChannel):
         return found - (x[1] - x[0]) ** 2 / 6 if is_exact else None
 
     def largest_weight(self, n_targets: int) -> float:
-        """Return the most that a report adds to n times the mean, where [-1, 1] is [0, 1]."""
+        """Return the maximum that a report adds to n times the mean, with [-1, 1] as [0, 1]."""
         return float(1 + self.values.max()) / 2
 
     @property
     def worst_variance(self) -> float:
-        """The largest variance of the value of one report, whatever the number is."""
-        # Between two inputs it is a parabola; the largest is an input or about half-way.
+        """The maximum variance of the value of one report, over all numbers."""
+        # Between two inputs the variance is a parabola, with the maximum at an input or half-way.
         return float(self.variance(np.linspace(-1, 1, 32 * self.n_categories - 31)).max())

@@ -1,8 +1,8 @@
-"""The mechanism of a collection: what a client does with a code, and a server with a report.
+"""The mechanism of a data collection: how a client randomizes a code, and a server adds up reports.
 
-A mechanism knows neither scikit-learn nor what the values are called. It is immutable once built,
-so that clients, servers and threads can share it, and its probabilities are the rationals over
-2**64 that its coins realise, so that its epsilon can be proved by enumeration.
+A mechanism is independent of scikit-learn and of the names of the values. It is immutable, so
+clients, servers and threads can share it. Its probabilities are the rationals over 2**64 that its
+random bits realize, so its epsilon can be proved by enumeration.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def are_below(reports: np.ndarray, n_values: int) -> bool:
 
 
 def bits_for(n_values: int) -> int:
-    """Count the bits that are needed to tell values apart.
+    """Count the bits that are needed to distinguish values.
 
     Parameters
     ----------
@@ -45,21 +45,21 @@ def bits_for(n_values: int) -> int:
 
 
 def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
-    """Raise ValueError, saying what was expected and what came, unless a condition holds.
+    """Raise ValueError, which states the expected and the received reports, if a condition fails.
 
     Parameters
     ----------
     condition : bool
-        Whether reports are as expected.
+        Whether the reports are as expected.
     expectation : str
-        What was expected; it follows the word "expected" in the message.
+        The expected form of the reports; it follows the word "expected" in the message.
     reports : ndarray
-        The reports that came.
+        The reports that were received.
 
     Raises
     ------
     ValueError
-        Unless the condition holds.
+        If the condition is false.
     """
     if not condition:
         # No value: somebody may have sent an answer in the place of a report, and errors are kept.
@@ -70,7 +70,7 @@ def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
 def counted_by_group(
     codes: np.ndarray, groups: np.ndarray, n_codes: int
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield each group that occurs, with how often it has each code.
+    """Yield each group that occurs, with the number of times that it has each code.
 
     Shapes: codes (n,), groups (n,) -> (n_codes,).
     """
@@ -93,8 +93,8 @@ class ReportField(NamedTuple):
     n_values : int
         Number of values that an integer in this column can take.
     width : int, default=None
-        Number of integers that a report has in this column. None means one, for reports of shape
-        (n,). Files pack several bits, and store several bytes (of 256 values) as they are.
+        Number of integers that a report has in this column. If None, there is one, and reports have
+        shape (n,). Files pack several bits, and store several bytes (of 256 values) unchanged.
     """
 
     name: str
@@ -110,21 +110,20 @@ class PublicPart(NamedTuple):
     of_reports : callable
         Returns the part of each report, as integers of shape (n,).
     n_values : int
-        Number of values that the part takes.
+        Number of values of the part.
     shares : ndarray of shape (n_values,) or None
-        Probabilities of these values; None if all are equally likely.
+        Probabilities of these values. If None, all are equally likely.
     n_draws : int or None
-        The part is made of a uniform number below this; None means below `n_values`.
+        The part is computed from a uniform number below this. If None, use `n_values`.
     of_draws : callable or None
-        Returns the parts made of such numbers, of shape (n,); None if they are the numbers
-        themselves.
+        Computes the parts from such numbers, of shape (n,). If None, the numbers are the parts.
     privatize : callable or None
-        Randomises codes of shape (n,), given parts of shape (n,) and coins, into reports. It must
-        keep epsilon for every part. None if a collector cannot assign the part.
+        Randomizes codes of shape (n,), given parts of shape (n,) and random bits, into reports. It
+        must satisfy epsilon for every part. If None, a collector cannot assign the part.
     collisions : callable or None
-        Takes the number of reports of each part, of shape (n_values,). Returns, for each of some
-        classes of pairs of categories, the number of reports that support both of a pair or
-        neither, whatever the answer is; and the probability of that. None if it is not known.
+        Accepts the number of reports of each part, of shape (n_values,). For some classes of pairs
+        of categories, it returns the number of reports that support both or neither of a pair for
+        any answer, and the probability of this number. None if this is unknown.
     """
 
     of_reports: Callable[[np.ndarray], np.ndarray]
@@ -153,47 +152,48 @@ class PublicPart(NamedTuple):
 
 
 class Mechanism(Uncached, ABC):
-    """Base of all mechanisms: codes go in, reports come out, and reports are added up to tallies.
+    """Base of all mechanisms: codes are randomized to reports, and reports are added up to tallies.
 
-    This is all that collecting reports needs: files, ledgers, checkpoints, groups and clusters use
-    a mechanism and nothing else. Subclasses make an estimate from the tallies: :class:`Channel`
-    estimates frequencies, others may estimate other things.
+    Files, ledgers, checkpoints, groups and clusters use only this interface to collect reports.
+    Subclasses compute an estimate from the tallies: :class:`Channel` estimates frequencies, and
+    other mechanisms may estimate other quantities.
     """
 
-    #: About how many bytes of memory one report takes while it is worked on. It determines how many
-    #: users share a stream of coins, so a change of it also changes what a seed draws.
+    #: The approximate number of bytes of memory for processing one report. It determines how many
+    #: users share a stream of random bits, so changing it also changes the results of a seed.
     report_bytes: int = 64
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         inherit_docstrings(cls)
 
-    # -- what two parties must agree on -------------------------------------------------------
+    # -- the configuration of clients and servers ---------------------------------------------
     @property
     def configuration(self) -> dict[str, Any]:
-        """The numbers and texts that two parties must agree on besides epsilon and the domain."""
+        """The numbers and texts that clients and servers must share, in addition to the domain."""
         return {}
 
     @property
     def report_fields(self) -> tuple[ReportField, ...]:
-        """The columns to store reports in; if empty, reports are stored as they are, in 64 bits."""
+        """The columns that store reports; if empty, reports are stored as integers of 64 bits."""
         return ()
 
     @property
     def client_parameters(self) -> dict[str, Any] | None:
-        """The parameters by which a client in another language draws; None if there is none for it.
+        """The parameters of a client in another language; None if there is no such client.
 
-        Numbers and texts: the `kind` of the client, and what its page on the format says of that
-        kind. Probabilities are integers over 2**64.
+        They are numbers and texts: the `kind` of the client, and the parameters that the page about
+        the format lists for that kind. Probabilities are integers over 2**64.
         """
         return None
 
     @property
     def older_fields(self) -> tuple[ReportField, ...]:
-        """The columns of another form of the same reports, which files may hold; empty if none.
+        """The columns of an older form of the same reports, which files may contain, or empty.
 
-        `check_reports` brings it into the form of `report_fields`. It must have another number of
-        integers, which tells the forms apart; what two parties agree on is this form.
+        `check_reports` converts that form to the form of `report_fields`. The two forms must have
+        different numbers of integers, so that the number identifies the form. The configuration
+        that clients and servers share describes the older form.
         """
         return ()
 
@@ -204,45 +204,44 @@ class Mechanism(Uncached, ABC):
 
     @property
     def report_bits(self) -> int:
-        """Number of bits that a report takes."""
+        """Number of bits of a report."""
         if not self.report_fields:
             return 64
         return sum(bits_for(field.n_values) * (field.width or 1) for field in self.report_fields)
 
     @abstractmethod
     def report_entropy(self, order: int = 1) -> float:
-        """Return the bits of randomness in a report, at least, whatever the value.
+        """Return a lower bound on the random bits in a report, for any value.
 
-        No format stores honest reports in fewer bits than their entropy, so a reader can tell a
-        file that promises too many of them before it counts any. Two honest reports are equal with
-        a probability of at most 2 to the minus collision entropy, whatever the two values are, so
-        a server can tell a copy of a batch from one that agrees with it by chance.
+        No format stores honest reports in fewer bits than their entropy. So a reader can refuse a
+        file that claims too many reports before it counts any. Two honest reports are equal with a
+        probability of at most 2 to the minus collision entropy, for any two values. So a server can
+        distinguish a copy of a batch from a batch that is equal by chance.
 
         Parameters
         ----------
         order : {1, 2}, default=1
-            That of Rényi's entropy: 1 is Shannon's, 2 is the collision entropy.
+            The order of Rényi's entropy: 1 is Shannon's entropy, 2 is the collision entropy.
 
         Returns
         -------
         float
-            The entropy or a lower bound of it. With 0, from which nobody can conclude anything, a
-            few bytes may hold as many reports as they like, and no copy is found.
+            The entropy or a lower bound of it. 0 allows no conclusion: then a few bytes may claim
+            any number of reports, and copies are not detected.
         """
 
     # -- on the client ------------------------------------------------------------------------
     @abstractmethod
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
-        """Randomise one code per user: the only place where values are read.
+        """Randomize one code per user. Values are read nowhere else.
 
-        Which coins are drawn must not depend on the codes, so that in a seeded run the coins of a
-        user do not depend on the others' values.
+        The random bits that are drawn must not depend on the codes, so that in a seeded run the
+        random bits of a user do not depend on the other users' values.
 
         Parameters
         ----------
         codes : ndarray whose first axis is the users
-            Values as the domain encodes them: category codes of shape (n,), unless it says
-            otherwise.
+            Values in the encoding of the domain: usually category codes of shape (n,).
         coins : Coins
             The only source of randomness.
 
@@ -253,17 +252,17 @@ class Mechanism(Uncached, ABC):
         """
 
     def draw(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
-        """Randomise codes for a sum only: what `tally` counts as it counts the reports.
+        """Randomize codes in a form that is only good for `tally`, which counts it like reports.
 
-        A mechanism whose reports take longer to write down than to add up may return them in
-        another form, which never leaves the process: an array of booleans, one row per user.
+        For some mechanisms it takes longer to write a report than to add it up. Their `draw` may
+        return another form, which never leaves the process: an array of booleans, one row per user.
 
         Parameters
         ----------
         codes : ndarray whose first axis is the users
             As for `privatize`.
         coins : Coins
-            As for `privatize`, of which it draws the same.
+            As for `privatize`, which draws the same random bits.
 
         Returns
         -------
@@ -280,7 +279,7 @@ class Mechanism(Uncached, ABC):
     # -- on the server ------------------------------------------------------------------------
     @abstractmethod
     def check_reports(self, reports: np.ndarray) -> np.ndarray:
-        """Refuse invalid reports, and bring valid ones into canonical form.
+        """Refuse invalid reports, and convert valid reports to canonical form.
 
         Parameters
         ----------
@@ -290,12 +289,12 @@ class Mechanism(Uncached, ABC):
         Returns
         -------
         ndarray of shape (n,) or (n, width)
-            As `privatize` makes them.
+            Reports in the form that `privatize` returns.
 
         Raises
         ------
         ValueError
-            If a report is not valid. The message says what was expected, see :func:`expect`.
+            If a report is not valid. The message states the expected form, see :func:`expect`.
         """
 
     @abstractmethod
@@ -316,7 +315,7 @@ class Mechanism(Uncached, ABC):
     def tally_each(
         self, reports: np.ndarray, groups: np.ndarray
     ) -> Iterator[tuple[int, np.ndarray]]:
-        """Count the reports of several groups at once.
+        """Count the reports of several groups together.
 
         Parameters
         ----------
@@ -344,39 +343,39 @@ class Mechanism(Uncached, ABC):
         return None
 
     def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
-        """Refuse sums that are not those of this many reports.
+        """Refuse sums that cannot come from this number of reports.
 
         Parameters
         ----------
         tallies : ndarray of shape (m, tally_size)
-            Sums of what `tally` returned, int64.
+            Sums of results of `tally`, int64.
         sizes : ndarray of shape (m,)
             Number of reports in each of them, int64.
 
         Raises
         ------
         ValueError
-            If they cannot be sums of this many reports' tallies. The message says what is wrong. By
-            default counts must not be negative, must be 0 if there are no reports, and must add up
+            If they cannot be sums of this many reports' tallies. The message states the reason. By
+            default, counts must not be negative, must be 0 if there are no reports, and must add up
             to `tally_sum` per report.
         """
         if tallies.min(initial=0) < 0:
-            raise ValueError(f"one of its counts is {tallies.min()}, expected none below 0")
+            raise ValueError(f"one of its counts is {tallies.min()}, expected no negative count")
         if tallies[sizes == 0].any():
             raise ValueError("it has counts without reports")
         if self.tally_sum is None:
             return
         expected = self.tally_sum * sizes
-        # Integers may wrap where floats only lose digits.
+        # Sums of integers may wrap around, while sums of floats only lose digits.
         about = tallies.sum(axis=1, dtype=float)
         if np.any(np.abs(about - expected) > 2**60) or np.any(tallies.sum(axis=1) != expected):
             raise ValueError(
-                f"its counts add up to {about.sum():.0f}, expected {expected.sum()}: the counts of "
-                f"each of its {sizes.sum()} reports add up to {self.tally_sum}"
+                f"its counts add up to {about.sum():.0f}, expected {expected.sum()}, because the "
+                f"counts of each of its {sizes.sum()} reports add up to {self.tally_sum}"
             )
 
     def decode_operations(self, n_samples: int) -> int:
-        """Return the order of the number of operations from reports to what estimates need.
+        """Return the order of magnitude of the operations from reports to counts for estimates.
 
         Parameters
         ----------
@@ -391,17 +390,17 @@ class Mechanism(Uncached, ABC):
         return n_samples
 
     def decode(self, tallies: np.ndarray) -> np.ndarray:
-        """Turn tallies into the counts that estimates are made from.
+        """Convert tallies to the counts that estimates use.
 
         Parameters
         ----------
         tallies : ndarray of shape (m, tally_size)
-            Sums of what `tally` returned.
+            Sums of results of `tally`.
 
         Returns
         -------
         ndarray of shape (m, any)
-            The tallies themselves, unless a mechanism counts something else.
+            By default, the tallies themselves.
         """
         return tallies
 
@@ -411,43 +410,43 @@ class Mechanism(Uncached, ABC):
         Parameters
         ----------
         reports : array-like whose first axis is the users
-            Integers, or whole numbers from a container that knows no integers.
+            Integers, or whole numbers from a container without integers.
 
         Returns
         -------
         ndarray of shape (n,) or (n, width)
-            As `privatize` makes them.
+            Reports in the form that `privatize` returns.
 
         Raises
         ------
         ValueError
-            If a report cannot come from this mechanism. The message says what was expected.
+            If a report cannot come from this mechanism. The message states the expected form.
         """
         array = np.asarray(reports)
         if array.dtype.kind == "b":
             array = array.view(np.uint8)
         if array.dtype.kind == "f" and np.all(array == np.floor(array)):
-            # Whole floats come from containers that know no integers; NaN is not whole.
+            # Containers without integers return whole numbers as floats; NaN is not whole.
             array = array.astype(np.int64) if np.all(np.abs(array) < 2**53) else array
         expect(array.dtype.kind in "iu", "integers", array)
         expect(array.size, "at least one report", array)
         return self.check_reports(array)
 
     def unlikely_total(self, reports: np.ndarray, rate: float) -> tuple[str, float]:
-        """Say what tells that reports are of another mechanism, such as one of another epsilon.
+        """Test whether reports come from another mechanism, such as one with another epsilon.
 
         Parameters
         ----------
         reports : ndarray of shape (n,) or (n, width)
-            Checked reports, each of another user.
+            Checked reports, each from a different user.
         rate : float
-            The largest probability that it says so of honest reports, whatever the values are.
+            The maximum probability that honest reports fail the test, for any values.
 
         Returns
         -------
         (str, float)
-            What was expected; empty if nothing tells, as by default. With it, the least share of
-            fake reports that could make a difference as large, if the others are honest.
+            The expected reports; empty if the reports pass, and by default. The second item is the
+            minimum share of fake reports that explains the difference, if the others are honest.
         """
         return "", 0.0
 
@@ -470,7 +469,7 @@ class Mechanism(Uncached, ABC):
         return True
 
     def for_enumeration(self) -> Mechanism:
-        """Return a mechanism with the same coins, but few enough outcomes to enumerate them all.
+        """Return a mechanism with the same random bits, but few enough outcomes to enumerate.
 
         Returns
         -------
@@ -493,11 +492,11 @@ class Mechanism(Uncached, ABC):
 
 
 class NumberReports(Mechanism):
-    """Base of mechanisms whose report is one number, and whose tally counts each number."""
+    """Base of mechanisms with a single number as report; the tally counts each number."""
 
-    #: Number of numbers.
+    #: Number of different reports.
     n_reports: int
-    #: What files call them.
+    #: The name of the column in files.
     report_name = "report"
 
     @property
@@ -507,7 +506,7 @@ class NumberReports(Mechanism):
     def check_reports(self, reports: np.ndarray) -> np.ndarray:
         is_fine = reports.ndim == 1 and are_below(reports, self.n_reports)
         expect(is_fine, f"an array of shape (n,) of integers in [0, {self.n_reports - 1}]", reports)
-        # The bincount of older versions of NumPy takes no unsigned integers of 64 bits.
+        # The bincount of older versions of NumPy accepts no unsigned integers of 64 bits.
         return reports.astype(np.int64) if reports.dtype == np.uint64 else reports
 
     @property
@@ -527,7 +526,7 @@ class NumberReports(Mechanism):
         yield from counted_by_group(reports, groups, self.n_reports)
 
 
-_CHUNK_BYTES = 1 << 25  # the most memory for a chunk of reports
+_CHUNK_BYTES = 1 << 25  # the maximum memory for a chunk of reports
 
 
 def privatize(
@@ -539,14 +538,14 @@ def privatize(
     for_sums: bool = False,
     parts: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Randomise the codes of users at positions first, first + 1, .. of the collection.
+    """Randomize the codes of users at positions first, first + 1, .. of the collection.
 
     Shapes: parts (n,).
     for_sums: whether the reports are only to be tallied, see `Mechanism.draw`.
     parts: the public part of each report, if the collector assigns it.
     """
-    # In a seeded run the users of a block share a stream, and each block is drawn whole, so
-    # that the coins of a user depend on the seed and on their position alone.
+    # In a seeded run the users of a block share a stream, and each block is drawn whole. So the
+    # random bits of a user depend only on the seed and on the user's position.
     randomise: Callable = mechanism.draw if for_sums else mechanism.privatize
     inputs = [codes]
     if parts is not None:
@@ -576,7 +575,7 @@ def _seeded(
 
 
 def _concatenated(pieces: Iterator[np.ndarray], n: int) -> np.ndarray:
-    """Join pieces of n rows in all, of which only one is held beside the result."""
+    """Join pieces with n rows in total; only one piece is in memory beside the result."""
     first = next(pieces)
     if len(first) == n:
         return first
@@ -589,11 +588,11 @@ def _concatenated(pieces: Iterator[np.ndarray], n: int) -> np.ndarray:
 
 
 def block_users(mechanism: Mechanism) -> int:
-    """Return the number of users who share a stream of coins, which a seed's results depend on."""
+    """Return the number of users who share a random stream; it affects the results of a seed."""
     return 1 << int(min(max(22 - math.log2(mechanism.report_bytes), 6), 15))
 
 
 def chunk_users(mechanism: Mechanism) -> int:
-    """Return the number of users who are processed at a time."""
+    """Return the number of users who are processed together."""
     block = block_users(mechanism)
     return block * max(1, min(_CHUNK_BYTES // mechanism.report_bytes // block, 8))

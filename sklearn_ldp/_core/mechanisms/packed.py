@@ -1,4 +1,4 @@
-"""Reports of a bit for each category, eight in a byte: the highest bit of a byte comes first."""
+"""Reports of one bit per category, packed eight to a byte, with the highest bit first."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from .laws import count_bits
 from .mechanism import Mechanism, ReportField, are_below, expect
 
-_CACHE_BYTES = 1 << 19  # packed bits that are added up at a time
-# Bytes of a row that are added up at a time: 2**9 to 2**12 are equally quick (2026-11-25).
+_CACHE_BYTES = 1 << 19  # packed bits that are added up together
+# Bytes of a row that are added up together: 2**9 to 2**12 are equally fast (2026-11-25).
 _WIDEST = 1 << 10
-_NARROW = 16  # bytes of a row up to which it is quicker to count the values of each (2026-11-26)
+_NARROW = 16  # bytes of a row up to which counting the values of each is faster (2026-11-26)
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).T.astype(np.int64)
-_FEW_ROWS = 64  # are unpacked: 48 to 96 are equally quick (2026-11-25)
+_FEW_ROWS = 64  # this number of rows is unpacked: 48 to 96 are equally fast (2026-11-25)
 
 
 def packed_bits(packed: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -27,7 +27,7 @@ def packed_bits(packed: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def set_packed_bits(packed: np.ndarray, codes: np.ndarray, bits: np.ndarray) -> np.ndarray:
-    """Set the bit of one code in each row, and return those that were set before, or 0.
+    """Set the bit of one code in each row, and return the bits that were set before, or 0.
 
     Shapes: packed (n, n_bytes), codes (n,), bits (n,) -> (n,).
     """
@@ -39,9 +39,9 @@ def set_packed_bits(packed: np.ndarray, codes: np.ndarray, bits: np.ndarray) -> 
 
 
 class PackedReports(Mechanism):
-    """Base of mechanisms whose reports are packed bits, or have a plain form where that is short.
+    """Base of mechanisms whose reports are packed bits, or a plain form if it is shorter.
 
-    Files and servers take the plain form of packed reports, too.
+    Files and servers also accept the plain form of packed reports.
     """
 
     #: Number of bits.
@@ -51,12 +51,12 @@ class PackedReports(Mechanism):
     @property
     @abstractmethod
     def is_packed(self) -> bool:
-        """Whether eight bits of a report are a byte, as they are in files."""
+        """Whether reports are packed, with eight bits in a byte, as they are in files."""
 
     @property
     @abstractmethod
     def _plain(self) -> tuple[ReportField, str]:
-        """The plain form, and what its numbers are."""
+        """The plain form, and a description of its numbers."""
 
     @property
     def report_fields(self):
@@ -79,7 +79,7 @@ class PackedReports(Mechanism):
 
     @abstractmethod
     def _of_plain(self, reports: np.ndarray, form: str) -> np.ndarray:
-        """Bring reports in the plain form into that of `report_fields`."""
+        """Convert reports from the plain form to the form of `report_fields`."""
 
     def _checked_bits(self, reports: np.ndarray) -> np.ndarray:
         n_bits, n_bytes = self.n_places, self._n_bytes
@@ -89,7 +89,7 @@ class PackedReports(Mechanism):
         if wrong.size:
             raise ValueError(
                 f"expected {n_bits} bits, packed in {n_bytes} bytes with zeros after the last bit, "
-                f"got another one in row {wrong[0]}"
+                f"but row {wrong[0]} has other bits after it"
             )
         return packed
 
@@ -99,9 +99,9 @@ def count_packed_bits(packed: np.ndarray) -> np.ndarray:
 
     Shapes: packed (n, n_bytes) -> (8 * n_bytes,).
     """
-    # Rows are added up like numbers of one bit per column: three rows of the same weight make a
-    # row of sums and one of carries, which weigh twice as much. Wide rows are added up piece by
-    # piece, as many rows at a time leave fewer to unpack.
+    # Rows are added up like numbers of one bit per column. Three rows of the same weight become a
+    # row of sums and a row of carries, which has twice the weight. Wide rows are added up piece by
+    # piece, because adding many rows together leaves fewer rows to unpack.
     n_bytes = packed.shape[1]
     if n_bytes <= _NARROW:
         return np.concatenate([_BITS @ np.bincount(column, minlength=256) for column in packed.T])
@@ -117,7 +117,7 @@ def count_packed_bits(packed: np.ndarray) -> np.ndarray:
 
 def _count_few(rows: np.ndarray) -> np.ndarray:
     total, weight = np.zeros(8 * rows.shape[1], dtype=np.int64), 1
-    # Ends: the carries of a pass are fewer than half of its rows.
+    # Ends: because the carries of a pass are fewer than half of its rows.
     while len(rows):
         carries = [rows[:0]]
         while len(rows) > _FEW_ROWS:

@@ -1,4 +1,4 @@
-"""Protocols: all that a client and a server must agree on so that reports can be added up."""
+"""Protocols: the configuration that clients and a server must share to add up reports."""
 
 from __future__ import annotations
 
@@ -22,37 +22,38 @@ from .coins import CoinStreams
 from .counts import Counts
 from .mechanism import Mechanism, are_below, expect, privatize
 
-# Beyond, a collection would need gigabytes for its counts, or many minutes for each estimate.
+# Above these limits, a collection would need gigabytes for its counts, or minutes per estimate.
 _MAX_CELLS, _MAX_OPERATIONS = 1 << 27, 10**10
-_ERROR_RATE = 1e-9  # of the test of plain reports: a collection may have a million batches
-_MOST_FAKE = 0.15  # of the users, whose reports do not make servers refuse those of all others
+_ERROR_RATE = 1e-9  # of the test of plain reports, because there may be a million batches
+_MOST_FAKE = 0.15  # share of fake reports up to which a server does not refuse the batch
 # These follow from the other entries, so they are mentioned only if nothing else differs.
 _CONSEQUENCES = ("report", "p", "q")
-_NOTHING = object()  # what stands for an entry that a configuration does not have
-# What a client of the open domain does not know: the list, and what follows from one.
+_NOTHING = object()  # represents an entry that a configuration does not have
+# Entries that a client of the open domain lacks: the list, and its consequences.
 _OF_LISTS = ("n_categories", "domain_sha256", "p", "q")
 
 
 class Reports(np.ndarray):
-    """Reports that know which protocol they are of, as `privatize` returns them.
+    """An array of reports with their protocol, as `privatize` returns it.
 
-    They are an array like any other. Rows, slices, copies and pickles know the protocol as well,
-    and so does what ``np.concatenate`` makes of reports; of several protocols it is refused by
-    whoever reads it. Results of arithmetic, arrays of another type, lists, and what ``np.asarray``
-    returns are plain arrays again. So are arrays that were stored as numbers alone, as by
-    ``np.save``, or in a data frame. Whoever reads reports (`fit` and `aggregate` with reports,
-    files, tests) refuses those of another protocol. What they say of themselves is no proof, so
-    the reports themselves are checked all the same.
+    It behaves like any other array. Rows, slices, copies and pickles keep the protocol, and so does
+    ``np.concatenate`` of reports; if the protocols differ, every reader refuses the result. Results
+    of arithmetic, arrays of another type, lists and the results of ``np.asarray`` are plain arrays
+    again. Arrays that were stored as numbers, for example by ``np.save`` or in a data frame, are
+    plain arrays, too.
+    Every function that reads reports (`fit` and `aggregate` with reports, files, tests) refuses
+    reports of another protocol. Because the attached protocol is no proof, the reports themselves
+    are checked as well.
 
     Parameters
     ----------
     shape, dtype, buffer, offset, strides, order : object
-        Those of :class:`numpy.ndarray`. `privatize` makes reports; nobody else needs to.
+        The parameters of :class:`numpy.ndarray`. Use `privatize` instead of creating reports.
 
     Attributes
     ----------
     configuration : dict or None
-        The protocol as plain numbers and strings, as files carry it; None if it is not known.
+        The protocol as plain numbers and strings, in the form that files contain; None if unknown.
 
     Examples
     --------
@@ -64,13 +65,14 @@ class Reports(np.ndarray):
     <class 'numpy.ndarray'>
     """
 
-    # A Protocol or its configuration, which all rows share; None where nothing is known. A pickle
-    # has the configuration, as the header of a file does: a protocol has the list of categories.
+    # A Protocol or its configuration, which all rows share; None if it is unknown. A pickle
+    # contains the configuration, like the header of a file, because a protocol has the list of
+    # categories.
     _source: Any = None
 
     @property
     def configuration(self) -> dict[str, Any] | None:
-        """The protocol as plain numbers and strings, as files carry it; None if it is not known."""
+        """The protocol as plain numbers and strings, as files contain it; None if unknown."""
         return getattr(self._source, "configuration", self._source)
 
     def __array_finalize__(self, obj: Any) -> None:
@@ -89,30 +91,30 @@ class Reports(np.ndarray):
 
     def __reduce__(self) -> Any:
         configuration = None
-        with suppress(TypeError):  # categories without a form that is the same everywhere
+        with suppress(TypeError):  # some categories have no portable form
             configuration = self.configuration
         return reports_of, (np.asarray(self), configuration)
 
 
 def reports_of(array: np.ndarray, source: Any) -> Reports:
-    """Return an array as reports of a protocol, given by itself or by its configuration."""
+    """Attach a protocol, given by itself or by its configuration, to an array of reports."""
     reports = array.view(Reports)
     reports._source = source
     return reports
 
 
 def _source_of(reports: Any) -> Any:
-    """Return the protocol that reports say they are of, or its configuration; or None."""
+    """Return the protocol or the configuration that is attached to reports, or None."""
     return reports._source if isinstance(reports, Reports) else None
 
 
 def _common(sources: Iterable[Any]) -> Any:
-    """The source of reports of several; None if one is not known."""
+    """Return the common source of several arrays of reports; None if one source is unknown."""
     first, *others = sources
     if first is None or None in others:
         return None
-    with suppress(TypeError):  # categories without a form that is the same everywhere
-        # Of two it may be the other that takes reports of both: it has a round, or a list.
+    with suppress(TypeError):  # some categories have no portable form
+        # Either source may be the one that accepts both, because it has a round or a list.
         wider = next((other for other in others if _differs(first, other)), first)
         if not any(_differs(wider, other) for other in (first, *others)):
             return wider
@@ -123,14 +125,14 @@ def _common(sources: Iterable[Any]) -> Any:
 
 
 def _differs(source: Any, other: Any) -> bool:
-    """Whether reports of another source are not of the protocol of this one."""
+    """Whether reports of another source belong to another protocol than this source."""
     if isinstance(source, Protocol):
         return bool(source.difference(other, in_any_round=not _round_of(other)))
     return bool(source != getattr(other, "configuration", other))
 
 
 def _round_of(source: Any) -> Any:
-    """The round of a protocol or of a configuration, which may be anybody's."""
+    """The round of a protocol or of a configuration, which may come from any origin."""
     of_dict = source.get("collection_round") if isinstance(source, dict) else None
     return getattr(source, "collection_round", of_dict)
 
@@ -140,25 +142,26 @@ class Protocol(Uncached):
     """A mechanism, the domain of its codes, and the round of the collection.
 
     An oracle makes a protocol from its parameters (:meth:`BaseOracle.protocol`). Every function
-    that reads or adds up reports takes a protocol in place of an oracle, so that reports of a
-    mechanism that belongs to no oracle can be collected, too.
+    that reads or adds up reports accepts a protocol instead of an oracle. So you can also collect
+    reports of a mechanism that belongs to no oracle.
 
     Parameters
     ----------
     mechanism : Mechanism
-        How a client randomises a code, and how a server adds up reports.
+        The mechanism, which randomizes codes on clients and adds up reports on a server.
     domain : Domain
-        The answers that the codes stand for.
+        The answers that the codes represent.
     epsilon : float
         Privacy budget of one report.
     name : str
         Name of the mechanism; for an oracle, the name of its class.
     collection_round : str, default=""
-        Name of the collection: reports of one round are not added to another.
+        Name of the collection. Reports of one round are not added to another round.
     n_shards : int, default=1
-        Number of shards that the reports are dealt out to and that are kept apart, if they fit in
-        memory.
+        Number of shards that the reports are dealt to. Shards are counted separately if they fit
+        in memory.
     n_jobs : int, default=None
+        Number of threads that add up reports; it does not change the result.
         Number of threads that add up reports; it does not change the result.
 
     Examples
@@ -178,7 +181,7 @@ class Protocol(Uncached):
     n_jobs: int | None = None
 
     def protocol(self, collection_round: str = "") -> Protocol:
-        """Return this protocol for a round, like the method of this name of an oracle.
+        """Return this protocol for a round, like the method `protocol` of an oracle.
 
         Parameters
         ----------
@@ -188,28 +191,29 @@ class Protocol(Uncached):
         Returns
         -------
         Protocol
-            The same but for the round.
+            The same protocol with that round.
 
         Raises
         ------
         ValueError
-            If this protocol is of another round already.
+            If this protocol already has another round.
         """
         if collection_round and self.collection_round not in ("", collection_round):
             raise ValueError(
                 f"This protocol is of the round {self.collection_round!r}, not of "
-                f"{collection_round!r}: reports of two rounds do not add up."
+                f"{collection_round!r}. Reports of two rounds cannot be added up, so use one "
+                "protocol per round."
             )
         return replace(self, collection_round=collection_round or self.collection_round)
 
     @cached_property
     def configuration(self) -> dict[str, Any]:
-        """The protocol as plain numbers and strings, as files and checkpoints carry it."""
+        """The protocol as plain numbers and strings, as files and checkpoints contain it."""
         return {**self._key, "domain_sha256": self.domain.digest}
 
     @cached_property
     def _key(self) -> dict[str, Any]:
-        """The configuration but for the digest, which not all categories have."""
+        """The configuration without the digest, because some categories have no digest."""
         mechanism = self.mechanism
         fields = mechanism.older_fields or mechanism.report_fields
         return {
@@ -225,17 +229,17 @@ class Protocol(Uncached):
         }
 
     def difference(self, other: Protocol | dict[str, Any], *, in_any_round: bool = False) -> str:
-        """Say how another protocol differs; empty if the reports of both can be added up.
+        """Describe how another protocol differs; empty if the reports of both can be added up.
 
-        The categories themselves are compared, not their digests, so they may be of any type. A
-        configuration has digests only. Reports over an open domain can be added up for any list.
+        If both are protocols, the categories themselves are compared, so they may be of any type. A
+        configuration has only digests. Reports over an open domain can be added up for any list.
 
         Parameters
         ----------
         other : Protocol or dict
             The protocol to compare with, or its configuration.
         in_any_round : bool, default=False
-            Whether the rounds need not be the same if one of them has no name.
+            Whether the rounds may differ if one of them has no name.
 
         Returns
         -------
@@ -258,33 +262,33 @@ class Protocol(Uncached):
     def privatize(
         self, X: Values, random_state: RandomState = None, parts: ArrayLike | None = None
     ) -> Reports:
-        """Randomise users' values into reports, as each client does.
+        """Randomize users' values into reports, like each client.
 
         Privacy: each call spends epsilon of every user in `X`. Only ``random_state=None`` protects
-        anybody.
+        the users.
 
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
             One value per user.
         random_state : int, RandomState, Generator or None, default=None
-            None is the secure source; anything else is for simulations.
+            None uses the secure source; anything else is for simulations.
         parts : array-like of int of shape (n,), default=None
-            The public part of each report, as
-            :func:`~sklearn_ldp.robustness.assigned_parts` returns them. None lets clients draw.
+            The public part of each report, from
+            :func:`~sklearn_ldp.robustness.assigned_parts`. If None, clients draw it.
 
         Returns
         -------
         Reports whose first axis is the users
-            The reports: an ndarray that knows this protocol.
+            The reports: an ndarray with this protocol attached.
 
         Raises
         ------
         ValueError
-            If a value is not a category, or a part is none of the mechanism's. The error says
-            where the value is, and does not show it.
+            If a value is not a category, or a part is not valid for the mechanism. The error states
+            the position of the value without showing the value.
         TypeError
-            If parts are given to a mechanism that has none.
+            If parts are passed to a mechanism without public parts.
         MemoryError
             If the reports do not fit in memory.
         """
@@ -297,16 +301,16 @@ class Protocol(Uncached):
         except MemoryError:
             raise MemoryError(
                 f"the {len(codes):,} reports of {self.name} over {self.domain.size:,} categories "
-                "do not fit in memory at once: randomise the users in batches, or use OLH, whose "
-                "report is a few bytes whatever the categories are."
+                "do not fit in memory together. Randomize the users in batches, or use OLH, whose "
+                "report is a few bytes for any number of categories."
             ) from None
 
     def _checked_parts(self, parts: ArrayLike, n: int) -> np.ndarray:
         part = self.mechanism.public_part
         if part is None or part.privatize is None:
             raise TypeError(
-                f"{self.name} takes no parts=: its users draw no part of their report without "
-                "looking at their value. Use OLH or BLH."
+                f"{self.name} does not accept parts=, because no part of its reports is "
+                "independent of the value. Use OLH or BLH."
             )
         array = np.asarray(parts)
         is_one_each = array.dtype.kind in "iu" and array.shape == (n,)
@@ -314,7 +318,7 @@ class Protocol(Uncached):
             raise ValueError(
                 f"{self.name} expects parts= to be one integer per user, in "
                 f"[0, {part.n_values - 1}], got an array of dtype {array.dtype} and shape "
-                f"{array.shape} for {n} users: pass what assigned_parts returns for this oracle."
+                f"{array.shape} for {n} users. Pass the result of assigned_parts for this oracle."
             )
         return array.astype(np.int64)
 
@@ -326,20 +330,21 @@ class Protocol(Uncached):
         Parameters
         ----------
         reports : array-like whose first axis is the users
-            The reports, as integers. If they know their protocol, it must be this one; that of an
-            oracle, which knows no rounds, may be of any round.
+            The reports, as integers. If a protocol is attached to them, it must be this protocol.
+            For an oracle, which has no rounds, the attached protocol may have any round.
         tests_totals : bool, default=False
-            Whether reports that do not know their protocol are also tested: whether honest reports
-            of this one would support so many categories, or so few, with a probability below 1e-9.
-            They are refused if no 15 % of fake reports explain the difference; otherwise a
-            UserWarning tells of it once.
+            Whether to test reports without an attached protocol. They fail the test if honest
+            reports of this protocol would support so many categories, or so few, with a probability
+            below 1e-9. They are refused if even 15 % of fake reports cannot explain the difference;
+            otherwise there is one UserWarning.
         in_any_round : bool, default=True
-            Whether a protocol whose round has no name takes reports of any round, as oracles do.
+            Whether a protocol without a name of its round accepts reports of any round, as oracles
+            do.
 
         Returns
         -------
         ndarray whose first axis is the users
-            Plain reports as `privatize` returns them.
+            Plain reports in the form that `privatize` returns.
 
         Raises
         ------
@@ -357,13 +362,14 @@ class Protocol(Uncached):
                 what, share = self.mechanism.unlikely_total(checked, _ERROR_RATE)
                 expect(share < _MOST_FAKE, what, checked)
                 if what:
-                    text = f"{self.name} expects {what}: clients use another epsilon or are wrong, "
-                    text += f"or about {share:.1%} of the reports, or more, are fake."
+                    text = f"{self.name} expects {what}. Either the clients use another epsilon or "
+                    text += f"are faulty, or at least about {share:.1%} of the reports are fake. "
+                    text += "Check the epsilon of the clients first."
                     warn_once(text, UserWarning, f"totals of {self.name}")
         except ValueError as error:
             raise ValueError(
                 f"{self.name} cannot have made these reports: {error}. The batch is refused "
-                f"as a whole; pass what {self.name}.privatize returns for the same epsilon and "
+                f"as a whole. Pass reports from {self.name}.privatize with the same epsilon and "
                 "categories."
             ) from None
         return checked
@@ -376,7 +382,7 @@ class Protocol(Uncached):
         return Counts.empty(self.mechanism, self.n_shards if shards == self.n_shards else 1)
 
     def refuse_size(self) -> None:
-        """Raise ValueError if the reports of any number of users are too costly to decode.
+        """Raise ValueError if decoding reports is too costly for any number of users.
 
         Raises
         ------
@@ -396,33 +402,37 @@ class Protocol(Uncached):
         return (
             f"{self.name} cannot collect {self.domain.size:,} categories at "
             f"epsilon={self.epsilon:g}: for any number of users n its reports are added up in "
-            f"{cells:.1e} counts and decoded in about {float(operations):.0e} operations, and "
+            f"{cells:.1e} counts and decoded in about {float(operations):.0e} operations, but "
             f"the limits are {_MAX_CELLS:.1e} and {float(_MAX_OPERATIONS):.0e}. Use "
-            "HadamardResponse, linear in the categories, or fewer categories or tables."
+            "HadamardResponse, whose cost is linear in the categories, or fewer categories or "
+            "tables."
         )
 
 
 class OracleOrProtocol(typing.Protocol):
-    """A maker of reports: an oracle, a survey, or the protocol itself."""
+    """A source of reports: an oracle, a survey, or the protocol itself."""
 
     def protocol(self, collection_round: str = "") -> Protocol:
-        """Return the protocol that a client and a server of a collection must agree on."""
+        """Return the protocol that the clients and the server of a collection must share."""
         ...
 
 
 def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protocol:
-    """Return the protocol of an oracle that holds no reports, or a protocol for the given round."""
+    """Return the protocol, for the given round, of a protocol or of an oracle without reports."""
     if not hasattr(source, "protocol") or isinstance(source, type):
         raise TypeError(
-            f"A collection needs a frequency oracle or a Protocol, got {type(source).__name__}."
+            "A data collection needs a frequency oracle or a Protocol, got "
+            f"{type(source).__name__}. Pass an instance, such as OLH(1.0, categories=..)."
         )
     if not isinstance(collection_round, str):
-        raise TypeError(f"collection_round must be a string, got {collection_round!r}.")
+        raise TypeError(
+            f"collection_round must be a string, got {collection_round!r}. Pass a name in quotes."
+        )
     n_held = getattr(source, "n_samples_seen_", 0)
     if n_held:
         raise ValueError(
-            f"This {type(source).__name__} already holds {n_held} reports that no "
-            "ledger of batches lists: start from an unfitted one (sklearn.base.clone) with "
+            f"This {type(source).__name__} already has {n_held} reports that no "
+            "ledger of batches lists. Start from an unfitted oracle (sklearn.base.clone) with "
             "declared categories."
         )
     protocol = source.protocol(collection_round)
@@ -431,13 +441,13 @@ def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protoco
 
 
 def configuration_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> str:
-    """Say how two configurations differ."""
-    # An entry that is None is one, as in a file of JSON.
+    """Describe how two configurations differ."""
+    # An entry with the value None counts as an entry, as in a JSON file.
     keys = [k for k in {**ours, **theirs} if ours.get(k, _NOTHING) != theirs.get(k, _NOTHING)]
-    # The mechanism of a column follows from the others.
+    # The mechanism of a column follows from the other entries.
     parts = [key for key in keys if key.startswith("part_")]
     telling = [key for key in keys if key not in (*_CONSEQUENCES, *parts)]
-    if "n_categories" in telling:  # then so do the digests
+    if "n_categories" in telling:  # then the digests also differ
         telling = [key for key in telling if key != "domain_sha256"]
     is_strings = ours.get("oracle") == "StringOracle"
     if parts and not telling:

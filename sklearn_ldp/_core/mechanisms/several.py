@@ -1,4 +1,4 @@
-"""Surveys as mechanisms: each user is asked one or several of many questions, drawn in public."""
+"""Surveys as mechanisms: each user answers some of many questions, drawn with public randomness."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from .coins import TWO_64, Coins, rows_by_group
 from .laws import mixture_entropy
 from .mechanism import Mechanism, PublicPart, ReportField, are_below, bits_for, expect
 
-_WRITTEN_BYTES = 256  # of a written report, as far as the number of users in a block is concerned
-# Longer reports are one column of lists in files: the header and the footer list all columns.
+_WRITTEN_BYTES = 256  # bytes of a written report, for the number of users in a block
+# Longer reports are one column of lists in files, because header and footer list all columns.
 _MANY_INTEGERS = 64
-_TESTED_REPORTS = 1 << 22  # reports times questions by which plain reports are tested
+_TESTED_REPORTS = 1 << 22  # reports times questions in the test of plain reports
 _MAX_LISTED = 1 << 14  # characters of the questions that a header lists; a quarter of a header
 
 
-# -- what a question looks at ---------------------------------------------------------------------
+# -- the code that a question asks for -------------------------------------------------------------
 @dataclass(frozen=True)
 class View(Tagged, tag="view"):
-    """The code that a question asks for, if not one column's: it is made of a record's codes.
+    """The code that a question asks for, computed from the codes of a record.
 
     It is the sum of the codes of some columns, each times a stride, modulo the number of values.
 
@@ -42,7 +42,7 @@ class View(Tagged, tag="view"):
     columns : tuple of int
         Positions of the columns.
     strides : tuple of int
-        The factor of each of them.
+        The factor of each column.
     n_values : int
         Number of values of the code.
     """
@@ -65,7 +65,7 @@ class View(Tagged, tag="view"):
         columns : sequence of int
             Positions of the columns.
         sizes : sequence of int
-            Number of categories of each of them.
+            Number of categories of each column.
 
         Returns
         -------
@@ -93,7 +93,7 @@ class View(Tagged, tag="view"):
 
 
 class Views(Tagged, tag="views"):
-    """Several views, which are looked at together.
+    """Several views, which are evaluated together.
 
     Parameters
     ----------
@@ -102,16 +102,16 @@ class Views(Tagged, tag="views"):
     """
 
     def __init__(self, views: Sequence[View]) -> None:
-        # Shorter ones are filled up with a column that does not count.
+        # Shorter views are padded with a column that does not count.
         columns = zip_longest(*(view.columns for view in views), fillvalue=0)
         strides = zip_longest(*(view.strides for view in views), fillvalue=0)
         self._terms = np.array(list(zip(columns, strides, strict=True)), dtype=np.int64)
         self._n_values = np.array([view.n_values for view in views], dtype=np.int64)
 
     def codes(self, records: np.ndarray, views: np.ndarray) -> np.ndarray:
-        """Return the code of each record in a view of its own.
+        """Return the code of each record in its view.
 
-        Shapes: records (n, n_columns), views (n,) -> (n,), int64. `views` are their numbers.
+        Shapes: records (n, n_columns), views (n,) -> (n,), int64. `views` are numbers of views.
         """
         codes = np.zeros(len(records), dtype=np.int64)
         rows = np.arange(len(records))
@@ -123,12 +123,13 @@ class Views(Tagged, tag="views"):
 # -- how questions are drawn ----------------------------------------------------------------------
 def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
     """Return integers with the sum 2**64, or a multiple, in proportion to probabilities."""
-    # They are multiples of 2**28, from 1 to 2**64: rounded by up to 2**-36, so that machines whose
-    # floats differ in the last digits agree on them. Their sum is `n_drawn` times 2**64. A question
-    # whose share would exceed 2**64 has that, and the others share the rest in proportion.
+    # The integers are multiples of 2**28, from 1 to 2**64. They are rounded by up to 2**-36, so
+    # that machines whose floats differ in the last digits agree on them. Their sum is `n_drawn`
+    # times 2**64. If the share of a question would exceed 2**64, it is 2**64, and the other
+    # questions share the rest in proportion.
     exact = [Fraction(float(p)) for p in np.asarray(probabilities, dtype=float)]
     certain: set[int] = set()
-    # Ends: each pass makes at least one more question certain.
+    # Ends: because each pass makes at least one more question certain.
     while True:
         free = [i for i in range(len(exact)) if i not in certain]
         rest, total = n_drawn - len(certain), sum(exact[i] for i in free)
@@ -146,13 +147,13 @@ def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
 
 
 def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Return the samples of a systematic design, and where they end."""
-    # The questions lie one after the other on a line, each as long as its share. Points at the
-    # distances u, u + 2**64, u + 2 * 2**64, .. mark those that are drawn, where u is uniform below
-    # 2**64. So a question is drawn with the probability of its share, and not twice, as no share is
-    # longer than the distance of two points. All samples have one size, and there are at most as
-    # many as questions. A sample ends at the first u that no longer leads to it; the last one at
-    # 2**64.
+    """Return the samples of a systematic design, and the upper ends of their ranges of u."""
+    # The questions are arranged on a line, each as long as its share. Points at the distances u,
+    # u + 2**64, u + 2 * 2**64, .. mark the questions that are drawn, where u is uniform below
+    # 2**64. So the probability of a question is its share. No question is drawn twice, because no
+    # share is longer than the distance between two points. All samples have the same size, and
+    # there are at most as many samples as questions. The range of a sample ends at the first u that
+    # no longer gives this sample; the last range ends at 2**64.
     # W. G. Madow, "On the theory of systematic sampling, II", Annals of Mathematical Statistics
     # 20(3), 1949, doi:10.1214/aoms/1177729988.
     ends = list(accumulate(shares))
@@ -163,9 +164,9 @@ def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], li
     return samples, [*starts[1:], TWO_64]
 
 
-# -- which questions a user is asked, and where the answers stand ----------------------------------
+# -- the questions of a user, and the positions of the answers -------------------------------------
 class Samples(Uncached, tag="samples"):
-    """The samples of questions, one of which each user is asked: drawn in public."""
+    """The samples of questions, one of which each user answers; drawn with public randomness."""
 
     def __init__(self, shares: Sequence[int]) -> None:
         self.shares: tuple[int, ...] = tuple(shares)  # probability of each question over 2**64
@@ -182,7 +183,7 @@ class Samples(Uncached, tag="samples"):
 
     @property
     def ends(self) -> list[int]:
-        """Where each sample ends among the numbers below 2**64, see `systematic_samples`."""
+        """The upper end of each sample among the numbers below 2**64, see `systematic_samples`."""
         return self._design[1]
 
     @cached_property
@@ -192,7 +193,7 @@ class Samples(Uncached, tag="samples"):
 
     @property
     def number(self) -> tuple[ReportField, ...]:
-        """The first integer of a report, the number of its sample, if there are several."""
+        """The column of the sample's number, the first in a report; empty for one sample."""
         if self.n_drawn == 1:
             return (ReportField("part", len(self.listed)),)
         return (ReportField("sample", len(self.listed)),) if len(self.listed) > 1 else ()
@@ -205,12 +206,15 @@ class Samples(Uncached, tag="samples"):
 
 
 class Layout(Uncached, tag="layout"):
-    """Where a report holds the number of its sample, and the report on each question in it."""
+    """The positions, in a report, of the number of its sample and of the reports on questions."""
 
     def __init__(self, samples: Samples, mechanisms: Sequence[Mechanism]) -> None:
         fields = [one.report_fields for one in mechanisms]
         if not all(fields):
-            raise ValueError("The mechanisms of a survey must say what their reports hold.")
+            raise ValueError(
+                "The mechanisms of a survey must define report_fields, the columns of their "
+                "reports."
+            )
         self._samples = samples
         # The number of values of each integer in the reports on each question.
         self._sizes = [[f.n_values for f in one for _ in range(f.width or 1)] for one in fields]
@@ -218,7 +222,7 @@ class Layout(Uncached, tag="layout"):
 
     @property
     def longest(self) -> int:
-        """The most integers of a report on one question."""
+        """The maximum number of integers of a report on one question."""
         return max(map(len, self._sizes))
 
     @cached_property
@@ -233,7 +237,7 @@ class Layout(Uncached, tag="layout"):
 
     @cached_property
     def _starts(self) -> list[int]:
-        """Where the report at each place of a sample starts, and where the last one ends."""
+        """The start of the report at each place of a sample, and the end of the last report."""
         return list(accumulate(map(len, self._blocks), initial=len(self._samples.number)))
 
     @property
@@ -256,7 +260,7 @@ class Layout(Uncached, tag="layout"):
         return (*self._samples.number, *of_places)
 
     def expect(self, reports: np.ndarray) -> None:
-        """Raise ValueError unless reports have the numbers of samples, and the right width."""
+        """Raise ValueError unless reports have valid numbers of samples and the right width."""
         is_fine, what = reports.ndim == 2 and reports.shape[1] == self.width, ""
         for number in self._samples.number:
             is_fine = is_fine and are_below(reports[:, 0], number.n_values)
@@ -277,7 +281,7 @@ class Layout(Uncached, tag="layout"):
         return self._in_form(reports[rows, start : start + len(self._sizes[j])], j)
 
     def rest(self, reports: np.ndarray, rows: np.ndarray, j: int, k: int) -> np.ndarray:
-        """Return the filling after these reports at their place, which must be zeros."""
+        """Return the padding after these reports at their place, which must be zeros."""
         start, stop = self._starts[k : k + 2]
         return reports[rows, start + len(self._sizes[j]) : stop]
 
@@ -292,26 +296,27 @@ class Layout(Uncached, tag="layout"):
 
 
 class Several(Mechanism, tag="several"):
-    """Draw one or several of the questions by public probabilities, and report on each of them.
+    """Draw one or several questions by public probabilities, and report on each of them.
 
-    A code is a row with one code for each column. A report is the number of the sample of questions
-    that was drawn (left out if several are drawn, and there is only one sample), and then the
-    reports on the questions in it, in their order, each filled up with zeros.
+    A code is a row with one code for each column. A report starts with the number of the sample of
+    questions that was drawn (omitted if users answer several questions, and there is only one
+    sample). The reports on the questions of the sample follow, in their order, each padded with
+    zeros.
 
-    The sample does not depend on the values. Given it, the reports on its questions are
-    independent, so the probability of a report is a product, and the epsilons of the questions in a
-    sample add up. If one is drawn, the whole has the largest epsilon of all questions; if s are
-    drawn, those at epsilon / s each spend epsilon, for whole records.
+    The sample does not depend on the values. Given the sample, the reports on its questions are
+    independent. So the probability of a report is a product, and the epsilons of the questions in a
+    sample add up. If one question is drawn, the survey has the largest epsilon of all questions. If
+    s questions at epsilon / s are drawn, the survey spends epsilon for whole records.
 
     Parameters
     ----------
     mechanisms : sequence of Mechanism
-        What reports on each question.
+        The mechanism for each question.
     shares : sequence of int
         Probability that each question is drawn, over 2**64, from 1 to 2**64. Their sum is 2**64
         times the number of questions that are drawn. See :meth:`drawn` for probabilities.
     views : sequence of View, default=None
-        What each question looks at; None lets each look at a column of its own.
+        The code that each question asks for. If None, each question asks for its own column.
     """
 
     def __init__(
@@ -324,19 +329,23 @@ class Several(Mechanism, tag="several"):
         if len(mechanisms) != len(shares) or not are_shares or sum(shares) % TWO_64:
             raise ValueError(
                 f"A survey of {len(mechanisms)} questions needs as many shares, integers from 1 to "
-                f"2**64 whose sum is a multiple of 2**64, got {list(shares)}."
+                f"2**64 with a sum that is a multiple of 2**64, got {list(shares)}. Use "
+                "Several.drawn for probabilities."
             )
         if any(getattr(one, "shares_overlap", False) for one in mechanisms):
-            raise TypeError("A question of a survey has one answer: collect sets of items apart.")
+            raise TypeError(
+                "A question of a survey has one answer per user. Collect sets of items separately, "
+                "with an ItemOracle."
+            )
         self.mechanisms: tuple[Mechanism, ...] = tuple(mechanisms)
         self.shares: tuple[int, ...] = tuple(shares)
         self.views: tuple[View, ...] | None = None if views is None else tuple(views)
         self._samples = Samples(shares)
         self._layout = Layout(self._samples, mechanisms)
         if self.n_drawn == 1:
-            # The questions are worked on one after the other, each for its share of the users.
-            # Written reports hardly count, as each question takes a while for each block, however
-            # few of its users are its own; what counts is the one with the most users times bytes.
+            # The questions are processed one after another, each for its share of the users.
+            # Written reports hardly matter, because each question has a fixed cost per block, even
+            # for few users. The question with the most users times bytes determines the block.
             examples, kinds = self._kinds
             shares_of = zip(np.bincount(kinds, self.probabilities), examples, strict=True)
             working = max(share * mechanisms[j].report_bytes for share, j in shares_of)
@@ -355,18 +364,18 @@ class Several(Mechanism, tag="several"):
         n_drawn: int = 1,
         views: Sequence[View] | None = None,
     ) -> Several:
-        """Return the survey whose questions are drawn in proportion to given numbers.
+        """Return the survey that draws its questions in proportion to given numbers.
 
         Parameters
         ----------
         mechanisms : sequence of Mechanism
-            What reports on each question.
+            The mechanism for each question.
         probabilities : array-like of shape (n_questions,)
-            Positive finite numbers, of any sum. No question is drawn with a probability above 1.
+            Positive finite numbers with any sum. No question is drawn with a probability above 1.
         n_drawn : int, default=1
-            Number of questions that each user is asked.
+            Number of questions that each user answers.
         views : sequence of View, default=None
-            What each question looks at; None lets each look at a column of its own.
+            The code that each question asks for. If None, each question asks for its own column.
 
         Returns
         -------
@@ -375,7 +384,7 @@ class Several(Mechanism, tag="several"):
         """
         return cls(mechanisms, shares_over_2_64(probabilities, n_drawn), views)
 
-    # -- what two parties must agree on -------------------------------------------------------
+    # -- the configuration of clients and servers ---------------------------------------------
     @property
     def probabilities(self) -> np.ndarray:
         """The probability that each question is drawn, of shape (n_questions,)."""
@@ -392,7 +401,7 @@ class Several(Mechanism, tag="several"):
         n_drawn = {} if self.n_drawn == 1 else {"n_sampled": self.n_drawn}
         if self.views is None and sum(map(len, configurations)) <= _MAX_LISTED:
             return {**{f"part_{j}": one for j, one in enumerate(configurations)}, **n_drawn}
-        # There may be thousands of questions: too many to write into each file.
+        # There may be thousands of questions, which are too many to write into each file.
         whole = "\n".join([*configurations, *map(repr, self.views or ())])
         digest = hashlib.sha256(whole.encode()).hexdigest()
         return {"n_parts": len(self.mechanisms), "parts": digest, **n_drawn}
@@ -438,7 +447,7 @@ class Several(Mechanism, tag="several"):
         if not self._samples.number:
             return None
         ends = self._samples.ends
-        unit = math.gcd(*ends)  # a power of two, as it divides the last of them
+        unit = math.gcd(*ends)  # a power of two, because it divides the last of them
         places = np.array([end // unit for end in ends[:-1]], dtype=np.uint64)
         return PublicPart(
             lambda reports: reports[:, 0],
@@ -450,19 +459,19 @@ class Several(Mechanism, tag="several"):
         )
 
     def for_enumeration(self) -> Several:
-        """Return the same survey with mechanisms that have few enough outcomes to list them all.
+        """Return the same survey with mechanisms that have few enough outcomes to enumerate.
 
         Returns
         -------
         Several
-            Questions whose mechanisms are small already keep them.
+            The survey; questions with small mechanisms are unchanged.
         """
         small = [one.for_enumeration() for one in self.mechanisms]
         return Several(small, self.shares, self.views)
 
     # -- what to expect -----------------------------------------------------------------------
     def draw_sizes(self, n_samples: int, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw how many users are asked each question, without users.
+        """Draw how many users answer each question, without simulating users.
 
         Parameters
         ----------
@@ -485,19 +494,19 @@ class Several(Mechanism, tag="several"):
         return sizes
 
     def noise_of(self, j: int, n_samples: float) -> Noise:
-        """Return the noise to expect of the answers to a question, about all users.
+        """Return the expected noise of the answers to a question, for estimates about all users.
 
         Parameters
         ----------
         j : int
             Number of the question.
         n_samples : float
-            Number of users, of whom the expected number is asked this question.
+            Number of users; the expected number of them answers this question.
 
         Returns
         -------
         Noise
-            With the sampling of those who are asked.
+            The noise, including the sampling of the users who answer.
         """
         channel: Any = self.mechanisms[j]
         return channel.noise(n_samples * float(self.probabilities[j])).of_sample(n_samples)
@@ -518,12 +527,12 @@ class Several(Mechanism, tag="several"):
         n : int
             Number of users.
         coins : Coins
-            Source of the coins.
+            Source of the random bits.
 
         Returns
         -------
         ndarray of shape (n,)
-            Their numbers: those of the questions, where one is drawn.
+            The numbers of their samples, which are numbers of questions if one is drawn.
         """
         samples = self._samples
         return coins.choice(samples.ends, n) if samples.number else np.zeros(n, dtype=np.int64)
@@ -532,7 +541,7 @@ class Several(Mechanism, tag="several"):
         return self._report_on(codes, self.draw_samples(len(codes), coins), coins)
 
     def _report_on(self, codes: np.ndarray, drawn: np.ndarray, coins: Coins) -> np.ndarray:
-        """Report on the sample of questions of each record, which keeps epsilon for every one."""
+        """Report on the sample of questions of each record, with epsilon for every record."""
         reports = np.zeros((len(codes), self._layout.width), dtype=np.int64)
         if self._samples.number:
             reports[:, 0] = drawn
@@ -543,11 +552,11 @@ class Several(Mechanism, tag="several"):
         return reports
 
     def _turns(self, drawn: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield the parts randomised at once: a question as an example, rows, questions, places.
+        """Yield the parts randomized together: an example question, rows, questions and places.
 
-        A seed's reports depend on this order. A user who is asked one question takes their turn
-        with all others whose questions have the same mechanism, so that thousands of tables are not
-        thousands of turns.
+        A seed's reports depend on this order. If users answer one question each, all users whose
+        questions have the same mechanism are randomized together. So thousands of tables need only
+        a few turns.
         """
         if self.n_drawn == 1:
             for j, rows in self._by_kind(questions := self._samples.questions[drawn, 0]):
@@ -570,19 +579,19 @@ class Several(Mechanism, tag="several"):
                 yield example, rows
 
     def looked_at(self, codes: np.ndarray, questions: np.ndarray) -> np.ndarray:
-        """Return the code that each user's question is about, from their codes.
+        """Return the code that each user's question asks for, computed from the user's codes.
 
         Parameters
         ----------
         codes : ndarray of shape (n_samples, any) or (n_samples,)
-            As `privatize` takes them.
+            Codes in the form that `privatize` accepts.
         questions : ndarray of int of shape (n_samples,)
             The question of each user.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            The codes that the mechanisms of the questions take.
+            The codes for the mechanisms of the questions.
         """
         if self._together is None:
             return codes[np.arange(len(codes)), questions]
@@ -599,11 +608,11 @@ class Several(Mechanism, tag="several"):
             self.mechanisms[j].check_reports(self._layout.own(reports, rows, j, k))
             rest = self._layout.rest(reports, rows, j, k)
             expect(not rest.any(), f"zeros after the report on question {j}", rest)
-        # Reports from files are of small types, and a thousand bits take eight times as long in 64.
+        # Reports from files have small types, and 64-bit integers would make sums 8 times as slow.
         return reports if reports.dtype.itemsize < 8 else reports.astype(np.int64, copy=False)
 
     def _at_places(self, reports: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
-        """Yield a question as an example, rows with reports of its kind, questions, the place."""
+        """Yield an example question, rows with reports of its kind, their questions, the place."""
         for k, questions in enumerate(self._samples.asked(reports).T):
             for j, rows in self._by_kind(questions):
                 yield j, rows, questions[rows], k
@@ -620,8 +629,8 @@ class Several(Mechanism, tag="several"):
 
         Returns
         -------
-        ndarray whose first axis is the users who were asked
-            Their reports.
+        ndarray whose first axis is the users who answered
+            The reports.
         """
         return self.mechanisms[j].check_reports(self._layout.on(reports, j))
 
@@ -654,27 +663,27 @@ class Several(Mechanism, tag="several"):
         Parameters
         ----------
         tallies : ndarray of shape (..., tally_size)
-            Sums of what `tally` returned.
+            Sums of results of `tally`.
         j : int
             Number of the question.
 
         Returns
         -------
         (ndarray of shape (..., own tally_size), ndarray of shape (...,))
-            The tallies of its own mechanism, and its numbers of users.
+            The tallies of the question's mechanism, and the numbers of users who answered.
         """
         return tallies[..., self._tally_places[j]], tallies[..., j]
 
     def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
         super().check_tallies(tallies, sizes)
         asked, expected = tallies[:, : len(self.mechanisms)], self.n_drawn * sizes
-        # Integers may wrap where floats only lose digits.
+        # Sums of integers may wrap around, while sums of floats only lose digits.
         is_off = np.abs(asked.sum(axis=1, dtype=float) - expected) > 0.5 + 1e-9 * expected
         is_off |= (asked.sum(axis=1) != expected) | np.any(asked > sizes[:, None], axis=1)
         if np.any(is_off):
             raise ValueError(
-                f"the users of its questions add up to {asked.sum(dtype=float):.0f}, expected "
-                f"{self.n_drawn} times the number of its reports, {sizes.sum()}"
+                f"the numbers of users who answered add up to {asked.sum(dtype=float):.0f}, "
+                f"expected {self.n_drawn} times the number of its reports, {sizes.sum()}"
             )
         for j, one in enumerate(self.mechanisms):
             one.check_tallies(*self.tallies_on(tallies, j))
@@ -708,19 +717,19 @@ class Several(Mechanism, tag="several"):
         Parameters
         ----------
         decoded : ndarray of shape (m, any)
-            What `decode` returned.
+            The result of `decode`.
         j : int
             Number of the question.
 
         Returns
         -------
         (ndarray of shape (m, any), ndarray of shape (m,))
-            Its own decoded tallies, and its numbers of users.
+            The decoded tallies of the question, and the numbers of users who answered.
         """
         return decoded[:, self._decoded_places[j]], decoded[:, j]
 
 
 def _slices(widths: list[int]) -> list[slice]:
-    """Where blocks of these widths are, one after the other, behind one number for each."""
+    """Return the positions of consecutive blocks, after one initial number for each block."""
     ends = np.cumsum([len(widths), *widths]).tolist()
     return [slice(start, stop) for start, stop in pairwise(ends)]

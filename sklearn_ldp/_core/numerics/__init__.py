@@ -1,1 +1,1 @@
-"""Numerics: pure functions of arrays, which know nothing of reports, oracles or estimates."""
+"""Numerics: pure functions of arrays, independent of reports, oracles and estimates."""

@@ -1,8 +1,8 @@
-"""Deconvolution: the prior of frequencies, learnt from noisy estimates by maximum likelihood.
+"""Deconvolution: learn the prior of frequencies from noisy estimates by maximum likelihood.
 
-Inside, everything is in units of the noise: `z` is an estimate and `theta` a true frequency, both
-divided by sigma, and the variance of z is ``1 + growth * theta``. Neighbouring estimates share a
-cell, so the cost hardly grows with the number of categories.
+Internally everything is in units of the noise. `z` is an estimate and `theta` is a true frequency,
+both divided by sigma, and the variance of z is ``1 + growth * theta``. Estimates that are close
+together share a cell, so the cost hardly grows with the number of categories.
 """
 
 from __future__ import annotations
@@ -17,37 +17,39 @@ from scipy.interpolate import BSpline
 from scipy.optimize import nnls
 from scipy.special import softmax
 
-# Chosen by hand. Down to _FARTHEST they bound errors of computation, but for _SUM_WEIGHT, which was
-# not measured. What the others do together is measured by `python -m
-# benchmarks.accuracy._weak_frequencies`, on populations that nothing was chosen on.
+# These constants were chosen by hand. Down to _FARTHEST they bound errors of computation, except
+# for _SUM_WEIGHT, which was not measured. The joint effect of the others is measured by `python -m
+# benchmarks.accuracy._weak_frequencies`, on populations that were not used to choose them.
 _CELL = 1 / 10  # estimates this close together, in sigma, count as equal while fitting
-_MOST_NODES, _FINE = 2000, 1 / 100  # more distinct estimates are interpolated between cells so wide
+_MOST_NODES, _FINE = 2000, 1 / 100  # more distinct estimates are interpolated between such cells
 _STEP = 1 / 6  # of the grid of the prior, in sigma
 _NEAR = 10.0  # up to here, in sigma, that grid is even; beyond, every estimate adds a point to it
 _MOST_CELLS = 400  # beyond _NEAR; still larger estimates are too sparse to learn from
 _REACH = 12.0  # standard deviations beyond which a normal density is negligible
-_LEAST_GAIN = 1e-5  # a fit ends when a step gains less log likelihood than this
-_SUM_WEIGHT = 16.0  # how much better the sum of the frequencies is known than that of estimates
-_LEAST_LEFT = 0.01  # of an estimate's marginal density after a step of the NPMLE
-_TINIEST = 1e-12  # a lower noise level does not matter beside frequencies of 1
-_FARTHEST = 40.0  # standard deviations by which noise can have carried an estimate out of [0, 1]
+_LEAST_GAIN = 1e-5  # a fit ends when a step increases the log likelihood by less than this
+_SUM_WEIGHT = 16.0  # precision of the sum of the frequencies, relative to the sum of estimates
+_LEAST_LEFT = 0.01  # remaining part of an estimate's marginal density after a step of the NPMLE
+_TINIEST = 1e-12  # a lower noise level makes no difference if frequencies sum to 1
+_FARTHEST = 40.0  # maximum number of standard deviations by which noise moves an estimate
 
-_MEAN_WEIGHT = 20.0  # with few reports, the mean of the prior is known to 5 %
-_FLAT = 0.5  # a mean frequency below it, in sigma, leaves room for believing that all are equal
-_TELLING = 10.0  # reports a category, beyond those of chance, that make it an even bet ..
-_BY_CHANCE = 600.0  # .. and variance of the count of those, above which odds fall faster
-_FEW = 1000.0  # counts are taken as normal if their skewness is below the root of 1 over this
+_MEAN_WEIGHT = 20.0  # with few reports, the mean of the prior is fitted to within 5 %
+_FLAT = 0.5  # a mean frequency below this, in sigma, allows that all frequencies are equal
+_TELLING = 10.0  # reports per category, in excess of chance, at which the odds are even ..
+_BY_CHANCE = 600.0  # .. and the variance of the count by chance above which odds fall faster
+_FEW = 1000.0  # counts are assumed normal if their skewness is below the root of 1 over this
 _LEAST_COUNT = 1e-9  # keeps logarithms finite, far below one report
-_NOBODY = 0.1  # false reports, of all categories, below which there is next to no noise
-# Part of the prior odds of equal frequencies that is about one category with any share of the
-# users, and equal others. Chosen on 2026-11-25 on 45 synthetic populations of 80, 350 and 1,200
-# categories (GRR and OLH, 1,260 cells of 20 collections) among 0 to 0.05, also for large shares
-# alone, or where `detected` names somebody, and no odds there: 23 variants. Notes on weak data have
-# what it does on others. The shares were chosen before.
+_NOBODY = 0.1  # false reports, over all categories, below which there is almost no noise
+# The part of the prior odds of equal frequencies that belongs to populations in which one category
+# has any share of the users, and all others are equal. It was chosen on 2026-11-25 among 23
+# variants from 0 to 0.05, on 45 synthetic populations of 80, 350 and 1,200 categories (GRR and OLH,
+# 1,260 settings of 20 collections). The variants also used only large shares, or applied only if
+# `detected` names a category and there are no odds. The notes on weak data have the effect on other
+# data. The shares were chosen earlier.
 _ONE_HEAVY = 0.005
-# Spreads of Gaussian priors, from this one in sigma to twice the mean, and the weight of each
-# beside an Akaike weight. Chosen on 2026-11-27 among 32 (narrowest, widest, odds, number, grid) on
-# 15 synthetic nearly equal populations and 50 of `_real_populations --seen` and `--tables`.
+# The standard deviations of the Gaussian priors go from this one, in sigma, to twice the mean. The
+# second constant is the weight of each beside an Akaike weight. Both were chosen on 2026-11-27
+# among 32 settings (narrowest, widest, odds, number, grid) on 15 synthetic nearly equal populations
+# and 50 of `_real_populations --seen` and `--tables`.
 _NARROWEST = 0.05
 _N_SPREADS = 16
 _GAUSSIAN = 1 / 8
@@ -56,10 +58,10 @@ _HEAVY_SHARES = np.arange(1, 21) / 20
 Prior = tuple[np.ndarray, np.ndarray]
 
 
-# -- the laws of estimates --------------------------------------------------------------------
+# -- the distributions of estimates ------------------------------------------------------------
 @dataclass(frozen=True)
 class NormalLaw:
-    """Estimates are normal: that of theta has the variance ``1 + growth * theta``."""
+    """Normal estimates; an estimate of theta has the variance ``1 + growth * theta``."""
 
     growth: float
 
@@ -75,12 +77,12 @@ class NormalLaw:
 
 @dataclass(frozen=True)
 class CountLaw:
-    """Estimates are those of counts of reports that support a category: few, hence skewed."""
+    """Estimates from small counts of supporting reports, which have skewed distributions."""
 
-    # Of n users those who have the category support it with probability p, and the others with
-    # probability q. So a count is the sum of two binomial ones, whose density is approximated
-    # at its saddle-point, the root of a quadratic equation; it is the normal one where counts
-    # are large. If the users are a sample, the count is a single binomial one.
+    # Users who have the category support it with probability p, and the other users with
+    # probability q. So a count is the sum of two binomial variables. Its density is approximated
+    # at its saddle point, the root of a quadratic equation, and becomes normal if counts are
+    # large. If the users are a sample, the count is a single binomial variable.
 
     p: float
     q: float
@@ -89,11 +91,11 @@ class CountLaw:
 
     @property
     def unit(self) -> float:
-        """Standard deviation of the count of a category that nobody has."""
+        """Standard deviation of the count of a category that no user has."""
         return np.sqrt(self.n * self.q * (1 - self.q))
 
     def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """As of the normal law: up to the same constant, and per unit of z."""
+        """Log density, per unit of z, up to the same constant as the normal distribution."""
         p, q, n, unit = self.p, self.q, self.n, self.unit
         count = np.clip(n * q + unit * z[:, None], _LEAST_COUNT, n - _LEAST_COUNT)
         mean = n * q + unit * theta
@@ -120,7 +122,7 @@ Law = NormalLaw | CountLaw
 
 
 def law_of_counts(support_law: Any, n_categories: int, is_sample: bool) -> CountLaw | None:
-    """Return the law of support counts, if they are so few that normality would mislead."""
+    """Return the distribution of support counts if the counts are too small to be normal."""
     if support_law is None:
         return None
     p, n = min(float(support_law.p), 1 - _LEAST_COUNT), float(np.ravel(support_law.n_samples)[0])
@@ -131,10 +133,10 @@ def law_of_counts(support_law: Any, n_categories: int, is_sample: bool) -> Count
 
 def odds_of_equal(support_law: Any, n_categories: int) -> float:
     """The prior odds that all frequencies are equal, or so near that it makes no difference."""
-    # They fall with the square of the reports that tell something of a category, which are
-    # those beyond chance, and faster in large collections: these resolve ever smaller
-    # differences, and no population is without any (unpublished). They are 0 if the law of the
-    # reports is not known.
+    # The odds fall with the square of the number of informative reports per category, which are
+    # the reports in excess of chance. They fall faster in large collections, which resolve smaller
+    # differences, because no population is free of differences (unpublished). The odds are 0 if
+    # the distribution of the reports is unknown.
     if support_law is None:
         return 0.0
     p, q, n = (float(np.ravel(x)[0]) for x in (support_law.p, support_law.q, support_law.n_samples))
@@ -147,16 +149,16 @@ def g_model_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
     """Learn a smooth prior of the frequencies by g-modelling (Efron 2016).
 
     The log density of the prior is a cubic spline of 5 columns in asinh(frequency / std), and there
-    is an atom at 0. The coefficients alpha maximise the log marginal likelihood less their norm.
+    is an atom at 0. The coefficients alpha maximize the log marginal likelihood minus their norm.
 
     Parameters
     ----------
     f : array-like of shape (d,)
         Raw estimates of frequencies.
     std : float
-        Their noise level at frequency 0.
+        The standard error of an estimate at frequency 0.
     slope : float, default=0.0
-        How much the variance grows with the frequency.
+        Increase of the variance per unit of frequency.
 
     Returns
     -------
@@ -174,16 +176,16 @@ def g_model_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
 
 
 def npmle_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
-    """Learn the prior that maximises the likelihood among all priors (Kiefer and Wolfowitz 1956).
+    """Learn the prior that maximizes the likelihood among all priors (Kiefer and Wolfowitz 1956).
 
     Parameters
     ----------
     f : array-like of shape (d,)
         Raw estimates of frequencies.
     std : float
-        Their noise level at frequency 0.
+        The standard error of an estimate at frequency 0.
     slope : float, default=0.0
-        How much the variance grows with the frequency.
+        Increase of the variance per unit of frequency.
 
     Returns
     -------
@@ -204,22 +206,23 @@ def npmle_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
 
 
 def average_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
-    """Learn a prior that is smooth, has a few atoms or is narrow, as it fits (unpublished).
+    """Learn a prior that is smooth, discrete or narrow, whichever fits the data (unpublished).
 
-    Five priors are averaged with Akaike weights, ``exp(-AICc / 2)``: four smooth ones, which are
-    log-polynomials in asinh(frequency / std) of degree 2 and 3 with and without an atom at 0, and
-    the NPMLE. Each atom of the NPMLE counts as two parameters. The fits of the smooth priors use
-    that the frequencies sum to 1. Beside them are Gaussian priors around the mean, each of 16
-    spreads with an eighth of its likelihood: the frequencies may be nearly equal.
+    Five priors are averaged with Akaike weights, ``exp(-AICc / 2)``. Four are smooth: they are
+    log-polynomials in asinh(frequency / std) of degree 2 and 3, with and without an atom at 0. The
+    fifth is the NPMLE, and each of its atoms counts as two parameters. The fits of the smooth
+    priors use that the frequencies sum to 1. Because the frequencies may be nearly equal, Gaussian
+    priors around the mean are added: one for each of 16 standard deviations, weighted by an eighth
+    of its likelihood.
 
     Parameters
     ----------
     f : array-like of shape (d,)
         Raw estimates of frequencies.
     std : float
-        Their noise level at frequency 0.
+        The standard error of an estimate at frequency 0.
     slope : float, default=0.0
-        How much the variance grows with the frequency.
+        Increase of the variance per unit of frequency.
 
     Returns
     -------
@@ -238,7 +241,7 @@ def _learnt(f: ArrayLike, std: float, slope: float, fit: Callable) -> Prior:
 
 # -- the estimates ----------------------------------------------------------------------------
 def cells(z, width=_CELL):
-    """Return means and numbers of the sorted estimates that share a cell of that width."""
+    """Return means and sizes of the cells, of this width, that contain the sorted estimates."""
     lattice = np.floor(z / width)
     starts = np.flatnonzero(np.r_[True, lattice[1:] != lattice[:-1]])
     counts = np.diff(np.r_[starts, len(z)])
@@ -270,7 +273,7 @@ def least_level(std: float) -> float:
 
 
 def scaled(f, std, slope):
-    """Estimates in units of the noise level, clipped to where noise can have moved them."""
+    """Estimates in units of the noise level, clipped to the range that noise can reach."""
     low, high = -_FARTHEST * std, 1 + _FARTHEST * std
     # Beyond this edge, which no raw estimate passes, the posterior mean would decrease with z.
     if slope > 0:
@@ -284,8 +287,8 @@ class Sample:
     """Estimates of one row, prepared for the fits: cells, a grid and the likelihood."""
 
     # f (d,): raw estimates of frequencies.
-    # std: their noise level at frequency 0.
-    # slope: how much the variance grows with the frequency.
+    # std: their standard error at frequency 0.
+    # slope: increase of the variance per unit of frequency.
     # total: an estimate of the sum of the frequencies; None if it is 1.
 
     def __init__(self, f, std, slope, law=None, total=None):
@@ -301,10 +304,10 @@ class Sample:
         self.far, self.n_far = values[kept.stop :], self.counts[kept.stop :]
         values, self.counts = values[kept], self.counts[kept]
         self.size = self.counts.sum()
-        # Of the sum of the frequencies follows the mean of those that are not far.
+        # The sum of all frequencies implies the mean of the frequencies that are not far out.
         of_all = self.top * (1.0 if total is None else total)
         self.mean = np.clip((of_all - self.far @ self.n_far) / self.size, 0, self.top)
-        # Weight of the penalty for priors whose mean is not that of the sample.
+        # Weight of the penalty for priors whose mean differs from the sample mean.
         few = (_MEAN_WEIGHT / max(self.mean, 1e-9)) ** 2 if has_counts else 0.0
         self.sum_weight = max(_SUM_WEIGHT * self.size, few) if total is None else 0.0
         self.theta = support_grid(values, self.top, self.mean)
@@ -315,10 +318,10 @@ class Sample:
         self.likelihood = np.exp(log - log.max(axis=1, keepdims=True))
 
     def or_equal(self, weights, odds):
-        """The weights averaged with those of (nearly) equal frequencies, and the likeliest."""
-        # Where the mean frequency is far below the noise, the largest of many estimates
-        # looks like a frequency of its own; a prior with room for it would be worse than no
-        # estimate at all. One category that has a large share is seen in spite of the noise.
+        """Average weights with (nearly) equal frequencies; also return the likeliest weights."""
+        # If the mean frequency is far below the noise, the largest of many estimates looks like
+        # a large frequency. A prior that allows such a frequency would be worse than no estimate.
+        # A single category that has a large share is visible in spite of the noise.
         if self.mean >= _FLAT or odds == 0:
             return weights, weights
         equal, heavy = self.at(self.mean), self.one_heavy()
@@ -326,11 +329,11 @@ class Sample:
         log_odds = np.full(len(priors), np.log(odds * max(_ONE_HEAVY, 1e-300) / max(len(heavy), 1)))
         log_odds[:2] = 0, np.log(odds * (1 - _ONE_HEAVY))
         share = np.round(softmax(log_odds + [self.log_likelihood(one) for one in priors]), 3)
-        share = share / share.sum()  # rarer than that is never
+        share = share / share.sum()  # rarer shares do not occur
         return share @ priors, priors[np.argmax(share)]
 
     def at(self, frequency):
-        """Weights if all have a frequency: of the two points of the grid about it."""
+        """Weights if all categories have this frequency, on the two nearest points of the grid."""
         place = np.clip(np.searchsorted(self.theta, frequency), 1, len(self.theta) - 1)
         low, high = self.theta[place - 1 : place + 1]
         weights = np.zeros(len(self.theta))
@@ -339,7 +342,7 @@ class Sample:
         return weights
 
     def one_heavy(self):
-        """Priors of one category with a share of the users and equal others, a row a share."""
+        """Priors in which one category has a share and the others are equal; one row per share."""
         total, part = self.mean * self.size, 1 / self.size
         shares = _HEAVY_SHARES[(self.mean < _HEAVY_SHARES * self.top) & (self.size > 1)]
         rest = np.maximum(total - shares * self.top, 0) / max(self.size - 1, 1)
@@ -352,14 +355,14 @@ class Sample:
         return self.counts @ np.log(np.maximum(self.likelihood @ weights, 1e-300))
 
     def whole_prior(self, weights):
-        """The grid and weights; estimates that are too far out are atoms of their own."""
+        """The grid and weights; estimates that are too far out are separate atoms."""
         support = np.concatenate([self.theta, np.minimum(self.far, self.top)])
         weights = np.concatenate([self.size * weights, self.n_far])
         order = np.argsort(support, kind="stable")
         return support[order], weights[order] / weights.sum()
 
     def prior(self, weights):
-        """Frequencies of positive probability, in their own unit, and their probabilities."""
+        """Frequencies with positive probability, in the original unit, and their probabilities."""
         support, weights = self.whole_prior(weights)
         return support[weights > 0] * self.std, weights[weights > 0]
 
@@ -392,7 +395,7 @@ def with_atom(basis):
 
 
 def steep_prior(sample):
-    """Weights that fall exponentially in asinh(theta) and have nearly the mean of the sample."""
+    """Weights that fall exponentially in asinh(theta), and have almost the mean of the sample."""
     slopes = np.linspace(-20, 5, 101)[:, None]
     log = slopes * np.arcsinh(sample.theta)
     weights = sample.base * np.exp(log - log.max(axis=1, keepdims=True))
@@ -407,12 +410,12 @@ def fit_g_model(sample):
 
 
 def fit_family(sample, basis, *, sum_known, start=None):
-    """Weights of the prior ``exp(basis @ alpha)`` that maximises the penalised likelihood."""
+    """Weights of the prior ``exp(basis @ alpha)`` that maximizes the penalized likelihood."""
     # This is Efron's g-modelling: the base measure is uniform in asinh(theta), and the penalty
-    # is the norm of alpha. `sum_known` adds a quadratic penalty for a mean of the prior other
-    # than 1 / d. The fit is a damped Newton method with the absolute eigenvalues of the
-    # Hessian, because the likelihood is not concave. It starts at the member nearest to the
-    # weights `start`.
+    # is the norm of alpha. `sum_known` adds a quadratic penalty if the mean of the prior differs
+    # from 1 / d. The fit is a damped Newton method with the absolute eigenvalues of the Hessian,
+    # because the likelihood is not concave. It starts at the member of the family that is nearest
+    # to the weights `start`.
     theta, counts, likelihood = sample.theta, sample.counts, sample.likelihood
     log_base = np.log(sample.base)
     strength = sample.sum_weight if sum_known else 0.0
@@ -432,7 +435,7 @@ def fit_family(sample, basis, *, sum_known, start=None):
         scores = likelihood @ weighted / marginal[:, None]
         slope = theta @ weighted
         gradient = counts @ scores - alpha / norm - strength * off * slope
-        # Covariance of the columns under the prior, less that under every posterior.
+        # Covariance of the columns under the prior, minus the covariance under every posterior.
         excess = sample.size - (counts / marginal) @ likelihood
         excess += strength * off * (theta - weights @ theta)
         curvature = centred.T @ (weighted * excess[:, None]) + (scores.T * counts) @ scores
@@ -447,7 +450,7 @@ def fit_family(sample, basis, *, sum_known, start=None):
 
 
 def _ascend(alpha, state, derivatives):
-    """Maximise by damped Newton steps; return what `state` gives at the maximum after the value."""
+    """Maximize by damped Newton steps; return the other results of `state` at the maximum."""
     # `state(alpha)` returns the value followed by other quantities, and `derivatives(alpha,
     # *others)` the gradient and minus the Hessian.
     damping = 1e-3
@@ -456,7 +459,7 @@ def _ascend(alpha, state, derivatives):
         gradient, curvature = derivatives(alpha, *here)
         sizes, axes = np.linalg.eigh(curvature)
         sizes, along = np.abs(sizes), axes.T @ gradient
-        # Ends: the damping grows eightfold in each pass.
+        # Ends: because the damping grows eightfold in each pass.
         while damping < 1e12:
             step = axes @ (along / (sizes + damping * sizes.max()))
             new_value, *new = state(alpha + step)
@@ -475,7 +478,7 @@ def _ascend(alpha, state, derivatives):
 
 # -- NPMLE ------------------------------------------------------------------------------------
 def fit_npmle(sample, *, max_iter=200, tol=1e-6):
-    """Weights of the prior that maximises the marginal likelihood among all on the grid."""
+    """Weights of the prior on the grid that maximizes the marginal likelihood."""
     # This is Wang's constrained Newton method: add the points where the gradient peaks, then
     # solve the quadratic approximation over the simplex by non-negative least squares. At the
     # optimum `counts @ (likelihood / marginal)` is at most d everywhere, and d where the prior
@@ -485,7 +488,7 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
     root = np.sqrt(counts)
     strength = sample.sum_weight if isinstance(sample.law, CountLaw) else 0.0
     sum_to_one = 1e3 * np.sqrt(sample.size)
-    # One point per sigma is enough to start with, and much less work than the whole grid.
+    # One point per sigma is enough to start with, and far cheaper than the whole grid.
     weights = np.zeros(n_grid)
     weights[np.unique(np.floor(sample.theta), return_index=True)[1]] = 1.0
     weights /= weights.sum()
@@ -507,9 +510,9 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
         system = np.vstack([np.column_stack([ratio, 2 * root]), known])
         small = np.asarray(np.linalg.qr(system, mode="r"))
         rows = np.vstack([small[:, :-1], np.full(len(places), sum_to_one)])
-        try:  # three steps a point, its default, were too few once
+        try:  # the default of three steps per point was once too small
             solution, _ = nnls(rows, np.append(small[:, -1], sum_to_one), maxiter=99 * len(places))
-        except RuntimeError:  # it goes round in a circle; the weights so far are a prior, too
+        except RuntimeError:  # the solver cycles; the current weights are also a prior
             break
         target = np.zeros(n_grid)
         target[places] = solution / solution.sum()
@@ -517,14 +520,14 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
             sample, weights, marginal, target, gradient, strength
         )
         active = weights > 0
-        if gain <= 1e-3 * tol * sample.size:  # all steps that are left would gain less than `tol` d
+        if gain <= 1e-3 * tol * sample.size:  # all remaining steps would gain less than `tol` d
             break
     weights = np.where(weights > 1e-12, weights, 0.0)
     return weights / weights.sum()
 
 
 def _line_search(sample, weights, marginal, target, gradient, strength):
-    """Go towards the target as far as the likelihood grows in proportion to the step."""
+    """Go towards the target as long as the likelihood grows in proportion to the step."""
     ahead = sample.likelihood @ target
     expected = gradient @ (target - weights)
     before = sample.counts @ np.log(marginal)
@@ -534,8 +537,8 @@ def _line_search(sample, weights, marginal, target, gradient, strength):
         with np.errstate(divide="ignore"):
             gain = sample.counts @ np.log(new) - before
         gain -= 0.5 * strength * ((off + step * move) ** 2 - off**2)
-        # If a step leaves an estimate without any explanation, the next quadratic approximation is
-        # useless: its gradient there is many orders of magnitude larger than all others.
+        # If a step leaves the density of an estimate at almost 0, the next quadratic approximation
+        # is useless, because its gradient there is many orders of magnitude larger than elsewhere.
         if gain >= 1e-4 * step * expected and np.all(new >= _LEAST_LEFT * marginal):
             return (1 - step) * weights + step * target, new, gain
     return weights, marginal, 0.0
@@ -543,8 +546,8 @@ def _line_search(sample, weights, marginal, target, gradient, strength):
 
 # -- the average ------------------------------------------------------------------------------
 def gaussians(sample):
-    """Gaussian priors of the sample's mean, cut off at 0, a row a spread."""
-    # Of each spread the tilt that gives the mean is found by Newton's method.
+    """Gaussian priors with the sample mean, cut off at 0; one row per standard deviation."""
+    # For each standard deviation, Newton's method finds the tilt that gives the mean.
     theta, mean = sample.theta, sample.mean
     spreads = np.geomspace(_NARROWEST, max(2 * mean, _NARROWEST), _N_SPREADS)[:, None]
     log = np.log(even_measure(theta)) - 0.5 * ((theta - mean) / spreads) ** 2
@@ -561,8 +564,8 @@ def gaussians(sample):
 
 def fit_average(sample):
     """Average the NPMLE, four smooth priors and Gaussian ones by their likelihood (unpublished)."""
-    # The smooth ones are log-quadratic or log-cubic in asinh(theta), with or without an atom at
-    # 0. They and the NPMLE have Akaike weights; nothing is fitted of a Gaussian one.
+    # The smooth priors are log-quadratic or log-cubic in asinh(theta), with or without an atom at
+    # 0. They and the NPMLE have Akaike weights. A Gaussian prior has no fitted parameter.
     priors, scores, smooth = [], [], None
     for degree in (2, 3):
         basis = polynomial_basis(sample.theta, degree)
@@ -572,7 +575,7 @@ def fit_average(sample):
         scores += [akaike(sample, smooth, degree), akaike(sample, spiked, degree + 1)]
     priors.append(fit_npmle(sample))
     places = sample.theta[priors[-1] > 1e-9]
-    # Neighbours on the grid stand for one atom between them.
+    # Neighboring points of the grid together represent one atom.
     n_atoms = 1 + np.count_nonzero(np.diff(places) > 1.01 * _STEP)
     scores.append(akaike(sample, priors[-1], 2 * n_atoms - 1))
     narrow = gaussians(sample)
@@ -581,7 +584,7 @@ def fit_average(sample):
 
 
 def akaike(sample, weights, n_parameters):
-    """Log likelihood less the number of parameters, corrected for small samples (AICc)."""
+    """Log likelihood minus the number of parameters, corrected for small samples (AICc)."""
     spare = max(sample.size - n_parameters - 1, 0.01)
     return sample.log_likelihood(weights) - n_parameters * sample.size / spare
 
@@ -602,21 +605,21 @@ def posterior_mean(
     f : array-like of shape (d,)
         Raw estimates of frequencies.
     std : float
-        Their noise level at frequency 0.
+        The standard error of an estimate at frequency 0.
     support : array-like of shape (n_support,)
         Frequencies in increasing order.
     weights : array-like of shape (n_support,)
         Their prior probabilities.
     slope : float, default=0.0
-        How much the variance grows with the frequency.
+        Increase of the variance per unit of frequency.
     law : NormalLaw or CountLaw, default=None
-        The law of the estimates; None takes them as normal, with `std` and `slope`.
+        The distribution of the estimates. If None, they are normal, with `std` and `slope`.
 
     Returns
     -------
     ndarray of shape (d,)
-        Estimates between the ends of the support; their order is that of f. If there are many they
-        are interpolated, with an error of less than std / 1000 unless the support has gaps of many
+        Estimates between the ends of the support, in the order of f. If there are many, they are
+        interpolated, with an error of less than std / 1000 unless the support has gaps of many
         standard deviations.
     """
     std = least_level(std)
@@ -635,7 +638,7 @@ def posterior_mean(
         block = slice(start, min(start + 64, len(nodes)))
         first = np.searchsorted(high, nodes[block][0])
         last = np.searchsorted(low, nodes[block][-1])
-        # The nearest points count, however far away they are.
+        # The nearest points are used, however far away they are.
         near = slice(max(min(first, last) - 1, 0), max(first, last) + 1)
         log = law.log_density(nodes[block], support[near]) + log_weights[near]
         terms = np.exp(log - log.max(axis=1, keepdims=True))

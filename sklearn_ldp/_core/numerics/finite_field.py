@@ -11,8 +11,8 @@ from numpy.polynomial.polynomial import polydiv
 
 from ..support.tags import Tagged
 
-MAX_TABLE = 1024  # largest prime power whose tables are built
-# Beyond this, primes lie so close together that a prime power gains nothing over them.
+MAX_TABLE = 1024  # the largest prime power with stored tables
+# Above this, primes are so close together that a prime power gains nothing over them.
 MAX_SUGGESTED_POWER = 256
 
 _MOST_OF_FILE = 1 << 40  # largest order that a file may claim, since the factors take its root
@@ -21,21 +21,24 @@ _MOST_OF_FILE = 1 << 40  # largest order that a file may claim, since the factor
 class FiniteField(Tagged, tag="finite-field"):
     """The field GF(g), whose elements are the integers ``0 .. g-1``."""
 
-    # Element `sum c_i p**i` of GF(p**m) stands for the polynomial with the coefficients c_i
-    # over GF(p), modulo an irreducible polynomial: the one with the least code.
-    # order: number g of elements: a prime, or a power of a prime up to 1024.
+    # Element `sum c_i p**i` of GF(p**m) represents the polynomial with the coefficients c_i
+    # over GF(p), modulo the irreducible polynomial with the smallest code.
+    # order: number g of elements, which is a prime, or a power of a prime up to 1024.
 
     def __init__(self, order: int):
         factors = prime_power(order)
         if factors is None:
-            raise ValueError(f"There is no field of {order} elements: not a prime power.")
+            raise ValueError(f"There is no field of {order} elements. Choose a prime power.")
         self.order = order
         self.characteristic, self.degree = factors
-        #: Coefficients of the polynomial, lowest first; X itself where the order is a prime.
+        #: Coefficients of the polynomial, lowest first; X itself if the order is a prime.
         self.modulus = [0, 1]
         if self.degree > 1:
             if order > MAX_TABLE:
-                raise ValueError(f"Fields of prime powers go up to {MAX_TABLE}, got {order}.")
+                raise ValueError(
+                    f"Fields of prime powers have at most {MAX_TABLE} elements, got {order}. "
+                    "Choose a prime for a larger field."
+                )
             self.modulus = _irreducible(self.characteristic, self.degree).tolist()
             self._sum, self._negative, self._product = _tables(self.characteristic, self.degree)
 
@@ -65,7 +68,7 @@ class FiniteField(Tagged, tag="finite-field"):
         return self._product[x, y]
 
     def products(self, n_digits):
-        """Return <x, y> for all vectors x, y of this many digits, given by their numbers."""
+        """Return <x, y> for all vectors x, y with this many digits, as a table of their numbers."""
         x = np.arange(self.order**n_digits)
         table = np.zeros((len(x), len(x)), dtype=np.int64)
         for power in self.order ** np.arange(n_digits):
@@ -76,7 +79,7 @@ class FiniteField(Tagged, tag="finite-field"):
     def power(self, x, n):
         """Return x**n, by repeated squaring."""
         result = np.ones_like(x)
-        # Ends: each pass halves n.
+        # Ends: because each pass halves n.
         while n:
             if n & 1:
                 result = self.multiply(result, x)
@@ -98,7 +101,7 @@ def prime_power(n: int) -> tuple[int, int] | None:
 
 
 def field_orders_beside(x: float) -> list[int]:
-    """Return the field orders next to x: the largest not above it and the smallest above it."""
+    """Return the field orders next to x: the largest not above x and the smallest above x."""
 
     def is_order(n):
         factors = prime_power(n)
@@ -138,7 +141,7 @@ def _tables(p: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _irreducible(p: int, m: int) -> np.ndarray:
     """Return the first monic irreducible polynomial of degree m: its coefficients, lowest first."""
     divisors = [f for n in range(1, m // 2 + 1) for f in _monic(p, n)]
-    # There is one of every degree.
+    # There is an irreducible polynomial of every degree.
     return next(f for f in _monic(p, m) if not any(_divides(g, f, p) for g in divisors))
 
 
@@ -148,5 +151,5 @@ def _monic(p: int, m: int) -> Iterator[np.ndarray]:
 
 
 def _divides(divisor: np.ndarray, polynomial: np.ndarray, p: int) -> bool:
-    # Whole numbers, as the divisor is monic, and small enough for floats.
+    # The quotient has integer coefficients because the divisor is monic; they fit into floats.
     return not np.any(polydiv(polynomial, divisor)[1] % p)

@@ -1,8 +1,8 @@
 """Posteriors of true counts, given a prior and normal noise: fast and exact sums over all counts.
 
-A sum over a long stretch of counts needs only some of them: ten near the Gauss nodes, weighted so
-that every polynomial of degree 9 is summed exactly. A stretch is halved until its two halves give
-the same sums as the whole.
+A sum over a long stretch of counts needs only some of them: ten near the Gauss nodes, with weights
+that sum every polynomial of degree 9 exactly. A stretch is halved until its two halves give the
+same sums as the whole.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from scipy.sparse import csr_array
 
 from ..support.locks import cached_property
 
-_ALL_EXACT = 20_000  # up to this number of counts, the sum is over each of them
-_N_NODES = 10  # exact for polynomials of degree 19; `_AGREE` checks what is not one
-_SHORT = 16  # in a stretch of at most this many counts, the sum is over each of them
-_AGREE = 1e-9  # relative; stretches that agree less are halved
+_ALL_EXACT = 20_000  # up to this number of counts, the sum is over all counts
+_N_NODES = 10  # exact for polynomials of degree 19; `_AGREE` checks other functions
+_SHORT = 16  # in a stretch of at most this many counts, the sum is over all counts
+_AGREE = 1e-9  # relative; stretches with a larger difference are halved
 _NEGLIGIBLE = 60.0  # exp(-60) of the largest term
-_CELL = 0.25  # of the noise: width of the cells that are interpolated over
-_PRECISE = 1e-7  # of the noise: error of interpolation below which a cell is not halved
-_MANY_STRETCHES = 4096  # of the noise's length: beyond, only counts near estimates get nodes
-_FEW = 100  # up to this number of estimates or cells, that is quicker than a table
+_CELL = 0.25  # width of the cells for interpolation, in units of the noise
+_PRECISE = 1e-7  # error of interpolation below which a cell is not halved, in units of the noise
+_MANY_STRETCHES = 4096  # above this number, in units of the noise, only counts near estimates count
+_FEW = 100  # up to this number of estimates or cells, direct sums are faster than a table
 
 
 class CountPrior(NamedTuple):
     """A prior on the counts low .. high, up to a constant factor."""
 
-    # Its `log_mass` takes and returns an ndarray of any shape. If only some counts have a
-    # positive probability, they are its `places`, because the prior is not smooth between them.
-    # If the log mass falls, and by at most `steepness * log(b / a)` from a to b, it is known
-    # where the posterior is negligible.
+    # `log_mass` accepts and returns an ndarray of any shape. If only some counts have a positive
+    # probability, these counts are the `places`, because the prior is not smooth between them.
+    # If the log mass falls, and by at most `steepness * log(b / a)` from a to b, then this bound
+    # implies where the posterior is negligible.
 
     log_mass: Callable
     low: int
@@ -46,7 +46,7 @@ class CountPrior(NamedTuple):
 # -- sums -------------------------------------------------------------------------------------
 @lru_cache(maxsize=128)
 def _rule(length):
-    """Offsets and weights of the nodes that stand for `length` counts in a row."""
+    """Offsets and weights of the nodes that represent `length` consecutive counts."""
     if length <= _SHORT:
         return np.arange(float(length)), np.ones(length)
     offsets = np.rint((leggauss(_N_NODES)[0] + 1) * length / 2 - 0.5)
@@ -70,8 +70,8 @@ def count_nodes(prior, std=np.inf, lowest=0.0, highest=0.0, within=None):
 
     Shapes: -> (n_nodes,), (n_nodes,), (n_nodes,).
     std: standard deviation of the density, in counts; infinite for sums of the prior alone.
-    lowest, highest: bounds on where the density is centred, which matter if `std` is finite.
-    within: the first and the last count that matter; None means all counts of the prior.
+    lowest, highest: bounds on the center of the density, which matter if `std` is finite.
+    within: the first and the last count to use; None uses all counts of the prior.
     """
     if prior.places is not None:
         return prior.places, prior.log_mass(prior.places), np.ones(len(prior.places))
@@ -102,11 +102,11 @@ def count_nodes(prior, std=np.inf, lowest=0.0, highest=0.0, within=None):
 
 
 def _cover(low, size, longest):
-    """Starts of stretches that cover `size` counts, by their length, which is a power of two."""
+    """Starts of stretches that cover `size` counts, keyed by their length, a power of two."""
     whole, rest = divmod(size, longest)
     starts = {longest: low + longest * np.arange(float(whole))}
     end = low + longest * whole
-    # Ends: each pass removes the highest bit of `rest`.
+    # Ends: because each pass removes the highest bit of `rest`.
     while rest:
         length = 2 ** int(np.log2(rest))
         starts[length] = np.array([float(end)])
@@ -115,11 +115,11 @@ def _cover(low, size, longest):
 
 
 def _relevant(stretches, length, std, bounds, best):
-    """The stretches that may matter; `best` keeps the largest terms so far with their counts."""
-    # The larger the estimate, the more the larger counts matter. So a stretch that is
-    # negligible at the lowest estimate, and left of the largest term there, is negligible at
-    # all estimates; and the same at the other end. Stretches next to a largest term are kept,
-    # because a narrow peak may hide between nodes.
+    """The stretches that may matter; `best` stores the largest terms so far with their counts."""
+    # The larger the estimate, the more the larger counts matter. So a stretch that is negligible
+    # at the lowest estimate, and to the left of the largest term there, is negligible at all
+    # estimates. The other end is symmetric. Stretches next to a largest term are kept because a
+    # narrow peak may lie between nodes.
     starts, k, log_mass = stretches
     keep = np.ones(len(starts), dtype=bool)
     for end, side in enumerate((-1, 1)):
@@ -134,7 +134,7 @@ def _relevant(stretches, length, std, bounds, best):
 
 
 def _halved(prior, stretches, length):
-    """Terms of the stretches whose halves agree with them, and the halves of the others."""
+    """Terms of the stretches that agree with their halves, and the halves of the others."""
     starts, k, log_mass = stretches
     weight = np.broadcast_to(_rule(length)[1], (len(starts), k.shape[1] - 1))
     if length <= _SHORT or not len(starts):
@@ -150,7 +150,7 @@ def _halved(prior, stretches, length):
     halved = _first_moments(fine_k, fine_mass, half, np.tile(middle, 2), np.tile(peak, 2))
     gap = np.abs(whole - halved.reshape(2, 2, -1).sum(axis=1))
     good = np.all(gap <= _AGREE * np.array([[length], [length**2]]), axis=0)
-    # Estimates beyond either end weigh the counts there by a steep slope of the normal density.
+    # For estimates outside of the stretch, the normal density gives its counts a steep slope.
     from_end = np.minimum(starts - prior.low, prior.high - (starts + length))
     good &= from_end >= 2 * length
     kept = k[good, :-1].ravel(), log_mass[good, :-1].ravel(), weight[good].ravel()
@@ -166,8 +166,8 @@ def _first_moments(k, log_mass, length, middle, peak):
 
 def _window(k, log_mass, std, lowest, highest):
     """Slice of the nodes that matter."""
-    # The larger the estimate, the more the larger counts matter. So the first count that
-    # matters is found at the lowest estimate, and the last one at the highest.
+    # The larger the estimate, the more the larger counts matter. So the lowest estimate determines
+    # the first count that matters, and the highest estimate determines the last.
     scores = log_mass - 0.5 * ((np.array([[lowest], [highest]]) - k) / std) ** 2
     at_lowest, at_highest = scores >= scores.max(axis=1, keepdims=True) - _NEGLIGIBLE
     return int(np.argmax(at_lowest)), int(len(k) - np.argmax(at_highest[::-1]))
@@ -176,7 +176,7 @@ def _window(k, log_mass, std, lowest, highest):
 def prior_moments(prior):
     """Mean, variance and log total mass of a prior.
 
-    Returns: the log total is that of the masses as the prior gives them, not normalised.
+    Returns: the log total of the masses as the prior returns them, which are not normalized.
     """
     k, log_mass, weight = count_nodes(prior)
     peak = log_mass.max()
@@ -212,7 +212,7 @@ class Posterior:
         # The density has the same unknown constant factor as the prior.
         results, start = [], 0
         while start < len(counts):
-            # Counts that lie close together share their nodes.
+            # Counts that are close together share their nodes.
             near = np.searchsorted(counts, counts[start] + 4 * self.std)
             stop = max(start + 1, min(start + 64, int(near)))
             results.append(self._block(counts[start:stop]))
@@ -221,16 +221,16 @@ class Posterior:
 
     def _nodes_near(self, lowest, highest):
         """Nodes for estimates between two bounds, if the log mass of the prior falls."""
-        # Compared with the count c that is nearest to an estimate, counts k above it have
-        # the factor exp(-(k - c)**2 / (2 std**2)) at most, and counts below it (c /
-        # k)**steepness times that. So what is further away than this is negligible.
+        # The term of the count c nearest to an estimate is the reference. A count k above c has
+        # at most the factor exp(-(k - c)**2 / (2 std**2)), and a count below c at most
+        # (c / k)**steepness times that factor. So counts further away are negligible.
         low, high = self.prior.low, self.prior.high
         below = self.std * np.sqrt(2 * (_NEGLIGIBLE + self.prior.steepness * np.log(high)))
         above = self.std * np.sqrt(2 * _NEGLIGIBLE)
         first = np.floor(min(lowest, high) - below)
         last = np.ceil(max(highest, low) + above)
         within = max(low, int(first)), min(high, int(last))
-        if within[0] == low:  # the smallest counts, whose peak is narrow, may matter as well
+        if within[0] == low:  # the peak of the smallest counts is narrow, so they may matter too
             lowest = min(lowest, low)
         return count_nodes(self.prior, self.std, lowest, highest, within)
 
@@ -248,7 +248,7 @@ class Posterior:
         peak = log_terms.max(axis=1, keepdims=True)
         terms = np.exp(log_terms - peak) * weight[nodes]
         total = terms.sum(axis=1)
-        centre = k[0]  # large counts keep their digits
+        centre = k[0]  # sums of differences keep the digits of large counts
         mean = terms @ (k - centre) / total
         variance = terms @ (k - centre) ** 2 / total - mean**2
         log_density = np.log(total) + peak[:, 0] - np.log(self.std * np.sqrt(2 * np.pi))
@@ -260,7 +260,7 @@ class Posterior:
         Shapes: counts (d,) -> (d,).
         counts: estimated counts, in any order.
         """
-        # It is a smooth increasing function of the estimate, whose slope is the posterior
+        # The mean is a smooth increasing function of the estimate. Its slope is the posterior
         # variance divided by the variance of the noise.
         order = np.argsort(counts, kind="stable")
         rising = counts[order]
@@ -278,7 +278,7 @@ class Posterior:
         ends = (self.prior.low, self.prior.high) if self._is_local else self._nodes[0][[0, -1]]
         smooth = np.clip(smooth, *ends)
         result = np.empty_like(smooth)
-        result[order] = np.maximum.accumulate(smooth)  # what rounding may have undone
+        result[order] = np.maximum.accumulate(smooth)  # rounding may have broken the order
         return result
 
     @cached_property
@@ -309,7 +309,7 @@ class Posterior:
             mean, variance, _ = self.moments(half)
             width = right[0] - left[0]
             guess = (left[1] + right[1]) / 2 + width * (left[2] - right[2]) / 8
-            # Each half of a cell is 16 times as precise as the whole.
+            # Halving a cell makes it 16 times as precise.
             rough = np.abs(guess - mean) > _PRECISE * self.std
             middle = [half, mean, variance / self.std**2]
             for a, b in ((left, middle), (middle, right)):
@@ -329,7 +329,7 @@ class Posterior:
         width = x1 - x0
 
         def smooth(rising):
-            """Return the function at counts that lie in the cells."""
+            """Return the function at counts that are in the cells."""
             cell = np.clip(np.searchsorted(x0, rising, side="right") - 1, 0, len(x0) - 1)
             basis = _hermite((rising - x0[cell]) / width[cell], width[cell])
             return sum(h * column[cell] for h, column in zip(basis, (v0, s0, v1, s1), strict=True))
@@ -338,7 +338,7 @@ class Posterior:
 
 
 def _hermite(t, width):
-    """Weights of value and slope at the left end of a cell, and at the right one."""
+    """Weights of the value and the slope at the left end of a cell, and at the right end."""
     s = 1 - t
     return (1 + 2 * t) * s * s, t * s * s * width, (3 - 2 * t) * t * t, -s * t * t * width
 
@@ -355,7 +355,7 @@ class Cells:
     def weights(self, row, n_rows):
         """Return the ends of the cells, and their weights in sums over the counts of each row.
 
-        The sum of a smooth function over a row's counts is that row of ``of_values @
+        The sum of a smooth function over the counts of a row is that row of ``of_values @
         function(ends) + of_slopes @ derivative(ends)``.
         Shapes: row (n_counts,), the row of each count -> (n_ends,), and two (n_rows, n_ends).
         """

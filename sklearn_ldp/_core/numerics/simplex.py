@@ -55,11 +55,11 @@ def project(
 
     Shapes: F (..., d), total (..., 1), among (..., d) -> (..., d).
     """
-    # The support of the result is a prefix of the sorted estimates: the longest one whose last
+    # The support of the result is a prefix of the sorted estimates: the longest prefix whose last
     # member stays positive.
-    if not F.shape[-1]:  # of an estimate without categories, as of strings of which none was found
+    if not F.shape[-1]:  # an estimate without categories, for example if no string was found
         return F, np.sum(F, axis=-1, keepdims=True)
-    # Only differences matter; taken from the largest, they are as exact as they can be.
+    # Only differences matter. Differences from the largest estimate lose the fewest digits.
     F = np.where(among, F, -np.inf)
     peak = F.max(axis=-1, keepdims=True)
     below = F - peak

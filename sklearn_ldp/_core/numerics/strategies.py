@@ -1,13 +1,13 @@
-"""Channels made for linear queries, as matrices of probabilities: optimised, and square waves.
+"""Channels for linear queries, as matrices of probabilities: optimized channels and square waves.
 
-A channel with m outputs over d inputs is a matrix Q of shape (m, d) whose columns sum to 1. It
-keeps epsilon if no row has two entries whose ratio exceeds E = exp(epsilon). Its counts y of
-outputs, of n users, are decoded by least squares, weighted as is best if all inputs are equally
-frequent,
+A channel with m outputs over d inputs is a matrix Q of shape (m, d) with columns that sum to 1. It
+satisfies epsilon if no row has two entries with a ratio above E = exp(epsilon). The counts y of
+outputs, from n users, are decoded by least squares, with the weights that are optimal if all inputs
+are equally frequent,
 
 .. math:: \\tilde f = B y / n, \\qquad B = A^{-1} Q^T D^{-1}, \\qquad A = Q^T D^{-1} Q,
 
-where D has the row sums of Q on its diagonal. Then B Q = I, so that the estimate is unbiased. As
+where D has the row sums of Q on its diagonal. Then B Q = I, so the estimate is unbiased. Because
 B D B' is the inverse of A, the variances of the answers W f~ under uniform frequencies add up to
 ``(tr(A^-1 W'W) - tr(W'W)) / (n d)`` for a fixed set of users.
 """
@@ -22,13 +22,13 @@ import numpy as np
 
 from ..support.parallel import one_thread
 
-_LEAST_STEP = 1e-9  # the search ends: no gain is left at the precision of floats
-_EXCHANGES = 5000  # a bound on work
-_LOOK_BACK = 10  # steps; the loss may rise above that of the last one, not above all of these
+_LEAST_STEP = 1e-9  # the search ends here because floats cannot represent a further gain
+_EXCHANGES = 5000  # a bound on the work
+_LOOK_BACK = 10  # steps; the loss may exceed the last loss, but not all losses of these steps
 
 
 def decoding_matrix(channel: np.ndarray) -> np.ndarray:
-    """Return the matrix B that turns shares of outputs into frequencies, by least squares.
+    """Return the matrix B that converts shares of outputs to frequencies, by least squares.
 
     Shapes: channel (m, d) -> (d, m).
     """
@@ -36,9 +36,9 @@ def decoding_matrix(channel: np.ndarray) -> np.ndarray:
     upper = np.linalg.cholesky(scaled.T @ scaled).T
     half = np.linalg.solve(upper.T, scaled.T / np.sqrt(channel.sum(axis=1)))
     decoding = np.linalg.solve(upper, half)
-    # Rounding errors may hide that A is singular. A product B Q of a lower rank is far from 1.
+    # Rounding errors may hide that A is singular. If the rank is lower, B Q is far from 1.
     if not np.abs(decoding @ channel - np.eye(len(decoding))).max() < 0.5 / len(decoding):
-        raise np.linalg.LinAlgError("the outputs do not tell all inputs apart")
+        raise np.linalg.LinAlgError("the outputs do not distinguish all inputs")
     return decoding
 
 
@@ -49,7 +49,7 @@ def channel_loss(channel: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarr
     [1] R. McKenna, R. K. Maity, A. Mazumdar, G. Miklau, "A workload-adaptive mechanism for
     linear queries under local differential privacy", PVLDB 13(11), 2020,
     :doi:`10.14778/3407790.3407798`.
-    The loss is infinite where A is singular.
+    The loss is infinite if A is singular.
     """
     # With G = - A^-1 W'W A^-1 and S = D^-1 Q, the gradient is `2 S G - rowsum((S G) * S) 1'`.
     scaled = channel / channel.sum(axis=1)[:, None]
@@ -58,7 +58,7 @@ def channel_loss(channel: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarr
         half = np.linalg.inv(np.linalg.cholesky(information))
     except np.linalg.LinAlgError:
         return math.inf, channel
-    inverse = half.T @ half  # so that rounding errors do not make the trace negative
+    inverse = half.T @ half  # in this form rounding errors cannot make the trace negative
     weighted = inverse @ gram
     product = -scaled @ (weighted @ inverse)
     gradient = 2 * product - np.sum(product * scaled, axis=1, keepdims=True)
@@ -66,13 +66,13 @@ def channel_loss(channel: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarr
 
 
 def nearest_columns(columns: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Project columns onto those that sum to 1 and lie between two bounds.
+    """Project columns onto the columns that sum to 1 and are between two bounds.
 
     Shapes: columns (m, d), low, high (m, 1) -> (m, d).
-    low, high: bounds of each row, whose sums are at most and at least 1.
+    low, high: bounds of each row, with sums of at most and at least 1.
     """
-    # The projection is `clip(column + shift, low, high)`; the shift of each column is found by
-    # Newton's method on its sum, which is piecewise linear, kept in a bracket.
+    # The projection is `clip(column + shift, low, high)`. Newton's method, kept in a bracket, finds
+    # the shift of each column from its sum, which is piecewise linear.
     least, most = (low - columns).min(axis=0), (high - columns).max(axis=0)
     shift = np.zeros(columns.shape[1])
     for _ in range(100):
@@ -99,14 +99,14 @@ def _feasible(low: np.ndarray, ratio: float) -> np.ndarray:
 def _descended(
     start: np.ndarray, gram: np.ndarray, epsilon: float, n_steps: int
 ) -> tuple[np.ndarray, float]:
-    """The best channel on the way of projected gradient descent with momentum, and its loss."""
-    # Each row lies between a bound z and E z. The bound moves with the gradient of the entries
-    # that stay at one of its two ends. The loss may rise for some steps, as its kinks stop a
-    # descent that may not. The start need not be a channel at this epsilon.
+    """Return the best channel of projected gradient descent with momentum, and its loss."""
+    # Each row is between a bound z and E z. The bound moves with the gradient of the entries that
+    # are at one of its two ends. The loss may rise for some steps, because otherwise kinks in the
+    # loss would stop the descent. The start need not be a channel at this epsilon.
     ratio, d = math.exp(epsilon), start.shape[1]
     low = np.maximum(start.min(axis=1), start.max(axis=1) / ratio)[:, None]
     if not 1 / ratio < low.sum() < 1:
-        low *= 2 / ((1 + ratio) * low.sum())  # in the middle, where there is room for both
+        low *= 2 / ((1 + ratio) * low.sum())  # the middle, which leaves room on both sides
     channel = nearest_columns(start, low, ratio * low)
     loss, gradient = channel_loss(channel, gram)
     best, best_loss = channel, loss
@@ -122,7 +122,7 @@ def _descended(
         at_low, at_high = at_low & (tangent > 0), at_high & (tangent < 0)
         pull = np.sum(tangent * at_low + ratio * tangent * at_high, axis=1, keepdims=True) / d
         scale = float(low.mean() / np.abs(tangent).max())
-        # Ends: each pass makes the step smaller by 0.7.
+        # Ends: because each pass multiplies the step by 0.7.
         while step > _LEAST_STEP:
             move = 0.9 * velocity - step * scale * tangent
             move_low = np.maximum(0.9 * of_low - step * scale * pull, -low / 2)
@@ -144,10 +144,10 @@ def _descended(
 
 
 def wave_width(epsilon: float) -> float:
-    """Return how far the window of a square wave reaches, for numbers in [0, 1]."""
-    # The half width at which a report tells most about its number: 1/2 as epsilon tends to 0.
+    """Return the half width of the window of a square wave, for numbers in [0, 1]."""
+    # It maximizes the information in a report; it tends to 1/2 as epsilon tends to 0.
     if epsilon < 1e-3:
-        return 0.5 - epsilon / 6  # the first two terms; the formula would lose its digits
+        return 0.5 - epsilon / 6  # the first two terms, because the formula would lose its digits
     inverse = math.exp(-epsilon)
     return inverse * (epsilon - 1 + inverse) / (2 * (1 - inverse - epsilon * inverse))
 
@@ -172,9 +172,9 @@ def square_wave(n_inputs: int, epsilon: float) -> np.ndarray:
 def _random_rows(
     gram: np.ndarray, epsilon: float, n_outputs: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return a start whose rows are random vectors with the covariance of the queries."""
-    # For prefixes they are random walks, hence smooth. An output is likely for the inputs where
-    # its row is above a quantile of its own, between 1 / (E + 1) and 1/2 of all inputs.
+    """Return a start with random rows that have the covariance of the queries."""
+    # For prefixes the rows are random walks, hence smooth. An output is likely for the inputs at
+    # which its row is above a random quantile, between 1 / (E + 1) and 1/2 of all inputs.
     ratio, d = math.exp(epsilon), len(gram)
     centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
     weights, axes = np.linalg.eigh(centred)
@@ -189,7 +189,7 @@ def _random_rows(
 def _window_rows(
     n_inputs: int, epsilon: float, n_outputs: int, widths: list[float], rng: np.random.Generator
 ) -> np.ndarray:
-    """Return a start whose rows are windows of some half widths, perturbed by a fifth."""
+    """Return a start with windows of several half widths as rows, perturbed by a fifth."""
     width = np.resize(widths, n_outputs)[:, None]
     centre = np.linspace(0, 1, n_outputs)[:, None] * (1 + 2 * width) - width
     place = (np.arange(n_inputs) + 0.5) / n_inputs
@@ -202,7 +202,7 @@ def _perturbed(rows: np.ndarray, share: float, rng: np.random.Generator) -> np.n
 
 
 def _sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
-    """Move a channel away from the uninformative one, until the ratio in some row is E."""
+    """Move a channel away from the uninformative channel, until the ratio in some row is E."""
     ratio, mean = math.exp(epsilon), channel.mean(axis=1, keepdims=True)
     low, high = channel.min(axis=1), channel.max(axis=1)
     rates = high - ratio * low + (ratio - 1) * mean[:, 0]
@@ -214,17 +214,17 @@ def _sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
 def optimised_channel(
     gram: np.ndarray, epsilon: float, n_steps: int = 600, starts: Iterable[np.ndarray] = ()
 ) -> np.ndarray:
-    """Return a channel whose estimates answer given queries with little variance.
+    """Return a channel that answers given queries with small variance.
 
     Shapes: gram (d, d), starts (m, d) -> (m, d).
-    Returns: the best channel found. If epsilon is so small that rounding errors hide it, its
-    outputs do not tell all inputs apart.
+    Returns: the best channel of the search. If epsilon is so small that rounding errors hide it,
+    the outputs do not distinguish all inputs.
     """
-    # The problem is not convex, and the start decides. The best of several starts after a
-    # quarter of the steps is improved further; each of them runs from a fixed seed.
+    # The problem is not convex, so the result depends on the start. Several starts, each with a
+    # fixed seed, run for a quarter of the steps. The best is then improved further.
     d, rng = len(gram), np.random.default_rng(0)
     m = max(2 * d, min(4 * d, 64))
-    # A little of every input keeps the answers to all other queries unbiased.
+    # A small weight on every input keeps the answers to all other queries unbiased.
     scale = np.trace(gram) / d
     target = gram / scale + 1e-6 * np.eye(d)
     width = wave_width(epsilon)
@@ -244,12 +244,12 @@ def subset_channel(n_inputs: int, size: int, epsilon: float, n_outputs: int) -> 
     """Subset selection, or a channel nearly as good with only some of the sets as outputs.
 
     Shapes: -> (m, d).
-    size: number of inputs in each set: no channel has a smaller sum of variances if it is the
-    best.
+    size: number of inputs in each set. With the best size, no channel has a smaller sum of
+    variances.
     """
-    # If there are more sets than outputs, the outputs are all shifts of a few sets. The
-    # variances depend on the power spectrum of these sets alone: the flatter it is, the better.
-    # Members are exchanged at random as long as that helps.
+    # If there are more sets than outputs, the outputs are all shifts of a few sets. The variances
+    # depend only on the power spectrum of these sets, and a flatter spectrum is better. Members
+    # are exchanged at random as long as the spectrum becomes flatter.
     if math.comb(n_inputs, size) > n_outputs:
         sets = _flat_sets(n_inputs, size, max(n_outputs // n_inputs, 2))
         rows = np.concatenate([np.roll(sets, shift, axis=1) for shift in range(n_inputs)])
@@ -262,7 +262,7 @@ def subset_channel(n_inputs: int, size: int, epsilon: float, n_outputs: int) -> 
 
 
 def _flat_sets(d: int, size: int, n_sets: int) -> np.ndarray:
-    """Return indicators of sets whose power spectrum is nearly flat, of shape (n_sets, d)."""
+    """Return indicators of sets with a nearly flat power spectrum, of shape (n_sets, d)."""
     rng = np.random.default_rng(0)
     sets = np.argsort(rng.random((n_sets, d)), axis=1) < size
     waves = np.exp(2j * np.pi / d * np.outer(np.arange(d), np.arange(1, d // 2 + 1)))

@@ -11,12 +11,12 @@ from scipy.linalg import hadamard
 from ..support.locks import cached_property
 from .finite_field import FiniteField
 
-_AT_ONCE = 5  # bits of the places that one product of matrices transforms
-_EXACT = 2**53  # whole numbers up to it are floats
+_AT_ONCE = 5  # the number of index bits that one matrix product transforms
+_EXACT = 2**53  # floats represent whole numbers up to this exactly
 
 
 def walsh_hadamard(x: np.ndarray) -> np.ndarray:
-    """Return the Walsh-Hadamard transform along the last axis, whose length is a power of two.
+    """Return the Walsh-Hadamard transform along the last axis, which has a power of two as length.
 
     Shapes: x (..., K) -> (..., K).
     `sum over y of x[y] (-1)**popcount(r & y)` for each r; exact for integers.
@@ -30,15 +30,15 @@ def walsh_hadamard(x: np.ndarray) -> np.ndarray:
 
 
 def _by_products(x: np.ndarray) -> np.ndarray:
-    """Transform the first bits of the places, move them to the end, and so on."""
+    """Transform the first bits of the index, move them to the end, and repeat."""
     size = x.shape[-1]
     result = x.reshape(-1, size).astype(np.float64)
     n_left = size.bit_length() - 1
     if n_left <= _AT_ONCE:  # one product for all rows together
         return (result @ _matrix(n_left)).reshape(x.shape)
-    # Ends: each pass handles at least one of the bits.
+    # Ends: because each pass handles at least one of the bits.
     while n_left:
-        n_bits = -(-n_left // -(-n_left // _AT_ONCE))  # nearly as many each time
+        n_bits = -(-n_left // -(-n_left // _AT_ONCE))  # nearly the same number in each pass
         split = result.reshape(len(result), 1 << n_bits, size >> n_bits)
         result = (_matrix(n_bits) @ split).swapaxes(1, 2).reshape(len(result), size)
         n_left -= n_bits
@@ -46,7 +46,7 @@ def _by_products(x: np.ndarray) -> np.ndarray:
 
 
 def _by_pairs(x: np.ndarray) -> np.ndarray:
-    """Add and subtract whole numbers that floats do not hold."""
+    """Transform by additions and subtractions of integers that floats cannot represent exactly."""
     shape, size = x.shape, x.shape[-1]
     step = 1
     while step < size:
@@ -62,8 +62,8 @@ def _matrix(n_bits: int) -> np.ndarray:
     return hadamard(1 << n_bits, dtype=np.float64)
 
 
-_CACHE = 2**18  # how many bytes of sums are worked on at a time
-_PLACES = 2**20  # how many places of summands are held at a time
+_CACHE = 2**18  # bytes of sums that are processed together
+_PLACES = 2**20  # number of summands that are in memory together
 
 
 def contract(
@@ -75,16 +75,16 @@ def contract(
     [1] V. Feldman, J. Nelson, H. Nguyen, K. Talwar, "Private frequency estimation via
     projective geometry", ICML 2022. https://proceedings.mlr.press/v162/feldman22a.html (the
     dynamic program of section 4, for prime g).
-    Report (a, t) is at the place `a * g + t` of a table, where a is the number with the base-g
-    digits a_{k-1} .. a_0. `n_values` is 1 for s = 0 alone, or g for all of them.
+    Report (a, t) is at the index `a * g + t` of a table, where a is the number with the base-g
+    digits a_{k-1} .. a_0. `n_values` is 1 for s = 0 only, or g for all s.
     """
     # `T[a_{k-1}, .., a_0, t]` becomes `T'[v_{k-1}, a_{k-2}, .., t] = sum over a_{k-1} of
-    # T[a_{k-1}, .., t + a_{k-1} v_{k-1}]`, and so on for the other digits; in the end t = s.
-    # The cost is O(k g**(k + 2)) for tables of g**(k + 1) counts.
+    # T[a_{k-1}, .., t + a_{k-1} v_{k-1}]`. The other digits follow in the same way; at the end t =
+    # s. The cost is O(k g**(k + 2)) for tables of g**(k + 1) counts.
     g, k, m = field.order, n_digits, len(tables)
     table = tables.reshape(1, m, g, g ** (k - 1), g)
     for j in reversed(range(k)):
-        # Axes: digits of v found so far, table, digit a_j, digits below, t.
+        # Axes: digits of v computed so far, table, digit a_j, digits below, t.
         n_above, n_below = table.shape[0], g**j
         flat = np.ascontiguousarray(table.transpose(2, 4, 0, 1, 3)).reshape(g * g, -1)
         # Only the first, highest digit can be limited by the number of codes.
@@ -108,7 +108,7 @@ def _sum_over_digit(
         slab = summed[first : first + some]
         a, v, t = np.ogrid[:g, first : first + len(slab), :n_values]
         places = a * g + field.add(t, field.multiply(a, v))
-        # Block by block, so that what is added up stays in a processor's cache.
+        # The sum runs block by block, so that the data stay in the processor's cache.
         width = max(_CACHE // slab[:, :, 0].nbytes, 64)
         for start in range(0, n_columns, width):
             block = slice(start, start + width)
@@ -125,21 +125,20 @@ _MAX_PRODUCTS = 1 << 18  # one-byte cells of a table of products, which stays in
 
 @lru_cache(maxsize=4)
 def linear_functions(order: int, n_digits: int) -> LinearFunctions:
-    """Return the functions on GF(order)**n_digits; they are shared, as their tables are large."""
+    """Return the functions on GF(order)**n_digits; callers share them because they are large."""
     return LinearFunctions(FiniteField(order), n_digits)
 
 
 class LinearFunctions:
-    """The functions ``v -> <a, v>`` on GF(g)**k, one of each set of multiples of each other."""
+    """The functions ``v -> <a, v>`` on GF(g)**k, up to multiples."""
 
-    # Vectors are numbers with k digits in base g. Function 0 is zero; the other ones are those
-    # whose leading digit is 1, in order. A report (a, t) supports the vectors v with <a, v> =
-    # t, and so does its multiple (c a, c t): nothing is lost by leaving out all multiples but
-    # one.
-    # With the additive characters chi of the field and c ranging over it, `[<a, v> = t] = sum
-    # over c of chi(c <a, v>) chi(-c t) / g`. So sums over level sets take two transforms. The
-    # first one is along t, and gives a value for each c, which is put at place c a. The second
-    # one is along all places. They take O(k g**k log g), as every vector is c a once.
+    # Vectors are numbers with k digits in base g. Function 0 is zero. The other functions are those
+    # with the leading digit 1, in order. A report (a, t) supports the vectors v with <a, v> = t,
+    # and so does its multiple (c a, c t), so one of each set of multiples is enough. With the
+    # additive characters chi of the field and c ranging over the field, `[<a, v> = t] = sum over c
+    # of chi(c <a, v>) chi(-c t) / g`. So sums over level sets need two transforms. The first is
+    # along t, and gives a value for each c, which is stored at index c a. The second is along all
+    # indices. They cost O(k g**k log g), because every vector equals c a for one pair.
     # field: GF(g).
     # n_digits: dimension k of the space.
 
@@ -157,14 +156,14 @@ class LinearFunctions:
         return np.concatenate([[0], *(np.arange(power, 2 * power) for power in powers)])
 
     def of_uniform_vectors(self, numbers: np.ndarray) -> np.ndarray:
-        """Return functions, each of them as likely as a uniform vector is a multiple of it."""
+        """Return one function per uniform vector: the function that the vector is a multiple of."""
         return -(-numbers // (self.field.order - 1))
 
     # -- values -------------------------------------------------------------------------------
     @cached_property
     def _products(self) -> tuple[int, np.ndarray | None]:
-        """A number h of digits, and a table of <x, y> for all x, y of h digits, if it is small."""
-        # Without a table h is 1, and digits are multiplied as numbers modulo g.
+        """A number h of digits, and a table of <x, y> for all x, y of h digits if it is small."""
+        # Without a table, h is 1, and digits are multiplied as numbers modulo g.
         g, field = self.field.order, self.field
         n_low = next(h for h in range(1, 18) if g ** (2 * h + 2) > _MAX_PRODUCTS)
         if field.degree == 1 and n_low == 1:
@@ -172,10 +171,10 @@ class LinearFunctions:
         return n_low, field.products(n_low).astype(np.min_scalar_type(g - 1))
 
     def pieces(self, vectors: np.ndarray) -> list[np.ndarray]:
-        """Split vectors into pieces of as many digits as `values` looks up at once."""
+        """Split vectors into pieces of as many digits as `values` looks up in one step."""
         n_low, table = self._products
         base = self.field.order**n_low
-        # Without a table, the sum of k products of digits must fit.
+        # Without a table, the sum of k products of digits must fit into the integer type.
         small = self.n_digits * base**2 < 2**31
         dtype = np.int64 if table is None and not small else np.int32
         return [
@@ -190,7 +189,7 @@ class LinearFunctions:
         self, functions: np.ndarray, pieces: list[np.ndarray], codes: np.ndarray
     ) -> np.ndarray:
         """Return the values of functions at the vectors with the given numbers (broadcasting)."""
-        # `pieces` holds the pieces of all vectors; `codes` are places in that list of
+        # `pieces` contains the pieces of all vectors; `codes` are indices of that list of
         # vectors.
         _, table = self._products
 
@@ -214,7 +213,7 @@ class LinearFunctions:
 
     @cached_property
     def _normal_form(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each vector: the function that is a multiple of it, and the factor."""
+        """For each vector: the function that the vector is a multiple of, and the factor."""
         functions, factor = np.zeros((2, self.n_vectors), dtype=np.int64)
         inverse = self.field.invert(np.arange(self.field.order))
         functions[self._multiples[:, 1:]] = np.arange(1, self.n_functions)[:, None]
@@ -223,7 +222,7 @@ class LinearFunctions:
         return functions, factor
 
     def normalised(self, vectors: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the functions and values that support what the vectors a and values t support."""
+        """Return the functions and values with the same support as the vectors a and values t."""
         functions, factor = self._normal_form
         return functions[vectors], self.field.multiply(values, factor[vectors])
 
@@ -232,13 +231,13 @@ class LinearFunctions:
         """Sum tables over the reports that support each vector.
 
         Shapes: tables (m, n_functions, g) -> (m, n_vectors).
-        Sums are floats. Those of counts must be rounded, and are then exact for up to 2**40
+        The sums are floats. Sums of counts must be rounded, and are then exact for up to 2**40
         reports and more.
         """
         g, is_real = self.field.order, self.field.characteristic == 2
         sums = np.empty((len(tables), self.n_vectors))
         for i in range(0, len(tables), 1 if is_real else 2):
-            # Two real tables are one complex one.
+            # Two real tables are combined into one complex table.
             table = tables[i].astype(np.float64)
             if not is_real and i + 1 < len(tables):
                 table = table + 1j * tables[i + 1]
@@ -253,7 +252,7 @@ class LinearFunctions:
         return sums
 
     def spread(self, weights: np.ndarray) -> np.ndarray:
-        """Sum weights of vectors over what each report supports.
+        """Sum the weights of the vectors that each report supports.
 
         Shapes: weights (..., n_vectors) -> (..., n_functions, g).
         """
@@ -268,22 +267,22 @@ class LinearFunctions:
         """Sum weights over the vectors that each function but 0 maps to 0.
 
         Shapes: weights (..., n) -> (..., n_functions - 1).
-        weights: the weights of the first of them; the others have none.
-        With the weight on all multiples c v, a character of a is the same at all c a, and sums
-        to g - 1 over the c with <a, v> = 0, otherwise to -1.
+        weights: the weights of the first n vectors; the other vectors have weight 0.
+        If all multiples c v have the weight of v, a character of a has the same value at all c a.
+        It sums to g - 1 over the c if <a, v> = 0, and otherwise to -1.
         """
-        # Only one of each set of multiples has a weight: those whose leading digit is 1, in
-        # order.
+        # Only one of each set of multiples has a weight: the vector with the leading digit 1. The
+        # vectors are in order.
         lifted = np.zeros((*weights.shape[:-1], self.n_vectors))
         lifted[..., self._multiples[: weights.shape[-1], 1:]] = weights[..., None]
         spectrum = self._transform(lifted, self.n_digits).take(self._places[:, 1], axis=-1).real
         return (spectrum + weights.sum(axis=-1, keepdims=True)) / self.field.order
 
     def _transform(self, x: np.ndarray, n_digits: int, inverse: bool = False) -> np.ndarray:
-        """Return the Fourier transform over the last axis, whose places are vectors.
+        """Return the Fourier transform over the last axis, which is indexed by vectors.
 
         Shapes: x (..., g**k) -> (..., g**k).
-        The result is complex, or real in characteristic 2. It is not normalised.
+        The result is complex, or real in characteristic 2. It is not normalized.
         """
         # Vectors are added by adding the base-p digits of their numbers, where p is the
         # characteristic.
@@ -298,7 +297,7 @@ class LinearFunctions:
 
     @cached_property
     def _places(self) -> np.ndarray:
-        """The frequency of the vectors for each function but 0 and frequency of the values."""
+        """The frequency of the vectors, for each other function and frequency of the values."""
         # The character chi(x y), as a character of the base-p digits of y, has the i-th
         # digit trace(x p**i); the number p**i is the i-th element of the basis.
         g, field = self.field.order, self.field
@@ -332,12 +331,12 @@ def scattered(n: int, n_places: int) -> np.ndarray:
     """
     # This is part of the protocol: it must never change. It applies bijections of the words
     # that have as many bits as the range needs (multiplication by an odd number, xor with the
-    # higher half), and repeats them where they lead out of the range.
+    # higher half), and repeats them while the result is outside of the range.
     n_bits = max((n_places - 1).bit_length(), 1)
     mask, shift = np.uint64((1 << n_bits) - 1), np.uint64(-(-n_bits // 2))
     numbers = np.arange(n, dtype=np.uint64)
     outside = np.arange(n)
-    # Ends: a bijection leads from a number in the range back into the range.
+    # Ends: because a bijection leads from a number in the range back into the range.
     while outside.size:
         x = numbers[outside]
         for factor in _FACTORS:
@@ -357,7 +356,7 @@ _FACTORS = np.array(
 
 
 def mixed(x: np.ndarray) -> np.ndarray:
-    """Apply the finaliser of SplitMix64: a bijection of 64-bit words that mixes all their bits."""
+    """Apply the finalizer of SplitMix64: a bijection of 64-bit words that mixes all their bits."""
     # The constants are those of S. Vigna's SplitMix64 (variant 13 of D. Stafford). This is part
     # of the protocol: it must never change.
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

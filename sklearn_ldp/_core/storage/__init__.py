@@ -1,1 +1,1 @@
-"""Files of reports, batches, checkpoints and aggregation, behind `sklearn_ldp.collection`."""
+"""Files of reports, batches, checkpoints and aggregation; the code of `sklearn_ldp.collection`."""

@@ -1,4 +1,4 @@
-"""A collection in progress: it adds up batches of reports and counts each exactly once."""
+"""A collection in progress: it adds up batches of reports and counts each batch exactly once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ._header import Header
 from ._ledger import CopyRule, KnownLines, Ledger, repeated
 from ._tally import Tally, checked_tally, count_batch, without_order
 
-_KEPT_REFUSALS = 1000  # a bound on what hostile clients can make a collector remember
+_KEPT_REFUSALS = 1000  # a bound on the memory that hostile clients can use up
 _REASON_CHARACTERS = 500
 
 
@@ -43,7 +43,7 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True)
 class CollectionSummary:
-    """Summary of a collection: what was counted, repeated and refused.
+    """Summary of a collection: its counted, repeated and refused batches.
 
     Parameters
     ----------
@@ -82,12 +82,12 @@ class CollectionSummary:
 class Aggregator:
     """Add up batches of reports and count each batch exactly once.
 
-    An oracle adds up whatever it is given. An aggregator also keeps a ledger: each batch has an id
-    and is counted once, however often it is sent. A batch that the oracle's clients cannot have
-    made is refused as a whole; it changes nothing except for an entry in the summary. The counts
-    are exact integers that do not depend on the order of the batches. Several threads may share an
-    aggregator and call all of its methods: each report counts once, and each result is a snapshot.
-    A forked process has a copy of its own.
+    An oracle adds up all reports that it receives. An aggregator also keeps a ledger: each batch
+    has an id and is counted once, even if it is sent several times. If the oracle's clients cannot
+    have made a batch, the aggregator refuses the whole batch, and only adds an entry to the
+    summary. The counts are exact integers that do not depend on the order of the batches. Several
+    threads may share an aggregator and call all of its methods: each report counts once, and each
+    result is a snapshot. A forked process has its own copy.
 
     Privacy: costs none.
 
@@ -96,21 +96,22 @@ class Aggregator:
     oracle : oracle or Protocol
         Unfitted, with declared categories; the aggregator keeps a copy.
     collection_round : str, default=""
-        Name of the collection: files of another round are refused.
+        Name of the collection. Files of another round are refused.
     on_repeat : {"raise", "ignore"}, default="raise"
-        What to do with a batch that was seen before. A batch that has the id of another one, but
-        other reports, is refused in any case, and so is one that has the reports of another one
-        under a new id, and a file of posted lines that has grown.
+        How to treat a batch that was seen before. With either setting, the aggregator refuses a
+        batch with the id of an earlier batch and other reports, a batch with the reports of an
+        earlier batch and a new id, and a file of posted lines that has grown.
     caps : Caps, default=None
-        Limits on batches and their sources; None sets none.
+        Limits on batches and their sources. If None, there are no limits.
     key : bytes, default=None
-        A secret of at least 16 bytes. With it checkpoints and tallies are signed, and those that
-        were not signed with it are refused. What is given to `add` is trusted.
+        A secret of at least 16 bytes. With a key, checkpoints and tallies are signed, and the
+        aggregator refuses checkpoints and tallies that the key has not signed. Reports that are
+        passed to `add` are trusted.
 
     Raises
     ------
     ValueError
-        If the oracle's domain is not known, if the oracle already holds reports, or if the key is
+        If the oracle's domain is unknown, if the oracle already contains reports, or if the key is
         too short.
 
     See Also
@@ -145,9 +146,9 @@ class Aggregator:
         self._protocol = as_protocol(oracle, collection_round)
         self._oracle: Any = clone(oracle) if isinstance(oracle, BaseCollector) else None
         ledger = Ledger({}, {}, CopyRule.of(self._protocol))
-        # Counts and ledger are replaced together, in one assignment: Ctrl-C cannot part them.
+        # Counts and ledger are replaced in one assignment, so that Ctrl-C cannot separate them.
         self._held = Tally(self._protocol.configuration, self._protocol.empty, ledger)
-        # Key of the digests of posted lines.
+        # The key of the digests of posted lines.
         self._secret = secrets.token_bytes(16)
         self._caps = caps or Caps()
         self._sources = Sources(self._caps)
@@ -155,9 +156,9 @@ class Aggregator:
         self._refusals: deque[Refusal] = deque(maxlen=_KEPT_REFUSALS)
         self._n_refused = 0
         self._n_repeats = 0
-        # Batches of the checkpoint that this work resumes from: that they come again is no repeat.
+        # Batches of the checkpoint from which this work resumes. They are not reported as repeats.
         self._resumed: frozenset[str] = frozenset()
-        # Seals that a checkpoint may have, by its path, when this state is to replace it.
+        # For each path, the seals of the checkpoints that this state may replace.
         self._seals: dict[Path, set[bytes]] = {}
         self.on_repeat = on_repeat
 
@@ -167,8 +168,8 @@ class Aggregator:
 
         Parameters
         ----------
-        reports : array-like, Arrow stream or iterator of those
-            Reports as returned by the oracle's `privatize`.
+        reports : array-like, Arrow stream, or iterator of arrays or streams
+            Reports from the oracle's `privatize`.
         batch_id : str
             Name of the batch; the sender must use the same name each time it sends the batch.
 
@@ -181,21 +182,22 @@ class Aggregator:
         ------
         RefusedBatchError
             If a report cannot come from the oracle, if plain reports support more or fewer
-            categories than its clients' do (see the oracle's `aggregate`), or if the batch was
-            seen before. This is a ValueError.
+            categories than reports of its clients (see the oracle's `aggregate`), or if the batch
+            was seen before. This is a ValueError.
         """
         self._commit(batch_id, lambda: count_batch(reports, self._protocol, batch_id))
         return self
 
     def merge(self, other: Aggregator | Tally) -> Self:
-        """Add what another server or a worker has added up.
+        """Add the sums of another server or of a worker.
 
         Parameters
         ----------
         other : Aggregator or Tally
-            Sums of the same collection; it is not modified. Of one file of posted lines that two
-            servers have read while it grew, the lines of both count: each digests them by a key
-            of its own, so that tallies tell nothing of them. Let one server read a growing file.
+            Sums of the same collection; they are not modified. Let one server read a file of posted
+            lines that grows. If two servers read such a file while it grows, lines are counted
+            twice, because each server digests lines with its own key and tallies do not reveal
+            them.
 
         Returns
         -------
@@ -206,15 +208,18 @@ class Aggregator:
         Raises
         ------
         RefusedBatchError
-            If `other` is of another collection, if its sums cannot be those of its batches, if it
-            is not signed with the key, or if one of its batches was seen before (with
-            ``on_repeat="ignore"``: if some of its batches were, but not all). This is a
+            If `other` belongs to another collection, if its sums contradict its batches, if it is
+            not signed with the key, or if one of its batches was seen before (with
+            ``on_repeat="ignore"``: if some of its batches were seen before, but not all). This is a
             ValueError.
         """
         tally = other.tally() if isinstance(other, Aggregator) else other
         if not isinstance(tally, Tally):
             what = type(other).__name__
-            raise TypeError(f"Aggregator.merge needs an Aggregator or a Tally, got {what}.")
+            raise TypeError(
+                f"Aggregator.merge needs an Aggregator or a Tally, got {what}. Use add(..) for "
+                "reports."
+            )
 
         def checked() -> Tally:
             tally.refuse_unsigned(self._key)
@@ -232,7 +237,7 @@ class Aggregator:
         batch_id : str
             Name of the batch or of its file.
         reason : str or Exception
-            Why it was refused.
+            The reason for the refusal.
         """
         refusal = Refusal(_short(batch_id), _short(reason))
         with lock_of(self):
@@ -242,7 +247,7 @@ class Aggregator:
     def _is_known(self, header: Header) -> bool:
         """Whether a file is a repeat, from its header; raise unless repeats are ignored.
 
-        It is False if only reading the file can tell. A file beyond a cap is refused.
+        Return False if the header is not enough to decide. Refuse a file beyond a cap.
         """
         batch_id = header.batch_id
         self._caps.refuse_size(batch_id, header.n_samples)
@@ -265,7 +270,7 @@ class Aggregator:
         return True
 
     def _commit(self, name: str, count: Callable[[], Tally]) -> None:
-        """Add all of a tally: ledger and counts change together, even if Ctrl-C interrupts."""
+        """Add a tally as a whole: ledger and counts change together, even if Ctrl-C interrupts."""
         try:
             tally = count()
             with lock_of(self):
@@ -282,7 +287,7 @@ class Aggregator:
     def _known_lines(self) -> KnownLines:
         return KnownLines(self._held.ledger.posted_sizes, self._secret)
 
-    # -- what was collected -------------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------
     def __contains__(self, batch_id: object) -> bool:
         return batch_id in self._held.ledger
 
@@ -308,27 +313,28 @@ class Aggregator:
 
     @property
     def oracle_(self) -> Any:
-        """A fitted oracle (or survey) that holds the counts."""
+        """A fitted oracle (or survey) with the counts."""
         if self._oracle is None:
             raise AttributeError(
-                "An Aggregator of a protocol makes no estimate: give it an oracle, or take tally()."
+                "An Aggregator of a protocol has no estimate. Create it from an oracle, or use "
+                "tally()."
             )
         return self._oracle.__collector__().with_counts(self._held.counts)
 
     @property
     def estimate_(self) -> Any:
-        """The raw FrequencyEstimate of shape (1, d) with its shards; of a survey an EstimateSet."""
+        """The raw FrequencyEstimate of shape (1, d), with shards; an EstimateSet for a survey."""
         if not self.n_samples:
-            raise ValueError("This Aggregator holds no reports yet: add a batch first.")
+            raise ValueError("This Aggregator has no reports yet. Add a batch first.")
         return self.oracle_.estimate_
 
     def tally(self) -> Tally:
-        """Return the sums and the ledger, to be merged elsewhere.
+        """Return the sums and the ledger, for merging them elsewhere.
 
         Returns
         -------
         Tally
-            A snapshot of the present state; signed, if there is a key.
+            A snapshot of the present state, signed if there is a key.
         """
         return without_order(self._held).signed(self._key)
 
@@ -338,7 +344,7 @@ class Aggregator:
         Returns
         -------
         CollectionSummary
-            A snapshot of the present state; ``print`` shows it.
+            A snapshot of the present state; ``print`` displays it.
         """
         with lock_of(self):
             numbers = self.n_samples, len(self._held.ledger), self._n_repeats, self._n_refused
@@ -349,29 +355,29 @@ class Aggregator:
     def save(self, path: str | PathLike[str]) -> None:
         """Write a checkpoint atomically: as a whole, or not at all.
 
-        When this returns, the file is complete and on disk. It is an uncompressed npz archive that
-        is read without pickle. What a killed process left of an earlier attempt is removed.
+        When this method returns, the file is complete and on disk. It is an uncompressed npz
+        archive that is read without pickle. Temporary files of killed processes are removed.
 
-        One process at a time writes a checkpoint, and nothing that another one has added is ever
-        overwritten: an aggregator that has loaded or saved this file before refuses to replace it
-        if somebody else has written it since. An aggregator that has done neither replaces it.
+        One process at a time writes a checkpoint, and reports that another process has added are
+        never overwritten. An aggregator that has loaded or saved this file refuses to replace it if
+        another process has written it since. An aggregator that has done neither replaces it.
 
         Parameters
         ----------
         path : path-like
-            The file to write; an existing one is replaced.
+            The file to write. An existing file is replaced.
 
         Raises
         ------
         CheckpointError
-            If another process has written the file since it was loaded or saved here, or works on
-            it at this moment. The file is not touched then. This is a ValueError.
+            If another process has written the file since it was loaded or saved here, or is using
+            it now. The file is then unchanged. This is a ValueError.
         """
         with lock_of(self, "save"), checkpoints.locked(Path(path), 0):
             self._write(path)
 
     def _write(self, path: str | PathLike[str]) -> None:
-        """Write a checkpoint that is locked already."""
+        """Write a checkpoint that is already locked."""
         place = Path(path).resolve()
         with lock_of(self):
             held, refused = without_order(self._held), list(self._refusals)
@@ -398,15 +404,15 @@ class Aggregator:
         path : path-like
             The file to read.
         oracle : oracle or Protocol
-            Unfitted, with the configuration that the checkpoint was written with.
+            Unfitted, with the configuration of the checkpoint.
         collection_round : str, default=""
             Name of the collection.
         on_repeat : {"raise", "ignore"}, default="raise"
             As for the class.
         caps : Caps, default=None
-            As for the class. What the checkpoint holds is not refused.
+            As for the class. The limits do not apply to the batches in the checkpoint.
         key : bytes, default=None
-            As for the class: a checkpoint that was not signed with it is refused.
+            As for the class. A checkpoint that the key has not signed is refused.
 
         Returns
         -------
@@ -417,7 +423,7 @@ class Aggregator:
         ------
         CheckpointError
             If the file is damaged, cut short, of another collection or not signed with the key, or
-            if its sums cannot be those of its batches. This is a ValueError.
+            if its sums contradict its batches. This is a ValueError.
         """
         result = cls(
             oracle, collection_round=collection_round, on_repeat=on_repeat, caps=caps, key=key
@@ -433,7 +439,7 @@ class Aggregator:
 
     @classmethod
     def _open(cls, path: str | PathLike[str], oracle: Any, **options: Any) -> Aggregator:
-        """An aggregator whose state belongs at `path`, whether there is one yet or not."""
+        """Return an aggregator with its state at `path`, whether the file exists yet or not."""
         try:
             result = cls.load(path, oracle, **options)
         except FileNotFoundError:
@@ -445,7 +451,7 @@ class Aggregator:
     def __getstate__(self) -> dict[str, Any]:
         if self._key is not None:
             raise TypeError(
-                "An Aggregator is not pickled with its key: save a checkpoint, or send its tally()."
+                "An Aggregator is not pickled with its key. Save a checkpoint, or send its tally()."
             )
         # A pickle is written after this returns, while other threads may add and save.
         with lock_of(self, "save"), lock_of(self):

@@ -1,4 +1,4 @@
-"""Batches of reports: their ids and errors, caps on their sizes, and keys that sign them."""
+"""Batches of reports: their ids and errors, limits on their sizes, and keys that sign them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class RefusedBatchError(ValueError):
     Parameters
     ----------
     message : str
-        Why it was refused.
+        The reason for the refusal.
     batch_id : str, default=""
-        Id of the batch, if the error is about a single one that was counted before.
+        Id of the batch, if the error is about a single batch that was counted before.
     """
 
     def __init__(self, message: str, batch_id: str = "") -> None:
@@ -36,14 +36,14 @@ class RepeatedBatchError(RefusedBatchError):
     Parameters
     ----------
     message : str
-        Why it was refused.
+        The reason for the refusal.
     batch_id : str, default=""
-        Id of the batch, if the error is about a single one.
+        Id of the batch, if the error is about a single batch.
     """
 
 
 def check_batch_id(batch_id: Any) -> None:
-    """Raise ValueError if the id cannot stand in a ledger."""
+    """Raise ValueError if a ledger cannot store the id."""
     if not isinstance(batch_id, str) or not 0 < len(batch_id) <= _MAX_ID:
         raise ValueError(
             f"A batch's id must be a string of 1 to {_MAX_ID} characters, got {batch_id!r:.80}."
@@ -57,29 +57,29 @@ def check_batch_id(batch_id: Any) -> None:
 def report_configuration(oracle: OracleOrProtocol, *, collection_round: str = "") -> dict[str, Any]:
     """Return the configuration that clients and servers must share for their reports to add up.
 
-    Files of reports and checkpoints carry it, and whoever reads them compares it with the
-    expected one.
+    Files of reports and checkpoints contain it. Every reader compares it with the expected
+    configuration.
 
     Parameters
     ----------
     oracle : oracle or Protocol
         Unfitted, with declared categories.
     collection_round : str, default=""
-        Name of the collection: reports of one round are not added to another.
+        Name of the collection. Reports of one round are not added to another round.
 
     Returns
     -------
     dict
         Plain numbers and strings: the oracle, epsilon, the number of categories, their SHA-256
-        digest, the mechanism's own settings such as the hash family, the integers that a report
-        consists of, p and q if the mechanism has them, and the round.
+        digest, the mechanism's own settings such as the hash family, the integers of a report, p
+        and q if the mechanism has them, and the round.
 
     Raises
     ------
     ValueError
-        If the oracle's domain is not known.
+        If the oracle's domain is unknown.
     TypeError
-        If a category is of a type that has no form that is the same on every machine.
+        If the type of a category has no portable form, which is the same on every machine.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def report_configuration(oracle: OracleOrProtocol, *, collection_round: str = ""
     return dict(as_protocol(oracle, collection_round).configuration)
 
 
-# -- caps on what a batch, or a source of batches, may add ----------------------------------------
+# -- limits on the size of a batch, and on the total of a source of batches ----------------------
 
 
 def source_of(batch_id: str) -> str:
@@ -106,38 +106,38 @@ def source_of(batch_id: str) -> str:
     Returns
     -------
     str
-        The source, such as ``relay-7``. Ids without a slash all have the source "", so that nobody
-        gets around a cap by leaving the slash out.
+        The source, such as ``relay-7``. All ids without a slash have the source "", so that
+        omitting the slash does not avoid a limit.
     """
     return batch_id.partition("/")[0] if "/" in batch_id else ""
 
 
 @dataclass(frozen=True)
 class Caps:
-    """Limits on batches and on their sources; None sets no limit.
+    """Limits on batches and on their sources; None means no limit.
 
-    A batch beyond a limit is refused as a whole. Ids of batches are their senders' claims, unless
-    files are signed with a key; so the limits on sources need a key, or a transport that knows who
-    sends.
+    A batch beyond a limit is refused as a whole. Unless files are signed with a key, a sender can
+    claim any batch id. So the limits on sources need a key, or a transport that authenticates the
+    sender.
 
     Parameters
     ----------
     max_batch_reports : int, default=None
-        Largest number of reports in a batch.
+        Maximum number of reports in a batch.
     min_batch_reports : int, default=None
-        Least number of reports in a batch: a small batch says much about the few users in it.
+        Minimum number of reports in a batch. A small batch reveals much about its few users.
     max_source_batches : int, default=None
-        Largest number of batches of one source.
+        Maximum number of batches of one source.
     max_source_reports : int, default=None
-        Largest number of reports of one source, over all of its batches.
+        Maximum number of reports of one source, over all of its batches.
     source : callable, default=source_of
-        Returns the source of a batch's id, a str: by default what stands before the first slash.
-        Ids without a slash are all of one source.
+        Returns the source of a batch's id, a str. The default is the text before the first slash;
+        all ids without a slash have the same source.
 
     Raises
     ------
     ValueError
-        If a limit is not a whole number >= 1, or if no batch could meet all of them.
+        If a limit is not a whole number >= 1, or if no batch could satisfy all limits.
 
     Examples
     --------
@@ -167,8 +167,8 @@ class Caps:
         most = [cap for cap in (self.max_batch_reports, self.max_source_reports) if cap is not None]
         if self.min_batch_reports is not None and most and self.min_batch_reports > min(most):
             raise ValueError(
-                f"min_batch_reports={self.min_batch_reports} lets no batch through, because at "
-                f"most {min(most)} reports are allowed."
+                f"min_batch_reports={self.min_batch_reports} excludes every batch, because at "
+                f"most {min(most)} reports are allowed. Choose a smaller minimum."
             )
 
     def refuse_size(self, batch_id: str, n_samples: int) -> None:
@@ -185,13 +185,13 @@ class Caps:
         if most is not None and n_samples > most:
             raise _refused(batch_id, f"it has {n_samples} reports, at most {most} are accepted")
         if least is not None and n_samples < least:
-            what = f"it has {n_samples} reports, at least {least} are expected"
-            why = "because a small batch says much about its users: send it together with others"
-            raise _refused(batch_id, f"{what}, {why}")
+            text = f"it has {n_samples} reports, at least {least} are expected"
+            why = "because a small batch reveals much about its users. Send it together with others"
+            raise _refused(batch_id, f"{text}, {why}")
 
 
 class Sources:
-    """Number of batches and reports of each source, as far as they are capped.
+    """Number of batches and reports of each source, as far as there are limits.
 
     Parameters
     ----------
@@ -210,17 +210,17 @@ class Sources:
             self._totals[source] = total
 
     def refuse(self, batches: Mapping[str, int]) -> None:
-        """Raise RefusedBatchError if a batch, or its source with it, has too much or too little."""
+        """Raise RefusedBatchError if a batch, or its source with the batch, is beyond a limit."""
         for batch_id, n_samples in batches.items():
             self._caps.refuse_size(batch_id, n_samples)
         for batch_id, source, total in self._running(batches):
             for n, (name, most) in zip(total, self._most.items(), strict=True):
                 if most is not None and n > most:
-                    what = f"with it the source {source!r:.200} would have {n} {name}"
-                    raise _refused(batch_id, f"{what}, at most {most} are accepted")
+                    text = f"with it the source {source!r:.200} would have {n} {name}"
+                    raise _refused(batch_id, f"{text}, at most {most} are accepted")
 
     def _running(self, batches: Mapping[str, int]) -> Iterator[tuple[str, str, tuple[int, int]]]:
-        """Yield each batch, its source, and what the source has with it, if sources are capped."""
+        """Yield each batch, its source, and the source's totals with it, if sources are limited."""
         totals: dict[str, tuple[int, int]] = {}
         for batch_id, n_samples in batches.items() if any(self._most.values()) else ():
             source = self._caps.source(batch_id)
@@ -233,12 +233,12 @@ def _refused(batch_id: str, reason: str) -> RefusedBatchError:
     return RefusedBatchError(f"Batch {batch_id!r} is refused: {reason}.")
 
 
-# -- tags that only those who know a key can make (HMAC-SHA-256, RFC 2104) ------------------------
+# -- signatures that only owners of the key can make (HMAC-SHA-256, RFC 2104) ---------------------
 LEAST_BYTES = 16
 
 
 class Key:
-    """The secret of those who may add to a collection; it shows itself nowhere.
+    """The secret of the servers and clients that may add to a collection; its repr is empty.
 
     Parameters
     ----------
@@ -260,22 +260,22 @@ class Key:
         Parameters
         ----------
         kind : str
-            What the content is. A tag of one kind of content is worth nothing for another.
+            The kind of content. A tag of one kind of content is not valid for another kind.
         content : bytes
-            What is signed.
+            The content to sign.
         """
         message = b"sklearn_ldp " + kind.encode() + b"\0" + content
         return hmac.new(self._secret, message, hashlib.sha256).hexdigest()
 
     def has_made(self, tag: Any, kind: str, content: bytes) -> bool:
-        """Whether a tag is that of the content."""
+        """Whether a tag is valid for the content."""
         if not isinstance(tag, str) or not tag.isascii():
             return False
         return hmac.compare_digest(tag, self.tag(kind, content))
 
 
 def as_key(key: Any) -> Key | None:
-    """Return the key in bytes; the errors do not show it.
+    """Return the key of some bytes. The errors do not show the bytes.
 
     Raises
     ------
@@ -290,7 +290,7 @@ def as_key(key: Any) -> Key | None:
         raise TypeError(f"key must be bytes, or None for no signatures, got {type(key).__name__}.")
     if len(key) < LEAST_BYTES:
         raise ValueError(
-            f"key must have at least {LEAST_BYTES} bytes, got {len(key)}: draw one with "
+            f"key must have at least {LEAST_BYTES} bytes, got {len(key)}. Draw one with "
             "secrets.token_bytes(32)."
         )
     return Key(bytes(key))

@@ -1,4 +1,4 @@
-"""The header of a file of reports, and its comparison with what is expected."""
+"""The header of a file of reports, and its comparison with the expected header."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import numpy as np
 from ..mechanisms import Protocol
 from ._batches import Key, check_batch_id
 
-KEY = b"sklearn_ldp"  # where the schema's metadata has the header
+KEY = b"sklearn_ldp"  # the key of the header in the schema's metadata
 FORMAT = "sklearn_ldp reports"
 VERSION = 1
 MAX_LENGTH = 1 << 16
-POSTED = "posted/"  # with which the id of lines as clients post them begins
+POSTED = "posted/"  # prefix of the id of lines in the form in which clients post them
 
 
 @dataclass(frozen=True)
 class Header:
-    """Description of the batch that a file holds."""
+    """Description of the batch in a file."""
 
-    configuration: dict[str, Any]  # as :func:`report_configuration` returns it
+    configuration: dict[str, Any]  # the result of :func:`report_configuration`
     batch_id: str  # name of the batch
     n_samples: int  # number of reports
-    # Digest of the reports; empty for lines as clients post them, of which nobody states one.
+    # Digest of the reports; empty for lines in the form that clients post, which have no digest.
     sha256: str
-    tag: str = ""  # signature of all the rest; empty without a key
+    tag: str = ""  # signature of all other fields; empty without a key
 
     @property
     def origin(self) -> str:
-        """The digest by which a ledger knows a file that comes again, in hexadecimal digits."""
+        """The digest by which a ledger recognizes a repeated file, in hexadecimal digits."""
         return self.sha256
 
     def signed(self, key: Key | None) -> Header:
@@ -61,20 +61,20 @@ class Header:
 
 @dataclass(frozen=True)
 class PostedHeader(Header):
-    """Description of lines as clients post them, which say nothing of themselves."""
+    """Description of lines in the form in which clients post them, which have no header."""
 
-    place: str = ""  # digest of the path or address of their file; empty if they come from none
-    # Ids that the file had when it ended after as many lines as a batch that the ledger knows.
+    place: str = ""  # digest of the path or address of their file; empty if there is no file
+    # The ids that the file had when its number of lines was that of a batch in the ledger.
     prefixes: tuple[str, ...] = ()
 
     @property
     def origin(self) -> str:
-        """The place: nobody has stated a digest of the reports."""
+        """The digest of the place, because posted lines contain no digest of the reports."""
         return self.place
 
 
 def parse_header(text: str | bytes) -> Header:
-    """Parse what `to_json` wrote; raise ValueError if it is anything else."""
+    """Parse the result of `to_json`; raise ValueError for any other text."""
     if len(text) > MAX_LENGTH:
         raise ValueError(f"its header has {len(text)} characters, at most {MAX_LENGTH} are read")
     try:
@@ -83,12 +83,12 @@ def parse_header(text: str | bytes) -> Header:
             raise ValueError("another format")
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ValueError(
-            "it carries no configuration of sklearn_ldp: damaged, or not written by write_reports"
+            "it contains no configuration of sklearn_ldp: damaged, or not written by write_reports"
         ) from None
     if content.get("version") != VERSION:
         raise ValueError(
-            f"it is of format version {content.get('version')!r:.80}, this release reads version "
-            f"{VERSION}"
+            f"it is of format version {content.get('version')!r:.80}, but this release reads "
+            f"version {VERSION}"
         )
     configuration, batch = content.get("configuration"), content.get("batch")
     if not isinstance(configuration, dict) or not isinstance(batch, dict):
@@ -106,21 +106,22 @@ def _no_constant(name):
 
 
 def schema_header(metadata: dict[bytes, bytes] | None) -> Header:
-    """The header in a schema's metadata; ValueError if there is none."""
+    """Return the header in a schema's metadata; raise ValueError if there is none."""
     return parse_header((metadata or {}).get(KEY, b"{}"))
 
 
 def refuse_other_configuration(theirs: dict[str, Any], protocol: Protocol) -> None:
-    """Raise ValueError if reports of this configuration are not of this protocol."""
+    """Raise ValueError if reports of this configuration do not belong to this protocol."""
     if what := protocol.difference(theirs):
         raise ValueError(
             f"its reports are of another collection: {what}. Reports of two protocols cannot be "
-            "added up; read them with an oracle that is configured like their clients' oracle."
+            "added up; read them with an oracle that has the configuration of their clients' "
+            "oracle."
         )
 
 
 class ContentDigest:
-    """SHA-256 of columns of reports; it does not depend on how they are cut into pieces."""
+    """SHA-256 of columns of reports; it does not depend on how the columns are cut into pieces."""
 
     # n_columns: number of columns.
 
@@ -129,7 +130,7 @@ class ContentDigest:
         self.n_samples = 0
 
     def add(self, columns: list[np.ndarray]) -> None:
-        """Add a piece: arrays as `to_columns` makes them."""
+        """Add a piece: arrays from `to_columns`."""
         self.n_samples += len(columns[0])
         for sha, column in zip(self._columns, columns, strict=True):
             little = column.astype(column.dtype.newbyteorder("<"), copy=False)
@@ -140,11 +141,11 @@ class ContentDigest:
         return hashlib.sha256(b"".join(sha.digest() for sha in self._columns)).hexdigest()
 
     def refuse_other(self, header: Header) -> None:
-        """Raise ValueError if the header promises other reports."""
+        """Raise ValueError if the reports differ from the claims of the header."""
         if self.n_samples != header.n_samples:
             raise ValueError(
                 f"it is cut short or damaged: its header promises {header.n_samples} reports, "
-                f"it holds {self.n_samples}"
+                f"it contains {self.n_samples}"
             )
         if header.sha256 and self.hexdigest() != header.sha256:
             raise ValueError("it is damaged: its reports do not have the digest in its header")

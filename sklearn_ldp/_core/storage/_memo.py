@@ -1,4 +1,4 @@
-"""Base of the clients that remember: a private file, and the column that a user is asked for."""
+"""Base class of the clients with a memoization file, and with one column per user."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from ..mechanisms.several import Several
 from ..support.files import read_regular, replacing, sweep
 from .checkpoints import locked
 
-_MAX_BYTES = 1 << 24  # a guard against a file that is no memo
-_LOCK_SECONDS = 60.0  # a report takes milliseconds
+_MAX_BYTES = 1 << 24  # a guard against files that are not memoization files
+_LOCK_SECONDS = 60.0  # a report needs milliseconds
 
 
 class BaseClient:
-    """One user of an oracle, or of the question of a survey that is drawn for them once."""
+    """One user of an oracle, or of a survey whose question is drawn once for the user."""
 
-    # Their file is read without trust in it. A change is made under a lock, on what the file says
-    # at that time, and it is on disk before `_changing` ends. So what a client sends afterwards
-    # is known to all later clients, whenever a process is killed. The question, the protocol
-    # but for its round, and the settings must stay as they were.
+    # The file is read without trusting it. A change is made under a lock, starts from the content
+    # of the file at that time, and is on disk before `_changing` ends. So later clients see
+    # everything that earlier clients sent, even if a process is killed. The question, the protocol
+    # except for its round, and the settings must not change.
 
     _form: str  # name and version of the format of the file
-    _mark: str  # the entry that tells one user's file from another's
+    _mark: str  # the entry that distinguishes the files of different users
 
     def __init__(
         self,
@@ -47,14 +47,15 @@ class BaseClient:
         self._protocol: Any = source.protocol()
         if not isinstance(question, str) or not question:
             raise ValueError(
-                f"{self._name} needs question= to be the name of what is asked, as 'browser', "
+                f"{self._name} needs question= to be the name of the question, such as 'browser', "
                 f"got {'an empty text' if question == '' else type(question).__name__}."
             )
         self._is_stood_in = is_stood_in(missing, self._name)
         if getattr(source, "random_state", None) is not None:
             raise ValueError(
                 f"{self._name} refuses {type(source).__name__} with a random_state, because "
-                "predictable reports protect nobody: leave it out. To simulate, use privatize."
+                "predictable reports protect no user. Omit random_state. To simulate, use "
+                "privatize."
             )
         survey = _sha256(_text([question, survey_digest(self._protocol, **settings)]))
         self._head = {"format": self._form, "survey": survey}
@@ -68,7 +69,7 @@ class BaseClient:
         self._part, self._own_mark = entries["part"], entries[self._mark]
 
     def _new(self, coins: SecureCoins) -> dict[str, Any]:
-        """The entries of a new file, of which "part" is the number of what is drawn, or None."""
+        """Return the entries of a new file; "part" is the number of the column drawn, or None."""
         mechanism = self._protocol.mechanism
         is_survey = isinstance(mechanism, Several)
         return {"part": int(mechanism.draw_samples(1, coins)[0]) if is_survey else None}
@@ -81,14 +82,14 @@ class BaseClient:
 
     # -- values and reports -------------------------------------------------------------------
     def _code(self, value: Any) -> np.ndarray:
-        """The code of a value, or of that of the column in a record, of shape (1,)."""
+        """Return the code of a value, or of the column's value in a record, of shape (1,)."""
         domain, name, column = self._protocol.domain, self._protocol.name, self.column
         if column is not None:
             domain, name = domain.columns[column], f"{name}, in the column {column!r},"
             if not hasattr(value, "keys") or not (self._is_stood_in or column in value):
                 raise ValueError(
-                    f"{self._name} is to report the column {column!r}, which the record does not "
-                    f"have: pass a mapping of column to value, got {type(value).__name__}."
+                    f"{self._name} reports the column {column!r}, which is missing from the "
+                    f"record. Pass a mapping of column to value, got {type(value).__name__}."
                 )
             value = value.get(column)
         try:
@@ -102,7 +103,7 @@ class BaseClient:
         return self._protocol.mechanism.looked_at(codes, np.array([self._part]))
 
     def _row(self, report: np.ndarray) -> list[int]:
-        """A report of the oracle, or on the part, as integers for the file."""
+        """Return a report of the oracle, or on the part, as integers for the file."""
         numbers = np.ravel(report).tolist()
         if self._part is None:
             return numbers
@@ -110,13 +111,13 @@ class BaseClient:
         return [self._part, *numbers, *[0] * (width - 1 - len(numbers))]
 
     def _report(self, row: list[int]) -> np.ndarray:
-        """The report as `privatize` returns it."""
+        """Return the report in the form that `privatize` returns."""
         field, *more = self._protocol.mechanism.report_fields
         is_row = more or field.width is not None
         return self._protocol.mechanism.as_reports([row] if is_row else row)
 
     def _are_reports(self, rows: list[Any], part: int | None) -> bool:
-        """Whether rows of a file can be reports on the part; raises ValueError as well."""
+        """Whether rows of a file can be reports on the part; may also raise ValueError."""
         for row in rows:
             if type(row) is not list or part not in (None, *row[:1]):
                 return False
@@ -128,18 +129,18 @@ class BaseClient:
 
     # -- the file -------------------------------------------------------------------------------
     def _read(self) -> dict[str, Any]:
-        """The entries of this client's file, which must be replaced and not changed."""
+        """Return the entries of this client's file. Callers do not change them."""
         entries: dict[str, Any] = {}
-        with suppress(FileNotFoundError):  # a link to a file that is still to come has a name, too
+        with suppress(FileNotFoundError):  # a link may have no file yet
             content = read_regular(self._path, _MAX_BYTES)
-            known = self._known  # which another thread may replace meanwhile
-            if content != known[0]:  # thousands of rounds take milliseconds to parse
+            known = self._known  # another thread may replace it meanwhile
+            if content != known[0]:  # parsing thousands of rounds takes milliseconds
                 known = self._known = content, self._parsed(content)
             entries = dict(known[1])
         if self._own_mark not in (None, entries.get(self._mark)):
             raise ValueError(
-                f"The memo of this {self._name} has been deleted, or another one is in its place, "
-                "so nothing is reported: make a new client of the file that is meant."
+                f"The memo of this {self._name} has been deleted, or another file is in its place, "
+                "so nothing is reported. Make a new client of the right file."
             )
         return entries
 
@@ -149,7 +150,7 @@ class BaseClient:
             entries = json.loads(content)
             form, survey = str(entries.pop("format")), entries.pop("survey")
             digest = entries.pop("sha256", None)
-            is_other = survey != self._head["survey"]  # whose entries may well be of other kinds
+            is_other = survey != self._head["survey"]  # its entries may have other types
             is_whole = digest == _sha256(_text(entries)) and (is_other or self._is_fine(entries))
         ours, _, newest = self._form.rpartition(" ")
         found, _, version = form.rpartition(" ")
@@ -159,31 +160,31 @@ class BaseClient:
             else:
                 what = (
                     f"an older {self._name}: it belongs to no question. Delete it, or name another "
-                    "file; what is asked from now on spends epsilon again"
+                    "file; further reports then spend epsilon again"
                 )
             raise ValueError(f"{self._path} is the memo of {what}.")
         if form != self._form or not is_whole:
             raise ValueError(
-                f"{self._path} is not the memo of a {self._name}, or it is damaged. A new one "
-                "would spend epsilon again: delete it only if that is meant."
+                f"{self._path} is not the memo of a {self._name}, or it is damaged. Delete it only "
+                "if you accept that a new memo spends epsilon again."
             )
         if survey != self._head["survey"]:
             raise ValueError(
                 f"{self._path} is the memo of another question, survey or oracle: no parameter may "
-                "change. Give each question a file of its own; its users spend epsilon in each."
+                "change. Use one file per question; users spend epsilon in each."
             )
         return entries
 
     def _is_fine(self, entries: dict[str, Any]) -> bool:
-        """Whether the entries of a file can be those of such a client: its digest has no key."""
-        # ValueError, KeyError, TypeError and AttributeError say no as well.
+        """Whether the entries of a file can belong to such a client; the digest has no key."""
+        # ValueError, KeyError, TypeError and AttributeError also mean that they cannot.
         raise NotImplementedError
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Any]]:
-        """Lock the file, yield its entries (none without one), and write them if changed."""
-        # Raises ValueError as `_read` does, if another process does not let the file go, or
-        # if it is full; OSError if it cannot be written. It is as before then.
+        """Lock the file, yield its entries (none without a file), and write changed entries."""
+        # Raises ValueError like `_read`, if another process does not release the file, or if the
+        # file is full; OSError if it cannot be written. The file is then unchanged.
         with locked(self._path, _LOCK_SECONDS):
             sweep(self._path)
             entries = self._read()
@@ -202,13 +203,13 @@ class BaseClient:
                 "is reported or written. Use an oracle with smaller reports."
             )
         with replacing(self._path) as file:
-            if hasattr(os, "fchmod"):  # Windows has none before Python 3.13
+            if hasattr(os, "fchmod"):  # missing on Windows before Python 3.13
                 os.fchmod(file.fileno(), 0o600)
             file.write(content)
         self._known = content, entries
 
     def _text_of(self, entries: dict[str, Any]) -> str:
-        """The result of `_text`; of a list that has grown, only the new end is encoded."""
+        """Return the result of `_text`; if a list has grown, encode only its new end."""
         for name, value in entries.items():
             known, text = self._written.get(name, (None, ""))
             if known and type(value) is list and value[: len(known)] == known:
@@ -221,14 +222,14 @@ class BaseClient:
 
 
 def is_stood_in(missing: Any, name: str) -> bool:
-    """Return whether a client reports something in place of an answer that it has no code for."""
+    """Return whether a client reports a default value if there is no code for an answer."""
     if missing not in ("error", "report"):
-        raise ValueError(f'{name} takes missing="error" or missing="report", got something else.')
+        raise ValueError(f'{name} needs missing="error" or missing="report", got another value.')
     return missing == "report"
 
 
 def survey_digest(protocol: Protocol, **settings: float) -> str:
-    """Return the digest of what must stay as it was, whatever the round."""
+    """Return the digest of the settings that must not change, except for the round."""
     configuration = {k: v for k, v in protocol.configuration.items() if k != "collection_round"}
     return _sha256(_text({**configuration, **settings}))
 

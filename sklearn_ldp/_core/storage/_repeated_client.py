@@ -1,4 +1,4 @@
-"""Clients of a collection that is repeated: they remember their reports, and keep count."""
+"""Clients for repeated collection, which store their reports and account for epsilon."""
 
 from __future__ import annotations
 
@@ -25,74 +25,75 @@ _LISTS = ("values", "permanent", "first", "rounds", "sent")
 
 
 class RepeatedClient(BaseClient):
-    """One user's side of a collection that is repeated, when their value may change.
+    """The client of one user in a repeated collection, for a value that may change.
 
-    Whoever reports in T rounds with `privatize` spends T times epsilon. This client draws a
-    *permanent* report when a value first occurs. In each round it sends that report or, by a coin,
-    one that does not depend on the value. A single report has exactly the law of the oracle's, so
-    nothing changes on the server.
+    A user who reports in T rounds with `privatize` spends T times epsilon. This client draws a
+    *permanent* report when a value first occurs (memoization). In each round it sends that report
+    or, at random, a report that does not depend on the value. Each single report has exactly the
+    distribution of the oracle's reports, so nothing changes on the server.
 
-    Privacy: one report spends the oracle's epsilon, and any number of reports of one value at most
-    `epsilon_forever`. Those of k values spend at most k times `epsilon_forever`, which `spent`
-    counts, between two histories whose values change and come back in the same rounds. *When* a
-    value changes is not protected: no budget bounds what the reports tell of it.
+    Privacy: one report spends the oracle's epsilon, and any number of reports of one value spend at
+    most `epsilon_forever`. Reports of k values spend at most k times `epsilon_forever`. `spent` is
+    this total; it compares two histories whose values change, and return, in the same rounds.
+    *When* a value changes is not protected: no budget bounds how much the reports reveal about it.
 
     Parameters
     ----------
     oracle : oracle, ColumnOracle, StringOracle or Protocol
-        What a single report spends, over declared or open categories, without a `random_state`. Of
-        a survey whose users are asked for one column each, the column is drawn once. So is the
-        prefix or the level of a tree that a user is asked of: values that share its answer count
-        as one.
+        The mechanism of a single report, over declared or open categories, without a
+        `random_state`. If users of a survey are asked for one column each, the column is drawn
+        once. If a user of a StringOracle is asked for a prefix or a level of a tree, it is also
+        drawn once, and values with the same answer count as one value.
     memo : path-like
-        The file that keeps the reports, created if missing. It is private, see the notes.
+        The memoization file, which stores the reports; created if missing. It is private, see the
+        notes.
     question : str
-        Name of what is asked, such as "browser". The memo belongs to it: another question has a
-        file of its own.
+        Name of the question, such as "browser". The memoization file belongs to the question, so
+        another question needs another file.
     epsilon_forever : float
-        Budget of all reports of one value together, at least the oracle's epsilon. With twice the
-        oracle's epsilon, about half of the rounds send the permanent report.
+        Budget of all reports of one value together (epsilon_inf), at least the oracle's epsilon.
+        With twice the oracle's epsilon, about half of the rounds send the permanent report.
     most_epsilon : float, default=None
-        The most that all values may spend; a new value that would spend more is refused. None means
-        no limit. It may be changed later.
+        The maximum that all values may spend; a new value that would spend more is refused. If
+        None, there is no limit. You may change it later.
     fixed_part : bool, default=False
-        Whether one hash function serves all values, so that at most `hash_range_` values are ever
-        paid for. Take it if values change often. All reports of a user then carry their function,
-        so they are linkable even if their value changes.
+        Whether one hash function serves all values, so that at most `hash_range_` values ever spend
+        epsilon. Use it if values change often. All reports of a user then contain the user's
+        function, so they are linkable even if the value changes.
     missing : {"error", "report"}, default="error"
-        What to do with an answer that is missing or not listed. A user who then does not report
-        tells that by their absence. "report" sends a report of a stand-in: None where it is a
-        category, otherwise the last category; of strings, the last letter of the alphabet alone.
+        How to treat an answer that is missing or not listed. If users do not report then, their
+        absence reveals that. "report" sends a report of a default value: None if it is a category,
+        otherwise the last category; for strings, the last letter of the alphabet.
 
     Raises
     ------
     TypeError
-        If the reports have no two likelihoods.
+        If the reports do not have two likelihoods.
     ValueError
         If a budget is not valid, or `fixed_part` finds no hash function; if the oracle has a
-        `random_state`; or if the file is damaged, is of another question, oracle or version, or is
-        kept locked by another process for a minute.
+        `random_state`; or if the file is damaged, belongs to another question, oracle or version,
+        or stays locked by another process for a minute.
 
     See Also
     --------
-    SurveyClient : Where values hardly change: one report for ever.
-    sklearn_ldp.metrics.repeated_collection_risk : What repetition reveals.
+    SurveyClient : For values that hardly change: always the same report.
+    sklearn_ldp.metrics.repeated_collection_risk : The information that repetition reveals.
 
     Notes
     -----
-    A permanent report is one of the oracle's with exp(epsilon_forever) in the place of
-    exp(epsilon), and it is sent with the probability that makes a single report the oracle's:
-    published parameters [1]_ waste budget over more than two values. It comes back unchanged. So
-    its noise does not average out over rounds, and with most oracles the rounds of one user can be
-    found without their name, as can the round in which their value changed. A refusal is visible,
-    too: choose `most_epsilon` such that it is rare.
+    A permanent report is a report of the oracle with exp(epsilon_forever) in place of exp(epsilon).
+    It is sent with the probability that gives a single report the oracle's distribution; published
+    parameters [1]_ waste budget for more than two values. Because the permanent report is sent
+    unchanged, its noise does not average out over rounds. With most oracles, the rounds of one user
+    can be linked without the user's name, and the round in which the value changed can be found. A
+    refusal is also visible, so choose `most_epsilon` such that refusals are rare.
 
-    The file holds a keyed digest of each value, its permanent report, and the report of each round.
-    The key is in the file: whoever has the file can try all values of a small domain. It is on disk
-    before a report is returned, so a crash spends nothing twice, and several processes may share
-    it. A file that is lost or copied means new permanent reports, which spend again. A client
-    refuses another user's file that takes the place of its own while it lives; a new client cannot
-    tell whose a file is.
+    The file contains a keyed digest of each value, its permanent report, and the report of each
+    round. The key is in the file, so an attacker with the file can try all values of a small
+    domain. The file is on disk before a report is returned, so a crash never spends epsilon twice,
+    and several processes may share the file. If a file is lost or copied, new permanent reports
+    spend epsilon again. A running client refuses the file of another user in place of its own; a
+    new client cannot detect whose file it is.
 
     References
     ----------
@@ -141,7 +142,7 @@ class RepeatedClient(BaseClient):
         settings = {"epsilon_forever": self._forever, "fixed_part": self._is_fixed}
         super().__init__(oracle, memo, question, missing, **settings)
 
-    # -- the account ----------------------------------------------------------------------------
+    # -- privacy accounting ---------------------------------------------------------------------
     @property
     def n_values(self) -> int:
         """Number of values (with a fixed part, of hash values) that have a permanent report."""
@@ -151,7 +152,7 @@ class RepeatedClient(BaseClient):
     def spent(self) -> float:
         """The epsilon that all reports have spent, by any client with this file.
 
-        It bounds what they tell of *which* values the user had, and not of when they changed.
+        It bounds the information about *which* values the user had, not about when they changed.
         """
         return self.n_values * self._forever
 
@@ -175,24 +176,25 @@ class RepeatedClient(BaseClient):
         Parameters
         ----------
         value : object, or mapping of column to value
-            The user's value; for a survey their values, of which only that of `column` is looked
-            at. If the round was reported before, it does not matter.
+            The user's value. For a survey, the user's values; only the value of `column` is used.
+            If there already is a report of the round, the argument is ignored.
         collection_round : str
             Name of the round. Each round has one report.
 
         Returns
         -------
         Reports of shape (1,) or (1, width)
-            One report, which knows its round, as ``oracle.privatize([value])`` returns it.
+            One report with its round attached, in the form of ``oracle.privatize([value])``.
 
         Raises
         ------
         TypeError
             If the round is not a string.
         ValueError
-            If the value is not in the domain, would spend more than `most_epsilon`, or the protocol
-            is of another round; or if the file has changed otherwise than by clients, is full, or
-            is kept locked by another process. Nothing is spent or written then, nor after OSError.
+            If the value is not in the domain or would spend more than `most_epsilon`; if the
+            protocol is of another round; or if a program other than a client has changed the file,
+            or the file is full, or stays locked by another process. Then nothing is spent or
+            written. The same is true after an OSError.
         """
         if not isinstance(collection_round, str):
             raise TypeError(
@@ -200,8 +202,8 @@ class RepeatedClient(BaseClient):
             )
         if self._protocol.collection_round not in ("", collection_round):
             raise ValueError(
-                f"This RepeatedClient is of the round {self._protocol.collection_round!r} alone: "
-                "reports of two rounds do not add up, so make one of the other round's oracle."
+                f"This RepeatedClient is of the round {self._protocol.collection_round!r} alone. "
+                "Reports of two rounds cannot be added up, so make a client of the other round."
             )
         with self._changing() as entries:
             if collection_round not in entries["rounds"]:
@@ -211,9 +213,9 @@ class RepeatedClient(BaseClient):
         return reports_of(self._report(row), self._protocol.protocol(collection_round))
 
     def _add_round(self, entries: dict[str, Any], code: np.ndarray, collection_round: str) -> None:
-        """Draw the report of a round; a number in "sent" stands for a permanent report."""
+        """Draw the report of a round; a number in "sent" refers to a permanent report."""
         coins, function, chain = SecureCoins(), entries["function"], self._chains[self._part or 0]
-        if code.ndim > 1:  # a set of items, whose width is that of the longest list
+        if code.ndim > 1:  # a set of items, padded to the length of the longest list
             looked_at: Any = tuple(code[0, code[0] > 0].tolist())
         else:
             looked_at = int(code[0]) if function is None else chain.image(code, function)
@@ -222,15 +224,15 @@ class RepeatedClient(BaseClient):
         if digest not in entries["values"]:
             if len(entries["values"]) >= self._most_values:
                 raise ValueError(
-                    f"This value is new to RepeatedClient, after {len(entries['values'])} others: "
-                    "it would spend more than most_epsilon, so nothing is reported or written: "
-                    "leave this round out."
+                    f"This value is new to RepeatedClient, after {len(entries['values'])} others. "
+                    "It would spend more than most_epsilon, so nothing is reported or written. "
+                    "Leave this round out."
                 )
             permanent = self._row(chain.permanent(code, coins, function))
             _append(entries, values=digest, permanent=permanent, first=len(entries["rounds"]))
         sent: Any = entries["values"].index(digest)
         is_permanent = chain.are_permanent(1, coins)[0]
-        # Both are made whichever is sent, so that no clock tells which one it is.
+        # Both reports are made, so that the time does not reveal which report is sent.
         if chain.has_quick_uniforms or not is_permanent:
             uniform = self._row(chain.uniform(code, coins, function))
             sent = sent if is_permanent else uniform
@@ -272,53 +274,53 @@ class RepeatedClient(BaseClient):
 
 
 def _are_below(numbers: list[Any], high: int) -> bool:
-    """Whether all are integers from 0 to below a number."""
+    """Whether all items are integers from 0 to below a number."""
     return all(type(one) is int and 0 <= one < high for one in numbers)
 
 
 def _append(entries: dict[str, Any], **added: Any) -> None:
-    """Put something at the end of lists, as new ones: a memo's must not be changed."""
+    """Append to lists by replacing them, because the lists of a memo must not be changed."""
     entries.update({name: [*entries[name], one] for name, one in added.items()})
 
 
 def asks_one_part(mechanism: object) -> bool:
-    """Whether users are asked for one column of a survey, or one prefix of strings, each."""
+    """Whether each user is asked for one column of a survey, or for one prefix of strings."""
     return isinstance(mechanism, Several) and mechanism.views is None and mechanism.n_drawn == 1
 
 
 def chains_of(protocol: Protocol, epsilon_forever: float, fixed_part: bool) -> list[Chain]:
-    """Return the chain of an oracle, or of each part that a user may be asked."""
+    """Return the chain of an oracle, or of each part that a user may be asked for."""
     mechanism: Any = protocol.mechanism
     own = mechanism.mechanisms if asks_one_part(mechanism) else [mechanism]
     chains = [Chain(one, protocol.epsilon, epsilon_forever) for one in own]
     if fixed_part and not any(chain.has_functions for chain in chains):
         raise ValueError(
-            f"{protocol.name} has no hash function that could be fixed: leave fixed_part out, "
+            f"{protocol.name} has no hash function that could be fixed. Leave fixed_part out, "
             "or use OLH."
         )
     return chains
 
 
 def most_values(most_epsilon: Any, epsilon_forever: float) -> float:
-    """Return how many values may spend their budget."""
+    """Return the maximum number of values that may spend their budget."""
     if most_epsilon is None:
         return math.inf
     if not isinstance(most_epsilon, Real) or not epsilon_forever <= float(most_epsilon) < math.inf:
         raise ValueError(
-            f"Argument most_epsilon must be at least epsilon_forever, {epsilon_forever:g}, which "
-            f"the first value spends, and finite, or None, got {most_epsilon!r}."
+            f"Argument most_epsilon must be None, or finite and at least epsilon_forever, "
+            f"{epsilon_forever:g}, which the first value spends; got {most_epsilon!r}."
         )
-    # Decimals as they are written, so that three times 0.1 is not above 0.3.
+    # Computed with decimals as they are written, so that three times 0.1 is not above 0.3.
     most, forever = (Fraction(repr(float(one))) for one in (most_epsilon, epsilon_forever))
     return int(most / forever)
 
 
 class SurveyClient(BaseClient):
-    """One user's side of a survey that is repeated: always the same column, the same report.
+    """The client of one user in a repeated survey, with a fixed column and a fixed report.
 
-    Privacy: making the client spends nothing; the first `report` spends epsilon of the whole
-    record, and all further ones nothing, whatever has become of the values meanwhile. `renew`
-    spends epsilon once more, on the same column.
+    Privacy: making the client spends nothing. The first `report` spends epsilon of the whole
+    record. All further calls return the same report and spend nothing, even if the values have
+    changed. `renew` spends epsilon once more, on the same column.
 
     Parameters
     ----------
@@ -326,33 +328,34 @@ class SurveyClient(BaseClient):
         Unfitted, with declared domains and without a `random_state`; each user is asked for one
         column (``n_sampled=1``).
     memo : path-like
-        The file that keeps column and report, created if missing. It is private: whoever reads it
-        knows the report, but not their values. Delete it if the device is to forget the user.
+        The memoization file, which stores the column and the report; created if missing. It is
+        private: a reader of the file learns the report, but not the values. Delete it if the device
+        should forget the user.
     question : str
-        Name of what is asked, such as "browser". The memo belongs to it: another question has a
-        file of its own.
+        Name of the question, such as "browser". The memoization file belongs to the question, so
+        another question needs another file.
     missing : {"error", "report"}, default="error"
         As for :class:`RepeatedClient`.
 
     Raises
     ------
     TypeError
-        If `survey` is not a survey whose users are asked for one column each.
+        If `survey` is not a survey that asks each user for one column.
     ValueError
-        If the file is damaged, is of another question, survey or version, or is kept locked by
+        If the file is damaged, belongs to another question, survey or version, or stays locked by
         another process for a minute; or if the survey has a `random_state`.
 
     See Also
     --------
-    RepeatedClient : Where values change: a report of each value that is paid for once.
-    sklearn_ldp.robustness.assigned_parts : Columns that nobody can choose.
+    RepeatedClient : For values that change: one permanent report per value.
+    sklearn_ldp.robustness.assigned_parts : Columns that the server assigns, not the user.
 
     Notes
     -----
-    The reports of one user are equal, so their rounds can be found without their name, as can the
-    round in which a report was renewed; shuffled reports without tokens make it harder. Whoever
-    draws a new column every time spends epsilon every time. What a crash or a copy of the file
-    spends is said of :class:`RepeatedClient`.
+    The reports of one user are equal. So the rounds of a user can be linked without the user's
+    name, and the round in which a report was renewed can be found; shuffling reports without tokens
+    makes this harder. A user who draws a new column in each round spends epsilon in each round. See
+    :class:`RepeatedClient` for the epsilon that a crash or a copy of the file spends.
 
     Examples
     --------
@@ -384,54 +387,54 @@ class SurveyClient(BaseClient):
         is_survey = isinstance(survey, BaseColumnSurvey)
         if not is_survey or not asks_one_part(survey.protocol().mechanism):
             raise TypeError(
-                "SurveyClient needs a survey whose users are asked for one column each, such as "
+                "SurveyClient needs a survey that asks each user for one column, such as "
                 f"ColumnOracle(1.0, domains=domains), got {type(survey).__name__}."
             )
         super().__init__(survey, memo, question, missing)
 
     @property
     def n_reports(self) -> int:
-        """Number of reports made by any client with this file, each of which spent epsilon."""
+        """Number of reports made by any client with this file; each report spent epsilon."""
         return self._read()["n_reports"]
 
     def report(self, record: Mapping[Any, Any]) -> Reports:
-        """Return the user's report: a new one the first time, and later the same.
+        """Return the user's report: a new report in the first call, and the same report later.
 
         Privacy: spends epsilon the first time.
 
         Parameters
         ----------
         record : mapping of column to value
-            The user's values. Only that of `column` is looked at, and only the first time.
+            The user's values. Only the value of `column` is used, and only in the first call.
 
         Returns
         -------
         Reports of shape (1, width)
-            One report, as ``survey.privatize`` returns it.
+            One report, in the form of ``survey.privatize``.
 
         Raises
         ------
         ValueError
-            If the record has no valid value of the column, or if the file has changed otherwise
-            than by clients, or is kept locked by another process. Nothing is spent or written then,
-            nor after OSError.
+            If the record has no valid value of the column, if a program other than a client has
+            changed the file, or if the file stays locked by another process. Then nothing is spent
+            or written. The same is true after an OSError.
         """
         return self._reported(record, False)
 
     def renew(self, record: Mapping[Any, Any]) -> Reports:
         """Make a new report for the same column, which replaces the old one.
 
-        Privacy: spends epsilon, in addition to what the reports before have spent.
+        Privacy: spends epsilon, in addition to the epsilon of the earlier reports.
 
         Parameters
         ----------
         record : mapping of column to value
-            The user's values, of which that of `column` is reported.
+            The user's values. Only the value of `column` is reported.
 
         Returns
         -------
         Reports of shape (1, width)
-            The new report; it raises what `report` does.
+            The new report. The errors are the same as for `report`.
         """
         return self._reported(record, True)
 
@@ -439,7 +442,7 @@ class SurveyClient(BaseClient):
         return f"SurveyClient(column={self.column!r}, n_reports={self.n_reports})"
 
     def _reported(self, record: Mapping[Any, Any], is_renewed: bool) -> Reports:
-        """The report in the file, where a new one is before it is returned."""
+        """Return the report in the file; a new report is in the file before it is returned."""
         with self._changing() as entries:
             if is_renewed or entries["report"] is None:
                 own = self._protocol.mechanism.mechanisms[self._part]

@@ -1,4 +1,4 @@
-"""Reports in files: each file is a shuffled batch that carries its configuration, id and digest."""
+"""Reports in files: each file is a shuffled batch with its configuration, id and digest."""
 
 from __future__ import annotations
 
@@ -44,38 +44,38 @@ def write_reports(
 ) -> str:
     """Write a batch of reports to a file that describes them.
 
-    The schema's metadata holds the configuration of the oracle, the round, the batch's id, the
-    number of reports and their SHA-256 digest, so that a reader can refuse what does not belong to
-    the collection, and count a batch once however often it is sent. Integers are kept exactly, in
-    the smallest type; bits are packed.
+    The schema's metadata contain the configuration of the oracle, the round, the batch's id, the
+    number of reports and their SHA-256 digest. So a reader can refuse reports of another
+    collection, and count a batch once even if it is sent several times. Integers are stored
+    exactly, in the smallest type; bits are packed.
 
-    Privacy: costs none. Reports are shuffled, so that their order says nothing about who came
-    when. The order inside a report says nothing either, because every oracle makes reports in
-    canonical form.
+    Privacy: costs none. Reports are shuffled, so their order reveals nothing about the order in
+    which users came. The order inside a report reveals nothing either, because every oracle makes
+    reports in canonical form.
 
     Parameters
     ----------
     path : path-like or binary file
-        Where to write. A file is written atomically: it appears as a whole or not at all.
-    reports : array-like, Arrow stream or iterator of those
-        Reports as returned by the oracle's `privatize`. What comes piece by piece is held in memory
-        up to 64 MB, or about three million reports, and in a temporary file beyond that (`tempfile`
-        says where); the order of all reports is uniformly random in either case.
+        The file to write, atomically: it appears as a whole or not at all.
+    reports : array-like, Arrow stream, or iterator of arrays or streams
+        Reports from the oracle's `privatize`. Reports that arrive in pieces are stored in memory up
+        to 64 MB, or about three million reports, and beyond that in a temporary file (in the folder
+        of `tempfile`). The order of all reports is uniformly random in either case.
     oracle : oracle or Protocol
         Unfitted, with declared categories.
     batch_id : str, default=None
-        Name of the batch. None draws a random one, because a name made of the reports would tell
-        their order, in spite of the shuffle, to whoever knows most of them. So the same array that
-        is written again is another batch: name it if it may be.
+        Name of the batch. If None, draw a random name. A name computed from the reports would
+        reveal their order, in spite of the shuffle, to an attacker who knows most of them. So if
+        you write the same array twice, it makes two batches; name the batch if that can happen.
     collection_round : str, default=""
         Name of the collection.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
-        Parquet with zstd, an uncompressed Arrow IPC stream, or lines of JSON for debugging; "auto"
+        Parquet with zstd, an uncompressed Arrow IPC stream, or lines of JSON for debugging. "auto"
         decides by the suffix of the name: ``.parquet``, ``.arrows`` (or ``.arrow``) or ``.jsonl``.
     random_state : int, RandomState, Generator or None, default=None
         Source of the shuffle's randomness; None is the secure source.
     key : bytes, default=None
-        The key of the collection, at least 16 bytes: it signs the configuration, the round, the id,
+        The key of the collection, at least 16 bytes. It signs the configuration, the round, the id,
         the number of reports and their digest (HMAC-SHA-256).
 
     Returns
@@ -86,11 +86,11 @@ def write_reports(
     Raises
     ------
     RefusedBatchError
-        If a report cannot come from the oracle, or plain reports are of another epsilon by what
-        they support (see the oracle's `aggregate`); or if Parquet compresses the reports to fewer
-        bytes than honest ones take, as it does with values that nobody has randomised: such a file
-        would be refused when it is read. This is a ValueError; no file is written then (what was
-        given as an open file has to be discarded).
+        If a report cannot come from the oracle; if the support of plain reports shows another
+        epsilon (see the oracle's `aggregate`); or if Parquet compresses the reports to fewer bytes
+        than honest reports need, as happens with values that were not randomized, because readers
+        would refuse such a file. This is a ValueError. Then no file is written; discard the content
+        of a file that you had opened.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def write_reports(
     protocol = as_protocol(oracle, collection_round)
     batch_id = secrets.token_hex(16) if batch_id is None else batch_id
     check_batch_id(batch_id)
-    # What no reader takes is refused before `reports` is asked for any: a generator may randomise.
+    # Errors of the arguments come before `reports` is read, because a generator may randomize.
     likely = Header(protocol.configuration, batch_id, 1, "0" * 64, "0" * 64)
     parse_header(likely.to_json())
     with Shuffle(random_state) as shuffle:
@@ -129,7 +129,7 @@ def write_reports(
 
 
 def _add_checked(shuffle, reports, protocol):
-    """Check all reports of a batch, hand them on as columns, and return the columns' fields."""
+    """Check all reports of a batch, pass them on as columns, and return the columns' fields."""
     fields: list = []
     is_held = isinstance(reports, np.ndarray) and not isinstance(reports, np.memmap)
     try:
@@ -162,7 +162,7 @@ def read_reports(
     Parameters
     ----------
     path : path-like, bytes or binary file
-        What `write_reports` wrote.
+        A file from `write_reports`.
     oracle : oracle or Protocol
         Unfitted, with the same configuration as the clients' oracle.
     collection_round : str, default=""
@@ -170,18 +170,18 @@ def read_reports(
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
         As for `write_reports`.
     key : bytes, default=None
-        The key of the collection: a file that was not signed with it is refused.
+        The key of the collection. A file that the key has not signed is refused.
 
     Returns
     -------
     Reports whose first axis is the users
-        The reports, as integers of the smallest type that holds them; they know their protocol.
+        The reports, as integers of the smallest suitable type, with their protocol attached.
 
     Raises
     ------
     RefusedBatchError
         If the reports are of another configuration or round, or if the file is damaged, cut short
-        or not a file of reports. This is a ValueError that says what differs.
+        or not a file of reports. This is a ValueError that states the difference.
     """
     protocol = as_protocol(oracle, collection_round)
     pieces = _read(path, protocol, format, as_key(key))
@@ -198,15 +198,16 @@ def tally_file(
 ) -> Tally:
     """Add up a file of reports: a pure function that a worker can call.
 
-    Memory stays bounded whatever the number of reports. Privacy: costs none.
+    Memory is bounded for any number of reports. Privacy: costs none.
 
-    Of lines as clients post them a tally does not tell whether their file has grown: an aggregator
-    refuses two of the same path, unless :func:`aggregate` reads the file and looks at its lines.
+    For lines in the form that clients post, a tally does not reveal whether their file has grown.
+    So an aggregator refuses two tallies of the same path, unless :func:`aggregate` reads the file
+    and compares its lines.
 
     Parameters
     ----------
     path : path-like, bytes or binary file
-        What `write_reports` wrote.
+        A file from `write_reports`.
     oracle : oracle or Protocol
         Unfitted, with the same configuration as the clients' oracle.
     collection_round : str, default=""
@@ -214,14 +215,14 @@ def tally_file(
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
         As for `write_reports`.
     key : bytes, default=None
-        The key of the collection: a file that was not signed with it is refused, and the tally is
-        signed with it.
+        The key of the collection. A file that the key has not signed is refused, and the tally is
+        signed with the key.
 
     Returns
     -------
     Tally
-        The tally of one batch, under the id that the file carries. Tallies are added up with
-        ``+``, or added to an :class:`Aggregator` with its `merge`.
+        The tally of one batch, under the id in the file. Use ``+`` to add up tallies, or
+        :meth:`Aggregator.merge` to add one to an :class:`Aggregator`.
 
     Raises
     ------
@@ -231,7 +232,7 @@ def tally_file(
     secret = as_key(key)
     protocol = as_protocol(oracle, collection_round)
     batch = count_source(path, protocol, format, secret)
-    assert batch is not None  # it is not known to anybody
+    assert batch is not None  # no ledger contains it
     return without_order(batch).signed(secret)
 
 
@@ -243,8 +244,8 @@ def count_source(
     is_known: Any = None,
     lines: Any = NO_LINES,
 ) -> Tally | None:
-    """Check and count a file as `tally_file` does, for a protocol that exists already."""
-    # None if `is_known` says so of its header: its reports are not read then.
+    """Check and count a file like `tally_file`, for a protocol that exists already."""
+    # Return None, without reading the reports, if `is_known` is true for the header.
     pieces = _read(path, protocol, form, key, is_known, lines.sizes)
     header, first = next(pieces, (None, None))
     if header is None:
@@ -254,21 +255,21 @@ def count_source(
 
 
 def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, Any]:
-    """Read what a file states about its reports, but not the reports themselves.
+    """Read the description of the reports in a file, but not the reports themselves.
 
     Parameters
     ----------
     path : path-like, bytes or binary file
-        What `write_reports` wrote.
+        A file from `write_reports`.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
         As for `write_reports`.
 
     Returns
     -------
     dict
-        With `configuration` as :func:`report_configuration` returns it, `batch_id`, `n_samples`,
-        `sha256` and `tag`, the signature (empty if there is none). These are the sender's claims:
-        only reading the reports verifies them.
+        The `configuration` in the form of :func:`report_configuration`, `batch_id`, `n_samples`,
+        `sha256` and `tag`, the signature (empty if there is none). These are the sender's claims;
+        they are verified only when the reports are read.
 
     Raises
     ------
@@ -281,14 +282,14 @@ def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, A
 
 def read_header(path: Any, form: str = "auto", key: Key | None = None, sizes: Any = ()) -> Header:
     """Read the header of a file; if there is a key, it must have signed the header."""
-    # `sizes` are those of the batches of posted lines that were counted before.
+    # `sizes` are the numbers of lines of the batches of posted lines that were counted before.
     with _opened(path, form, key, sizes) as (header, _):
         return header
 
 
 @contextmanager
 def _opened(path: Any, form: str, key: Key | None, sizes: Any) -> Iterator[tuple[Header, Callable]]:
-    """The header of a file and the reader of its reports; whatever goes wrong names the file."""
+    """Yield the header of a file and the reader of its reports; every error names the file."""
     source, form = open_source(path, form)
     try:
         place = os.fspath(path) if is_path(path) else ""
@@ -313,8 +314,8 @@ def _read(
     is_known: Callable[[Header], bool] | None = None,
     sizes: Collection[int] = (),
 ) -> Iterator[tuple[Header, np.ndarray]]:
-    """Yield pieces of reports in canonical form; the digest is compared after the last one."""
-    # Nothing is yielded if the batch is known, which is asked once its header has been read.
+    """Yield pieces of reports in canonical form; compare the digest after the last piece."""
+    # Nothing is yielded if the batch is known, which is decided after reading its header.
     with _opened(path, form, key, sizes) as (header, read):
         if is_known is not None and is_known(header):
             return
@@ -324,21 +325,21 @@ def _read(
             digest = digest or ContentDigest(len(fields))
             given = from_columns(columns, fields)
             reports = protocol.check(given)
-            # The digest is that of a form that writers write, so that no other form is accepted.
+            # The digest is of the form that writers write, so other forms are not accepted.
             raw = given if is_older(fields, protocol) else reports
             digest.add(to_columns(raw, fields))
             if digest.n_samples > header.n_samples:
                 break
             yield header, reports
         if digest is None:
-            raise ValueError("it holds no reports")
+            raise ValueError("it contains no reports")
         digest.refuse_other(header)
 
 
 # -- a uniform shuffle of columns of reports that need not fit into memory ------------------------
-HELD_BYTES = 1 << 26  # in memory; what is more goes to a temporary file
-_ORDER_BYTES = 16  # of a random key and an index, for each row
-_N_BUCKETS = 256  # one byte of randomness a row chooses among them
+HELD_BYTES = 1 << 26  # the maximum in memory; more columns go to a temporary file
+_ORDER_BYTES = 16  # bytes of a random key and an index, for each row
+_N_BUCKETS = 256  # one random byte per row chooses a bucket
 
 Columns = list[np.ndarray]
 
@@ -346,10 +347,10 @@ Columns = list[np.ndarray]
 class Shuffle(AbstractContextManager["Shuffle"]):
     """Collect columns piece by piece, and return their rows in uniformly random order."""
 
-    # Few rows are shuffled in memory. Many are dealt out at random to the buckets of a
-    # temporary file, and each bucket is shuffled by itself. All orders are as likely then: it
-    # is to sort the rows by random numbers, by their first digit first.
-    # A context manager, at whose end the temporary file is removed.
+    # Few rows are shuffled in memory. Many rows are dealt at random to the buckets of a temporary
+    # file, and each bucket is shuffled by itself. Then all orders are equally likely, because this
+    # is a sort by random numbers, which begins with their first digit.
+    # A context manager, which removes the temporary file at its end.
     # random_state: source of randomness; None is the secure source.
 
     def __init__(self, random_state: RandomState) -> None:
@@ -357,12 +358,12 @@ class Shuffle(AbstractContextManager["Shuffle"]):
         self._held: list[Columns] = []
         self._held_bytes = 0
         self._file: Any = None
-        # Where the rows of each bucket stand in the file: (place, bytes) of every piece.
+        # The positions of each bucket's rows in the file: (place, bytes) of every piece.
         self._places: list[list[tuple[int, int]]] = [[] for _ in range(_N_BUCKETS)]
 
     def __exit__(self, *error: object) -> None:
         if self._file is not None:
-            with errors_name(Path(tempfile.gettempdir())):  # closing writes what is left
+            with errors_name(Path(tempfile.gettempdir())):  # closing flushes the file
                 self._file.close()
 
     def add(self, columns: Columns, may_spill: bool) -> None:
@@ -374,7 +375,7 @@ class Shuffle(AbstractContextManager["Shuffle"]):
             self._spill()
 
     def finish(self) -> Iterable[Columns]:
-        """The shuffled rows in pieces, which can be gone through more than once."""
+        """Return the shuffled rows in pieces, which can be iterated more than once."""
         if self._file is None:
             columns = self._joined()
             order = self._permutation(len(columns[0]))
@@ -401,19 +402,19 @@ class Shuffle(AbstractContextManager["Shuffle"]):
         return columns
 
     def _permutation(self, n: int) -> np.ndarray:
-        """A uniform permutation: the order of random 64-bit keys."""
+        """Return a uniform permutation: the order of random 64-bit keys."""
         if self._rng is not None:
             return self._rng.permutation(n)
         return np.argsort(SecureCoins().bytes(8 * n).view(np.uint64))
 
     def _buckets_of(self, n: int) -> np.ndarray:
-        """A bucket for each of n rows, which one byte of randomness decides."""
+        """Return a bucket for each of n rows, chosen by one random byte each."""
         if self._rng is not None:
             return self._rng.integers(_N_BUCKETS, size=n, dtype=np.uint8)
         return SecureCoins().bytes(n)
 
     def _spill(self) -> None:
-        """Write the rows to the file, the rows of a bucket together."""
+        """Write the rows to the file, with the rows of a bucket together."""
         columns = self._joined()
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115
@@ -432,7 +433,7 @@ class Shuffle(AbstractContextManager["Shuffle"]):
                 place += int(m) * size
 
     def _read(self, places: list[tuple[int, int]]) -> np.ndarray:
-        """The rows of a bucket."""
+        """Return the rows of a bucket."""
         content = bytearray()
         for place, size in places:
             self._file.seek(place)

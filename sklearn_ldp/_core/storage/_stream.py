@@ -1,4 +1,4 @@
-"""Adding up sources batch by batch, here or on a Dask cluster, with a checkpoint."""
+"""Adding up sources batch by batch, locally or on a Dask cluster, with a checkpoint."""
 
 from __future__ import annotations
 
@@ -51,59 +51,59 @@ def aggregate(
     source : path-like, array-like, Arrow stream, or iterator
         One of these:
 
-        - a file that :func:`write_reports` wrote, a folder of such files, which are taken in the
-          order of their names, or a list of files and folders; each file is a batch, under the id
-          that it carries;
+        - a file from :func:`write_reports`, a folder of such files, which are read in the order of
+          their names, or a list of files and folders; each file is a batch, with the id in the
+          file;
         - an address of object storage instead of a path, such as ``s3://bucket/folder``,
           ``gs://...`` or ``memory://...``, which fsspec or pyarrow opens (extra ``storage``);
-        - an array (also one mapped from a file), a list, or any object that streams Arrow columns,
-          such as a pandas, polars or Arrow table: one batch;
+        - an array (also memory-mapped), a list, or any object that streams Arrow columns, such as a
+          pandas, polars or Arrow table: one batch;
         - an iterator of any of these, each of which is one batch; or of pairs of an id and a
           batch.
     oracle : oracle, Protocol or Aggregator
         The oracle or protocol of the reports, or an aggregator to add them to.
     batch_id : str, default=None
         Name of the batch, or of the stream, whose batches are then called ``name/0``, ``name/1``
-        and so on. Needed if `oracle` is an aggregator and the batches have no ids of their own.
+        and so on. Needed if `oracle` is an aggregator and the batches have no ids.
     collection_round : str, default=""
-        Name of the collection; leave it empty for an aggregator, which has its own.
+        Name of the collection. Leave it empty for an aggregator, which has its own.
     checkpoint : path-like, default=None
-        A file that keeps the state. It is created if missing, otherwise the work is resumed from
-        it: batches that it holds are left out. It is written from time to time, at the end, and
-        when the work is interrupted. One process at a time works on it.
+        A file that stores the state. It is created if missing. Otherwise the work resumes from it,
+        and batches that it contains are skipped. It is written from time to time, at the end, and
+        when the work is interrupted. Only one process at a time can use it.
     checkpoint_seconds : float, default=10.0
         Minimum number of seconds between two checkpoints.
     on_repeat : {"raise", "ignore"}, default="raise"
-        What to do with a batch that was seen before; an aggregator has its own setting.
+        How to treat a batch that was seen before. An aggregator has its own setting.
     on_refusal : {"raise", "skip"}, default="raise"
-        Whether to stop at a batch that is refused, or to note it in the summary and continue.
+        Whether to stop at a batch that is refused, or to record it in the summary and continue.
     lock_seconds : float, default=600.0
-        How long to wait for another process that adds to the same checkpoint, in seconds. The work
-        then goes on from what that process has added.
+        How long to wait for another process that uses the same checkpoint, in seconds. The work
+        then continues from the state that this process has saved.
     caps : Caps, default=None
-        Limits on batches and their sources; an aggregator has its own.
+        Limits on batches and their sources. An aggregator has its own.
     key : bytes, default=None
-        The key of the collection, at least 16 bytes: files and checkpoints that were not signed
-        with it are refused. Arrays and tables carry no signature and are trusted. An aggregator has
+        The key of the collection, at least 16 bytes. Files and checkpoints that the key has not
+        signed are refused. Arrays and tables have no signature and are trusted. An aggregator has
         its own key.
     storage_options : dict, default=None
-        What fsspec's driver of the object storage needs besides the address, such as credentials;
-        None leaves them to the environment.
+        Options of fsspec's driver of the object storage, such as credentials. If None, the driver
+        uses the environment.
 
     Returns
     -------
     Aggregator
-        The given aggregator, or a new one, with the batches added.
+        The aggregator that was passed, or a new one, with the batches added.
 
     Raises
     ------
     RefusedBatchError
-        If a batch is refused; what was added before is kept. A file that cannot be read, for
-        instance because it has vanished from a folder or a list, is refused as well.
+        If a batch is refused; batches that were added before are kept. A file that cannot be read,
+        for example because it has vanished from a folder or a list, is also refused.
     CheckpointError
-        If the checkpoint is damaged, of another collection or in use by another process.
+        If the checkpoint is damaged, of another collection, or in use by another process.
     FileNotFoundError
-        If `source` is a path at which there is nothing.
+        If `source` is a path and nothing exists there.
 
     Examples
     --------
@@ -142,8 +142,8 @@ def _collecting(
         raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
     if isinstance(oracle, Aggregator) and (checkpoint, *own) != (None, "", "raise", None, None):
         raise ValueError(
-            "An Aggregator has a round and an on_repeat of its own, caps and a key, and may hold "
-            "more than a checkpoint would: give an oracle instead, or save the Aggregator yourself."
+            "An Aggregator has its own round, on_repeat, caps and key, and may contain more "
+            "reports than a checkpoint. Pass an oracle instead, or save the Aggregator yourself."
         )
     options = dict(zip(("collection_round", "on_repeat", "caps", "key"), own, strict=True))
     with locked(Path(checkpoint), seconds[1]) if is_kept else nullcontext():
@@ -158,17 +158,17 @@ def _collecting(
         def save() -> None:
             nonlocal last, saved
             found = aggregator.summary()
-            # If all that has come is a refusal, the oracle may be the wrong one.
+            # If every batch so far was refused, the oracle may be the wrong one.
             if is_kept and (found.n_batches or skips) and found != saved:
                 aggregator._write(checkpoint)
                 last, saved = time.monotonic(), found
 
         @contextmanager
         def adding() -> Iterator[None]:
-            """Let a refused batch pass if it is to be skipped, and write the checkpoint in time."""
+            """Suppress refusals if `on_refusal` is "skip"; write a due checkpoint."""
             try:
                 yield
-            except RefusedBatchError:  # it is on the record
+            except RefusedBatchError:  # the refusal is already recorded
                 if not skips:
                     raise
             if time.monotonic() - last >= seconds[0]:
@@ -182,11 +182,11 @@ def _collecting(
 
 
 def _batches(source, prefix, is_named, storage_options):
-    """Yield names and batches; the name is None for a file, which carries its own."""
+    """Yield names and batches; the name is None for a file, which contains its own id."""
     paths = _paths(source, storage_options)
     if paths is not None:
         if is_named:
-            raise ValueError("A file carries the id of its batch: leave out batch_id.")
+            raise ValueError("A file contains the id of its batch. Leave out batch_id.")
         yield from ((None, path) for path in paths)
     elif not is_iterator(source):
         yield _name(prefix), source
@@ -203,7 +203,7 @@ def _batches(source, prefix, is_named, storage_options):
 
 
 def _paths(source, storage_options):
-    """The files that a path, or a list of paths, stands for; None if the source holds reports."""
+    """Return the files of a path, or of a list of paths; None if the source is the reports."""
     if is_path(source):
         paths = report_files(source, storage_options)
         if isinstance(paths[0], Path) and not os.path.lexists(paths[0]):
@@ -217,7 +217,8 @@ def _paths(source, storage_options):
 def _name(prefix):
     if prefix is None:
         raise ValueError(
-            "Each batch counts once, so these need a name: give batch_id, or pairs of id and batch."
+            "Each batch counts once, so these batches need a name. Pass batch_id, or pairs of id "
+            "and batch."
         )
     check_batch_id(prefix)
     return prefix
@@ -256,11 +257,11 @@ def aggregate_dask(
 ) -> Aggregator:
     """Add up files of reports on a Dask cluster.
 
-    Each file is a task, :func:`tally_file`, of which Dask takes care: it computes again what a lost
-    worker held. The ledger stays in this process, to which the workers send the tallies. They are
-    added in the order of the files, so that the result is that of :func:`aggregate`, whatever
-    happens on the cluster. A file whose batch was counted before is left out after a look at its
-    header.
+    Each file is a task, :func:`tally_file`. Dask runs the tasks, and repeats tasks whose results
+    are lost with a worker. The ledger stays in this process, and the workers send their tallies to
+    it. The tallies are added in the order of the files, so the result is the same as for
+    :func:`aggregate`, whatever happens on the cluster. If a file's batch was counted before, only
+    its header is read.
 
     Privacy: costs none.
 
@@ -269,53 +270,53 @@ def aggregate_dask(
     client : distributed.Client
         Client of the cluster (needs the extra ``dask``).
     files : path-like, or iterable of path-like
-        Files that :func:`write_reports` wrote, under paths that the workers can open; or folders
-        of such files, which must be visible to this process as well.
+        Files from :func:`write_reports`, under paths that the workers can open; or folders of such
+        files, which this process must also see.
     oracle : oracle, Protocol or Aggregator
         The oracle or protocol of the reports, or an aggregator to add them to.
     collection_round : str, default=""
-        Name of the collection; leave it empty for an aggregator, which has its own.
+        Name of the collection. Leave it empty for an aggregator, which has its own.
     checkpoint : path-like, default=None
-        A file on this machine that keeps the state, as for :func:`aggregate`: the same call
+        A file on this machine that stores the state, as for :func:`aggregate`. The same call
         resumes from it.
     checkpoint_seconds : float, default=10.0
         Minimum number of seconds between two checkpoints.
     on_repeat : {"raise", "ignore"}, default="raise"
-        What to do with a file whose batch was counted before, or occurs twice; an aggregator has
-        its own setting.
+        How to treat a file whose batch was counted before, or occurs twice. An aggregator has its
+        own setting.
     on_refusal : {"raise", "skip"}, default="raise"
-        Whether to stop at a file that is refused, or to note it in the summary and continue.
+        Whether to stop at a file that is refused, or to record it in the summary and continue.
     retries : int, default=3
-        How often Dask tries a file again after an error of the file system. A file of which
-        workers die is tried as often as Dask's setting ``allowed-failures`` says, and refused then.
+        How often Dask tries a file again after an error of the file system. A file that kills
+        workers is tried as often as Dask's setting ``allowed-failures`` permits, and then refused.
     timeout : float, default=600.0
-        Number of seconds to wait for a file, while those before it are finished; None waits for
-        ever.
+        Number of seconds to wait for a file, while the files before it are finished. If None, wait
+        forever.
     progress : bool, default=False
         Whether to show progress on standard error.
     lock_seconds : float, default=600.0
         How long to wait for another process that adds to the same checkpoint, in seconds.
     caps : Caps, default=None
-        Limits on batches and their sources; an aggregator has its own.
+        Limits on batches and their sources. An aggregator has its own.
     key : bytes, default=None
         The key of the collection, at least 16 bytes, as for :func:`aggregate`. The scheduler and
-        the workers see it; the workers sign what they send back.
+        the workers receive it, and the workers sign their tallies.
 
     Returns
     -------
     Aggregator
-        The given aggregator, or a new one, with the files added.
+        The aggregator that was passed, or a new one, with the files added.
 
     Raises
     ------
     RefusedBatchError
-        If a file is refused; what was added before is kept.
+        If a file is refused; files that were added before are kept.
     OSError
         If the workers cannot read a file.
     TimeoutError
-        If a file is not finished in time, as when no worker is left.
+        If a file is not finished in time, for example if no worker is left.
     ConnectionError
-        If the scheduler is gone, or was restarted and has forgotten the files.
+        If the scheduler has stopped, or was restarted and has lost the files.
 
     See Also
     --------
@@ -337,9 +338,9 @@ def aggregate_dask(
     paths = [str(path) for place in places for path in report_files(place)]
     seconds, own = (checkpoint_seconds, lock_seconds), (collection_round, on_repeat, caps, key)
     with _collecting(oracle, checkpoint, on_refusal, seconds, own) as (aggregator, adding):
-        # The result of a task: scattered data would be lost with the workers that hold it.
+        # The result of a task, because scattered data would be lost with the workers that store it.
         lines = aggregator._known_lines
-        lines = lines._replace(sizes=set(lines.sizes))  # pickled while other threads may add
+        lines = lines._replace(sizes=set(lines.sizes))  # other threads may add during pickling
         shared = aggregator._protocol, aggregator._key, lines
         terms = client.submit(_itself, shared, pure=False)
         left: deque[Any] = deque()
@@ -352,7 +353,7 @@ def aggregate_dask(
         def results(
             function: Callable[..., Any], paths: list[str], bar: Progress | None = None
         ) -> Iterator[tuple[str, Any]]:
-            # Not keyed by its arguments: a file of the same name may hold something else by now.
+            # The key is not its arguments, because a file of the same name may have changed.
             options = {"terms": terms, "pure": False, "retries": retries}
             left.extend(client.map(function, paths, **options))
             for path, result in zip(paths, _in_order(client, left, paths, timeout), strict=True):
@@ -385,13 +386,13 @@ def aggregate_dask(
 def _in_order(
     client: Any, futures: deque[Any], paths: list[str], timeout: float | None
 ) -> Iterator[Any]:
-    """Yield the results in their order; what has been yielded is forgotten, here and there.
+    """Yield the results in their order, and release each result after it was yielded.
 
-    They are fetched as many at a time as are finished, because that takes some milliseconds.
+    All finished results are fetched together, because a fetch takes some milliseconds.
     """
     from distributed import KilledWorker
 
-    # Ends: a pass yields a result, or looks again at one that the cluster lost.
+    # Ends: because a pass yields a result, or checks again a result that the cluster lost.
     while futures:
         first, path = futures[0], paths[-len(futures)]
         try:
@@ -399,13 +400,14 @@ def _in_order(
         except TimeoutError as late:
             raise TimeoutError(
                 f"aggregate_dask has waited {timeout:g} s for {path}, and {len(futures)} files are "
-                "left: start workers (cluster.scale) if there are none, or raise timeout, and call "
-                "again with the same checkpoint: what was added is kept."
+                "left. Start workers (cluster.scale) if there are none, or raise timeout. Then "
+                "call again with the same checkpoint, which contains the files that were added."
             ) from late
         if first.cancelled():
             raise ConnectionError(
-                "aggregate_dask has lost the scheduler of the cluster, or it was restarted: "
-                "connect a client, and call again with the same checkpoint: what was added is kept."
+                "aggregate_dask has lost the scheduler of the cluster, or it was restarted. "
+                "Connect a client, and call again with the same checkpoint, which contains the "
+                "files that were added."
             )
         if isinstance(error, KilledWorker) and error.task == first.key:
             died = f"{error.allowed_failures + 1} workers died while they read it. See their logs"
@@ -417,7 +419,7 @@ def _in_order(
             finished = takewhile(lambda future: future.status == "finished", futures)
             try:
                 found = client.gather(list(finished))
-            except (KilledWorker, CancelledError):  # lost meanwhile: see what has become of them
+            except (KilledWorker, CancelledError):  # lost meanwhile, so check their state
                 continue
         for result in found:
             futures.popleft()
@@ -432,7 +434,7 @@ def _itself(terms: Any) -> Any:
 def _header(path: str, terms: tuple[Protocol, Any, KnownLines]) -> Header | RefusedBatchError:
     try:
         return read_header(path, key=terms[1], sizes=terms[2].sizes)
-    except RefusedBatchError as error:  # returned, since trying again would not help
+    except RefusedBatchError as error:  # returned, because a retry would not help
         return error
 
 
@@ -440,7 +442,7 @@ def _tally(path: str, terms: tuple[Protocol, Any, KnownLines]) -> Tally | Refuse
     protocol, key, lines = terms
     try:
         batch = count_source(path, protocol, "auto", key, None, lines)
-        assert batch is not None  # it is not known to anybody
+        assert batch is not None  # no ledger contains it
         return without_order(batch).signed(key)
     except RefusedBatchError as error:
         return error

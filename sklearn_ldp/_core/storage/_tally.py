@@ -1,4 +1,4 @@
-"""Tallies: sums of reports with the ledger of their batches and the digests these are known by."""
+"""Tallies: sums of reports, with the ledger of their batches and digests that identify batches."""
 
 from __future__ import annotations
 
@@ -38,16 +38,17 @@ from ._ledger import (
 )
 from .containers import as_chunks, report_fields, to_columns
 
-_N_TESTED = 1 << 16  # reports: OLH of 64 categories at epsilon 4 for 1 takes 6,000 to tell
+_N_TESTED = 1 << 16  # reports; 6,000 suffice for OLH, 64 categories, epsilon 4 instead of 1
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
     """Sums of some batches of reports; ``a + b`` adds up two tallies.
 
-    A tally is what a worker sends back: exact integers, the names of the batches and the
-    configuration of their reports. It does not depend on the order in which batches were added, nor
-    tell that of the reports in one: those of arrays are dealt out to shards at random.
+    A tally is the result of a worker: exact integers, the names of the batches and the
+    configuration of their reports. It does not depend on the order in which batches were added. It
+    does not reveal the order of the reports in a batch, because reports of arrays are dealt to
+    shards at random.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ class Tally:
     ledger : Ledger
         The batches, a mapping from their ids to their numbers of reports.
     tag : str
-        What `signed` adds; empty without a key.
+        The signature from `signed`; empty without a key.
     """
 
     configuration: dict[str, Any]
@@ -85,7 +86,8 @@ class Tally:
     def digests(self) -> dict[str, bytes]:
         """Digest of each batch, by its id.
 
-        A batch without one is not compared with others of its id. None tells the order of an array.
+        A batch without a digest is not compared with other batches of the same id. No digest
+        reveals the order of an array.
         """
         return self.ledger.without_order().digests
 
@@ -95,14 +97,14 @@ class Tally:
         return self.counts.n_samples
 
     def signed(self, key: Any) -> Tally:
-        """Return the tally with a tag, for an aggregator that has a key.
+        """Return the tally with a signature, for an aggregator that has a key.
 
-        The sum of two tallies is not signed, whatever they are.
+        The sum of two tallies is not signed, even if both are.
 
         Parameters
         ----------
         key : bytes or None
-            The key of the collection; None returns the tally as it is.
+            The key of the collection. If None, return the tally unchanged.
 
         Returns
         -------
@@ -128,7 +130,7 @@ class Tally:
             )
 
     def _content(self) -> bytes:
-        """The signed content: everything, in one form on every machine."""
+        """Return the signed content: all fields, in one form on every machine."""
         digests = {batch: digest.hex() for batch, digest in self.digests.items()}
         names = [self.configuration, self.batches, digests, list(self.tallies.shape)]
         sums = [np.ascontiguousarray(a, dtype="<i8").tobytes() for a in (self.tallies, self.sizes)]
@@ -141,7 +143,8 @@ class Tally:
         total = self.n_samples + other.n_samples
         if total > MAX_USERS:
             raise RefusedBatchError(
-                f"A tally is refused: one of the counts would be {total}, at most 2**53 is exact."
+                f"A tally is refused: one of the counts would be {total}, but sums are exact only "
+                "up to 2**53. Estimate from smaller collections."
             )
         ledger = self.ledger + other.ledger
         return Tally(self.configuration, self.counts + other.counts, ledger)
@@ -152,7 +155,7 @@ class Tally:
         Parameters
         ----------
         other : Tally
-            A tally that is to be added.
+            A tally to add.
         """
         ours, theirs = self.configuration, other.configuration
         what = "" if theirs is ours else configuration_difference(theirs, ours)
@@ -160,19 +163,19 @@ class Tally:
             what = f"{other.counts.n_shards} shards instead of {self.counts.n_shards}"
         if what:
             raise RefusedBatchError(
-                f"This collection refuses a tally of another one ({what}): reports of two "
+                f"This collection refuses a tally of another collection ({what}). Reports of two "
                 "protocols cannot be added up. Estimate from each of them separately."
             )
 
 
 def without_order(tally: Tally, rule: CopyRule | None = None) -> Tally:
-    """Return the part that may leave this process: no digest tells an order."""
+    """Return the tally without the digests that would reveal the order of the reports."""
     ledger = tally.ledger.without_order(rule)
     return Tally(dict(tally.configuration), tally.counts, ledger, tally.tag)
 
 
 def checked_tally(tally: Tally, mechanism: Mechanism) -> Tally:
-    """Return a tally from elsewhere with sums as int64; RefusedBatchError if they cannot be."""
+    """Return an external tally with sums as int64; raise RefusedBatchError if it is invalid."""
     try:
         counts = checked_sums(mechanism, tally.tallies, tally.sizes, tally.ledger)
         if not all(type(d) is bytes and len(d) in LENGTHS for d in tally.ledger.digests.values()):
@@ -187,7 +190,7 @@ def checked_tally(tally: Tally, mechanism: Mechanism) -> Tally:
 def checked_sums(
     mechanism: Mechanism, tallies: Any, sizes: Any, batches: Mapping[str, int]
 ) -> Counts:
-    """Return sums as counts of a group after all checks that do not need the reports themselves.
+    """Return sums as counts of a group, after all checks that do not need the reports.
 
     Parameters
     ----------
@@ -208,8 +211,8 @@ def checked_sums(
     Raises
     ------
     ValueError
-        If they are not integers, too large, do not agree with the ledger, or cannot be sums of so
-        many reports.
+        If they are not integers, are too large, contradict the ledger, or cannot be sums of this
+        number of reports.
     """
     tallies, sizes = _integers(tallies, "counts"), _integers(sizes, "sizes")
     if tallies.ndim != 2 or sizes.shape != tallies.shape[:1]:
@@ -220,14 +223,16 @@ def checked_sums(
     for batch_id, n in batches.items():
         check_batch_id(batch_id)
         if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
-            raise ValueError(f"its ledger says that batch {batch_id!r:.80} has {n!r:.80} reports")
+            raise ValueError(f"its ledger states that batch {batch_id!r:.80} has {n!r:.80} reports")
         n_samples += int(n)
     if n_samples != sum(sizes.tolist()):
         raise ValueError(
             f"its ledger and its counts do not agree: {n_samples} and {sum(sizes.tolist())} reports"
         )
     if n_samples > MAX_USERS:
-        raise ValueError(f"one of the counts would be {n_samples}, at most 2**53 is exact")
+        raise ValueError(
+            f"one of the counts would be {n_samples}, but sums are exact only up to 2**53"
+        )
     mechanism.check_tallies(tallies, sizes)
     return Counts(tallies[None], sizes[None])
 
@@ -237,7 +242,10 @@ def _integers(array: Any, what: str) -> np.ndarray:
     if array.dtype.kind not in "iu":
         raise ValueError(f"its {what} are of type {array.dtype}, expected integers")
     if array.size and not -MAX_USERS <= int(array.min()) <= int(array.max()) <= MAX_USERS:
-        raise ValueError(f"its {what} run from {array.min()} to {array.max()}, beyond 2**53")
+        raise ValueError(
+            f"its {what} are from {array.min()} to {array.max()}, but sums are exact only up to "
+            "2**53"
+        )
     return array.astype(np.int64, copy=False)
 
 
@@ -251,16 +259,16 @@ def tally_reports(
 ) -> Tally:
     """Add up one batch of reports: a pure function that a worker can call.
 
-    Memory stays bounded whatever the number of reports: arrays are processed in pieces,
-    iterators and Arrow streams are read once. Arrays that do not know their protocol are tested as
-    in the oracle's `aggregate`.
+    Memory is bounded for any number of reports: arrays are processed in pieces, and iterators and
+    Arrow streams are read once. Arrays without an attached protocol are tested as in the oracle's
+    `aggregate`.
 
     Privacy: costs none.
 
     Parameters
     ----------
-    reports : array-like, Arrow stream or iterator of those
-        Reports as returned by the oracle's `privatize`; together they are one batch.
+    reports : array-like, Arrow stream, or iterator of arrays or streams
+        Reports from the oracle's `privatize`; together they are one batch.
     oracle : oracle or Protocol
         Unfitted, with declared categories; it is not modified.
     batch_id : str
@@ -268,7 +276,7 @@ def tally_reports(
     collection_round : str, default=""
         Name of the collection.
     key : bytes, default=None
-        The key of the collection, with which the tally is signed.
+        The key of the collection, which signs the tally.
 
     Returns
     -------
@@ -297,19 +305,19 @@ def tally_reports(
 def count_batch(
     reports: Any, protocol: Protocol, batch_id: str, header: Header | None = None, key: bytes = b""
 ) -> Tally:
-    """Check and count a batch in the time that its reports take, whatever the tallies take.
+    """Check and count a batch in time proportional to its reports, not to the tallies.
 
-    `header` is that of its file; `key` is that of the digests of lines, see `KnownLines`.
+    `header` is the header of its file. `key` is the key of the digests of lines, see `KnownLines`.
     """
     check_batch_id(batch_id)
     counts = protocol.empty
-    # Small batches must not all fill the same shards.
+    # The first shard is random, because small batches must not all fill the same shards.
     number = int.from_bytes(hashlib.sha256(batch_id.encode()).digest()[:8], "little")
     first_shard = number % counts.n_shards
     beginning, lines = Beginning(protocol), b""
     is_posted, n_shards = isinstance(header, PostedHeader), counts.n_shards
-    # Arrays and posted lines may be in the order in which users came. If they were dealt out to the
-    # shards in turn, as those of a shuffled file are, the shards' sums would tell that order.
+    # Arrays and posted lines may be in the order in which users came. If they were dealt to the
+    # shards in turn, like the reports of a shuffled file, the shards' sums would reveal it.
     in_turn = n_shards == 1 or (header is not None and not is_posted)
     slots_of = None if in_turn else partial(_at_random, n_shards)
     try:
@@ -320,8 +328,8 @@ def count_batch(
                 counts = counts.added(
                     protocol.mechanism,
                     len(chunk),
-                    # Checked piece by piece, while a piece is in the processor's cache; those of a
-                    # file were checked when they were read.
+                    # Each piece is checked while it is in the processor's cache. Reports of a file
+                    # were checked when they were read.
                     partial(_checked, None if header else protocol, chunk),
                     protocol.n_jobs,
                     slots_of,
@@ -330,8 +338,8 @@ def count_batch(
                 if is_posted and key:
                     lines = _lowest(lines, chunk, key)
         if not counts.n_samples:
-            raise ValueError("it holds no reports")
-    except RefusedBatchError:  # of the file that the batch is in
+            raise ValueError("it contains no reports")
+    except RefusedBatchError:  # from reading the file of the batch
         raise
     except ValueError as error:
         raise RefusedBatchError(f"Batch {batch_id!r} is refused: {error}") from None
@@ -350,20 +358,20 @@ def _checked(protocol: Protocol | None, chunk: Any, start: int, stop: int) -> np
 
 
 def refuse_unlikely(protocol: Protocol, first: Any) -> None:
-    """Raise ValueError for plain reports that clients with another epsilon make, by their totals.
+    """Raise ValueError if the totals of plain reports show that clients use another epsilon.
 
-    Files say what their reports are of. Of arrays the first ones are enough, as for `Beginning`.
+    Files contain their configuration. For arrays the first reports suffice, as for `Beginning`.
     """
     protocol.check(first[:_N_TESTED], tests_totals=True, in_any_round=False)
 
 
-# -- digests, by which batches are known however they were stored and cut -------------------------
+# -- digests that identify batches, however the batches were stored and cut ----------------------
 class Beginning:
     """Digest of the first reports of a batch, in canonical form and in their order.
 
-    A digest of all reports would cost half as much as adding them up. The sums already tell apart
-    what counts; the beginning tells apart batches whose sums agree by chance, as those of a yes/no
-    question do.
+    A digest of all reports would cost half as much as adding them up. The sums already distinguish
+    most batches. The beginning distinguishes batches with sums that agree by chance, as happens for
+    a yes/no question.
 
     Parameters
     ----------
@@ -375,11 +383,11 @@ class Beginning:
         self._protocol = protocol
         self._digest: ContentDigest | None = None
         self._most = self._n_left = n_first(protocol.mechanism.report_entropy(order=2))
-        # All reports so far; None once these are more than a few integers.
+        # All reports so far; None if these are more than a few integers.
         self._small: list[np.ndarray] | None = []
 
     def watch(self, chunks: Iterable[Any]) -> Iterator[Any]:
-        """Yield the chunks of a batch as they are, and look at the first ones."""
+        """Yield the chunks of a batch unchanged, and read the first of them."""
         for chunk in chunks:
             if self._n_left and len(chunk):
                 self._add(chunk[: self._n_left])
@@ -399,19 +407,19 @@ class Beginning:
     def digest(self, counts: Counts, file_sha256: str = "") -> bytes:
         """Return the digest of the batch: 16 bytes each for its sums, its beginning and its file.
 
-        For a batch of few integers the reports themselves take the place of their sums, in sorted
-        order: summing up would cost more than the whole batch does.
+        For a batch of few integers, the digest of the sorted reports replaces the digest of the
+        sums, because summing up would cost more than the rest of the work.
 
-        Half of a SHA-256 each is enough: whoever can find two batches of the same digest has made
-        both of them, so it does not matter which one counts.
+        Half of a SHA-256 each is enough: if a sender constructs two batches of the same digest, the
+        sender has made both, so it does not matter which one counts.
 
         Parameters
         ----------
         counts : Counts
-            Sums of the batch's reports. How they are dealt out to shards does not matter.
+            Sums of the batch's reports. Their distribution over shards does not matter.
         file_sha256 : str, default=""
-            Digest in the header of the batch's file, if it came in one. With it a file that comes
-            again is known without being read.
+            Digest in the header of the batch's file, if there is one. It identifies a repeated file
+            without reading the reports.
 
         Returns
         -------
@@ -444,7 +452,7 @@ def _of_sorted(reports: np.ndarray) -> bytes:
 
 
 def _lowest(held: bytes, reports: np.ndarray, secret: bytes) -> bytes:
-    """The lowest digests of different reports; in any order, and however often each occurs."""
+    """Return the lowest digests of the distinct reports; order and repetition do not matter."""
     rows = np.ascontiguousarray(reports, dtype="<i8")
     found = {hashlib.blake2b(row.tobytes(), digest_size=LINE, key=secret).digest() for row in rows}
     return b"".join(sorted(found.union(lines_of(held, 0)))[:N_LINES])

@@ -1,4 +1,4 @@
-"""Checkpoints of a collection: files with one writer at a time, read without trust in them."""
+"""Checkpoints of a collection: files with one writer at a time, which are read without trust."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from ._ledger import LENGTHS, N_BYTES, CopyRule, Ledger, lines_of
 from ._tally import Tally, checked_sums
 
 _FORMAT = "sklearn_ldp checkpoint"
-# The arrays of each version, in the order in which the file holds them.
+# The arrays of each version, in the order of the file.
 _VERSION_1 = ("header", "ids", "id_ends", "counts", "tallies", "sizes")
 _ARRAYS = {1: _VERSION_1, 2: (*_VERSION_1, "digests")}
 _VERSION = max(_ARRAYS)
 _BYTES = ("header", "ids", "digests")  # the others are little-endian integers of 64 bits
-# Hexadecimal digits of SHA-256, or of HMAC-SHA-256 with a key: the archive's comment, hence the
-# file's last bytes.
+# Hexadecimal digits of SHA-256, or of HMAC-SHA-256 with a key. They are the archive's comment, and
+# so the last bytes of the file.
 _SEAL = 64
-_NO_DIGEST = bytes(N_BYTES)  # zeros stand for a batch without a digest
-_LOCKED_BYTE = 1 << 30  # Windows lets nobody read a locked byte, and the text stands at the front
+_NO_DIGEST = bytes(N_BYTES)  # zeros represent a batch without a digest
+_LOCKED_BYTE = 1 << 30  # Windows forbids reading a locked byte, so it is far behind the text
 
 _held: set[int] = set()  # descriptors of the locks of this process
 
@@ -57,7 +57,7 @@ class Checkpoint:
     n_refused: int
     refused: list
     secret: bytes = b""  # key of the digests of posted lines; empty in older checkpoints
-    seal: bytes = b""  # of the file that it was read from
+    seal: bytes = b""  # the seal of the file that it was read from
 
 
 def write(
@@ -70,13 +70,13 @@ def write(
     path : path-like
         The file to write, which should be `locked`.
     state : Checkpoint
-        What to write.
+        The content to write.
     seals : set of bytes, default=None
-        The seals that a file at `path` may have: those of states that this one continues. The new
-        seal is added before the file is replaced, so that the set is right even if this is
-        interrupted. None replaces any file.
+        The allowed seals of an existing file at `path`: the seals of the states that this state
+        continues. The new seal is added before the file is replaced, so that the set is correct
+        even after an interruption. If None, any file is replaced.
     key : Key, default=None
-        Makes the seal.
+        The key for the seal.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def write(
     Raises
     ------
     CheckpointError
-        If the file has another seal; it is not touched.
+        If the file has another seal. The file is then unchanged.
     """
     path = Path(path)
     content = _pack(state, key)
@@ -97,15 +97,15 @@ def write(
         if seals is not None:
             if _seal_on_disk(path) not in (None, *seals):
                 raise CheckpointError(
-                    f"{path} is left as it is, because another process has written it meanwhile: "
-                    "load it and add your batches to it, or save this state under another name."
+                    f"{path} is left as it is, because another process has written it meanwhile. "
+                    "Load it and add your batches to it, or save this state under another name."
                 )
             seals.add(seal)
     return seal
 
 
 def _seal_on_disk(path: Path) -> bytes | None:
-    """The last bytes of a checkpoint, which tell it from any other; None if there is none."""
+    """Return the last bytes of a checkpoint, which identify it; None if there is no file."""
     try:
         with open_regular(path) as file:
             file.seek(max(file.seek(0, io.SEEK_END) - _SEAL, 0))
@@ -121,9 +121,9 @@ def _seal(content: bytes | memoryview, key: Key | None) -> bytes:
 
 
 def _pack(state: Checkpoint, key: Key | None = None) -> bytes:
-    """An npz archive whose comment is a seal: the digest, or the tag, of all bytes before it."""
+    """Return an npz archive with a seal as comment: the digest, or the tag, of all bytes before."""
     tally = state.tally
-    names = sorted(tally.ledger)  # nothing tells which one came first
+    names = sorted(tally.ledger)  # sorted, so that the order of arrival is not revealed
     ids = [batch.encode() for batch in names]
     digests = [tally.ledger.digest(batch) or _NO_DIGEST for batch in names]
     width = max(map(len, digests), default=N_BYTES)
@@ -157,10 +157,10 @@ def _dtype(name: str) -> np.dtype:
 
 
 def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Checkpoint:
-    """Read a checkpoint of a protocol's reports, with as many shards as the protocol has.
+    """Read a checkpoint of a protocol's reports, with the protocol's number of shards.
 
-    The seal is checked before anything else is read, so that damage is recognised as such. Since
-    anybody can make a seal, the content is read without trusting it all the same.
+    The seal is checked before anything else is read, so that damage is reported as damage. Because
+    anyone can compute a seal without a key, the content is still read without trust.
     """
     path = Path(path)
     content = read_regular(path)
@@ -168,20 +168,23 @@ def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Check
     if not body or not hmac.compare_digest(seal, _seal(body, key)):
         if key is not None and seal == _seal(body, None):
             raise CheckpointError(
-                f"{path} is not signed, and with a key only signed ones are read. If you trust it, "
-                "merge Aggregator.load(path, oracle).tally().signed(key) into an Aggregator that "
-                "has the key, and save that."
+                f"{path} is not signed, but with a key only signed checkpoints are read. If you "
+                "trust it, merge Aggregator.load(path, oracle).tally().signed(key) into an "
+                "Aggregator that has the key, and save that Aggregator."
             )
         if key is None and b'"is_signed": true' in body:
-            raise CheckpointError(f"{path} is signed and its key is missing: key= or --key-file.")
+            raise CheckpointError(
+                f"{path} is signed and its key is missing. Pass the key with key= or --key-file."
+            )
         what, other = ("SHA-256", "a") if key is None else ("signature", "another")
         raise CheckpointError(
             f"{path} is damaged or cut short: its {what} differs (or it was made with {other} key)."
-            " Keep it until you have tried its key, and add again to an earlier one what it lacks."
+            " Keep the file until you have tried its key. Otherwise restore an earlier "
+            "checkpoint and add the missing batches again."
         )
     try:
         return _unpacked(_members(content), protocol, seal)
-    except Exception as error:  # whatever a forged file makes the readers raise
+    except Exception as error:  # a forged file can make the readers raise any exception
         raise CheckpointError(f"{path} is not a checkpoint of this collection: {error}.") from None
 
 
@@ -194,10 +197,10 @@ def claimed_configuration(path: FilePath) -> dict:
 
 
 def _members(content: bytes) -> dict[str, np.ndarray]:
-    """The arrays of a checkpoint, whose names and types must be known."""
+    """Return the arrays of a checkpoint, after checking their names and types."""
     members = unpack_arrays(content)
     if tuple(members) not in _ARRAYS.values():
-        raise ValueError("its arrays are not those of a checkpoint")
+        raise ValueError("its arrays are not the arrays of a checkpoint")
     for name, array in members.items():
         if array.dtype != _dtype(name) or array.ndim > 2:
             raise ValueError(f"its array {name} has dtype {array.dtype}, {array.ndim}-dimensional")
@@ -210,21 +213,20 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
     if header.get("format") != _FORMAT or version not in _ARRAYS:
         raise ValueError(f"it is of format {header.get('format')!r:.80}, {version!r:.80}")
     if tuple(members) != _ARRAYS[version]:
-        raise ValueError("its arrays are not those of its version")
+        raise ValueError("its arrays are not the arrays of its version")
     if what := configuration_difference(header["configuration"], protocol.configuration):
         raise ValueError(what)
     tallies, sizes, shape = members["tallies"], members["sizes"], protocol.empty.shape[1:]
     if tallies.shape != shape or sizes.shape != shape[:1]:
         raise ValueError(
-            f"it holds tallies of shape {tallies.shape}, expected {shape}: n_shards must be the "
-            "same"
+            f"it has tallies of shape {tallies.shape}, expected {shape}: n_shards must be the same"
         )
     batches = _batches(members["ids"].tobytes(), members["id_ends"], members["counts"])
     digests = _read_digests(batches, members.get("digests"))
     secret = bytes.fromhex(header.get("secret", ""))[:16]
     if not secret and any(batch.startswith(POSTED) for batch in batches):
-        what = "posted lines under ids of an earlier release, and would count them again"
-        raise ValueError(f"it holds {what}. Add all files to a new checkpoint")
+        text = "posted lines under ids of an earlier release, and would count them again"
+        raise ValueError(f"it contains {text}. Add all files to a new checkpoint")
     counts = checked_sums(protocol.mechanism, tallies, sizes, batches)
     numbers, refused = (header["n_repeats"], header["n_refused"]), header["refused"]
     are_fine = all(type(number) is int and number >= 0 for number in numbers)
@@ -256,33 +258,33 @@ def _batches(text: bytes, ends: np.ndarray, counts: np.ndarray) -> dict[str, int
         raise ValueError("its ledger is damaged")
     ids = [text[start:stop].decode() for start, stop in pairwise(stops)]
     ledger = dict(zip(ids, counts.tolist(), strict=True))
-    if len(ledger) < len(ids):  # `checked_sums` looks at ids and counts
+    if len(ledger) < len(ids):  # repeated ids; `checked_sums` compares ids and counts
         raise ValueError("its ledger is damaged")
     return ledger
 
 
-# -- one writer: a lock of the system, which dies with its process -------------------------------
+# -- one writer: a lock of the operating system, which ends with its process ---------------------
 def _lock(descriptor: int) -> bool:
-    """Lock an open file; True as well where the file system knows no locks."""
+    """Lock an open file; also return True if the file system has no locks."""
     try:
         if sys.platform == "win32":
             import msvcrt
 
             os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-            os.lseek(descriptor, 0, os.SEEK_SET)  # or the owner's name would stand behind a GiB
+            os.lseek(descriptor, 0, os.SEEK_SET)  # otherwise the text would be written after a GiB
         else:
             import fcntl
 
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        # Others are not honoured here; whoever writes compares what is on disk all the same.
+        # This file system does not honor locks. Every writer also compares the file on disk.
         return not isinstance(error, (BlockingIOError, PermissionError))
     return True
 
 
 def _forget_locks() -> None:
-    """A forked child must not keep alive the locks of its parent."""
+    """Close the parent's locks in a forked child, which must not keep them alive."""
     for descriptor in _held:
         with suppress(OSError):
             os.close(descriptor)
@@ -295,9 +297,9 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def locked(path: Path, seconds: float) -> Iterator[None]:
-    """Keep other runs off a file, which is locked through a file beside it.
+    """Exclude other runs from a file. The lock is on a second file in the same folder.
 
-    The lock is not on the file itself, because a file that is replaced takes its lock with it.
+    The lock is not on the file itself, because replacing a file would also remove its lock.
 
     Parameters
     ----------
@@ -317,25 +319,25 @@ def locked(path: Path, seconds: float) -> Iterator[None]:
         if time.monotonic() >= deadline:
             raise CheckpointError(
                 f"{path} is in use by {_owner(side)}, which did not end within {seconds:g} "
-                "seconds: nothing was read or written, so try again when that process is done."
+                "seconds. Nothing was read or written, so try again when that process has ended."
             )
-        time.sleep(random.uniform(0.01, 0.1))  # processes that start together must not stay in step
+        time.sleep(random.uniform(0.01, 0.1))  # random, so that processes do not stay in step
     _held.add(descriptor)
     try:
         yield
     finally:
         _held.discard(descriptor)
         with suppress(OSError):
-            side.unlink()  # while it is locked, so that nobody locks a file without a name
+            side.unlink()  # while it is locked, so that no process locks a file without a name
         with suppress(OSError):  # a forked child has closed it
             os.close(descriptor)
-        if sys.platform == "win32":  # where no open file goes; another run's is open
+        if sys.platform == "win32":  # an open file cannot be removed; another run's is open
             with suppress(OSError):
                 side.unlink()
 
 
 def other_user(path: Path) -> str:
-    """Name the process whose run has locked the file; empty if there is none."""
+    """Return the name of the process that has locked the file; empty if there is none."""
     side = lock_file(path)
     try:
         descriptor = os.open(side, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
@@ -348,7 +350,7 @@ def other_user(path: Path) -> str:
 
 
 def _attempt(path: Path, side: Path) -> int | None:
-    # A link there would have the process write to a file of somebody else's choice.
+    # Through a link, the process would write to a file that an attacker has chosen.
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with errors_name(path, f"cannot lock this file by {side}"):
         descriptor = os.open(side, flags, 0o666)
@@ -356,12 +358,12 @@ def _attempt(path: Path, side: Path) -> int | None:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
             raise CheckpointError(
-                f"{path} cannot be locked, because {side} is no file of its own: remove it, and "
+                f"{path} cannot be locked, because {side} is not a regular file. Remove it, and "
                 "find out who has made it."
             )
         if _lock(descriptor) and _has_name(descriptor, side):
             owner = f"process {os.getpid()} on host {socket.gethostname()}"
-            with suppress(OSError):  # on a full disk; the lock holds without a name in it
+            with suppress(OSError):  # the disk is full; the lock works without a name in it
                 os.ftruncate(descriptor, 0)
                 os.write(descriptor, owner.encode())
             return descriptor
@@ -373,7 +375,7 @@ def _attempt(path: Path, side: Path) -> int | None:
 
 
 def _has_name(descriptor: int, side: Path) -> bool:
-    """Whether the locked file is still the one with this name: its last owner removes it."""
+    """Whether the locked file still has this name, because its last owner removes it."""
     try:
         return os.path.samestat(os.fstat(descriptor), side.stat())
     except OSError:
@@ -381,7 +383,7 @@ def _has_name(descriptor: int, side: Path) -> bool:
 
 
 def lock_file(path: Path) -> Path:
-    """Return the file beside another one through which it is locked.
+    """Return the file whose lock protects another file in the same folder.
 
     Parameters
     ----------
@@ -391,7 +393,7 @@ def lock_file(path: Path) -> Path:
     Returns
     -------
     Path
-        It exists while the file is locked, and after its owner was killed.
+        The file exists while it is locked, and also after its owner was killed.
     """
     target = resolved(path)
     return target.with_name(f".{target.name}.lock")

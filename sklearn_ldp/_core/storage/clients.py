@@ -1,4 +1,4 @@
-"""Clients outside Python: a JavaScript module for one collection, and vectors that test it."""
+"""Clients outside Python: a JavaScript module for one collection, and test vectors for it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ..mechanisms.coins import ByteCoins
 from ._memo import is_stood_in, survey_digest
 from ._repeated_client import RepeatedClient, chains_of, most_values
 
-#: The version of the written format that clients and vectors are of.
+#: The version of the written format that clients and vectors use.
 VERSION = 1
 _MOST_CATEGORIES = 100_000
-_EXACT = (1 << 53) - 1  # the largest integer that JavaScript's numbers hold with all smaller ones
+_EXACT = (1 << 53) - 1  # JavaScript represents all integers up to this exactly
 _NAMES = "GRR, SUE, OUE, OLH, BLH, HadamardResponse with one block, SubsetSelection and ItemOracle"
 _THRESHOLDS = {"keep", "one", "zero", "inside"}
 _SECTION = re.compile(r"^// \[([a-z ]+)\]\n", re.MULTILINE)
@@ -35,34 +35,35 @@ def client_module(
     fixed_part: bool = False,
     missing: str = "error",
 ) -> str:
-    """Return a JavaScript module that randomises values as the oracle does.
+    """Return a JavaScript module that randomizes values like the oracle.
 
-    It exports ``privatize(value)`` and ``configuration``, runs in browsers and Node 20, and needs
-    nothing else. Its reports are those of the written format, see :doc:`/user_guide/format`.
+    It exports ``privatize(value)`` and ``configuration``, runs in browsers and Node 20, and has no
+    dependencies. Its reports have the written format, see :doc:`/user_guide/format`.
 
     Privacy: costs none. Each call of its ``privatize`` spends epsilon of the user.
 
     Parameters
     ----------
     oracle : oracle or Protocol
-        GRR, SUE, OUE, OLH, BLH, HadamardResponse with one block, SubsetSelection, or ItemOracle,
-        whose clients take a list of items.
+        GRR, SUE, OUE, OLH, BLH, HadamardResponse with one block, SubsetSelection, or ItemOracle.
+        Clients of ItemOracle accept a list of items.
     collection_round : str, default=""
         Name of the collection.
     epsilon_forever : float, default=None
-        If given, the module also exports ``repeated(storage, question)``, which keeps the memo of
-        a :class:`RepeatedClient` in an object with ``getItem`` and ``setItem``.
+        If this is a number, the module also exports ``repeated(storage, question)``, which stores
+        the memo of a :class:`RepeatedClient` in an object with ``getItem`` and ``setItem``.
     most_epsilon : float, default=None
         As for :class:`RepeatedClient`.
     fixed_part : bool, default=False
         As for :class:`RepeatedClient`.
     missing : {"error", "report"}, default="error"
-        As for :class:`RepeatedClient`; in an open domain it is for what has no canonical form.
+        As for :class:`RepeatedClient`. In an open domain it applies to values without a canonical
+        form.
 
     Returns
     -------
     str
-        The module.
+        The code of the module.
 
     Raises
     ------
@@ -93,12 +94,15 @@ def client_module(
     if epsilon_forever is not None:
         settings |= _memory(protocol, epsilon_forever, most_epsilon, fixed_part)
     elif most_epsilon is not None or fixed_part:
-        raise ValueError("most_epsilon and fixed_part are for clients with epsilon_forever.")
+        raise ValueError(
+            "most_epsilon and fixed_part are only for clients with epsilon_forever. Pass "
+            "epsilon_forever, or leave them out."
+        )
     return _module(settings)
 
 
 def _module(settings: dict[str, Any], kinds: set[str] | None = None) -> str:
-    """The module with its settings, without what these kinds of mechanisms do not need."""
+    """Return the module with its settings, without the parts for other kinds of mechanisms."""
     used, text = kinds or {settings["mechanism"]["kind"]}, _resource("client.mjs")
     if "memo" in settings:
         used, text = used | {"repeated"}, f"{text}\n{_resource('repeated.mjs')}"
@@ -106,7 +110,7 @@ def _module(settings: dict[str, Any], kinds: set[str] | None = None) -> str:
     first, *rest = _SECTION.split(text)
     sections = zip(rest[::2], rest[1::2], strict=True)
     kept = [first, *(body for of, body in sections if used & {*of.split()})]
-    # A page may hold the module, and nothing in it may look like the page's own marks.
+    # A page may contain the module, so nothing in it may look like the page's own marks.
     content = json.dumps(settings).replace("<", "\\u003c")
     return "".join(kept).replace("const SETTINGS = {};", f"const SETTINGS = {content};", 1)
 
@@ -120,7 +124,7 @@ def client_mechanism(protocol: Protocol) -> dict[str, Any]:
     found = protocol.mechanism.client_parameters
     if found is None:
         raise ValueError(
-            f"There is no client for {protocol.name} outside Python: take {_NAMES}, for one column."
+            f"There is no client for {protocol.name} outside Python. Use {_NAMES}, for one column."
         )
     return {name: str(value) if name in _THRESHOLDS else value for name, value in found.items()}
 
@@ -130,8 +134,8 @@ def _categories(domain: Domain) -> list[Any] | None:
         return None
     if domain.size > _MOST_CATEGORIES:
         raise ValueError(
-            f"A page would load {domain.size:,} categories, and the limit is {_MOST_CATEGORIES:,}: "
-            'take the open domain, OLH(categories="open", hash_family="mixing") or --open.'
+            f"A page would load {domain.size:,} categories, but the limit is {_MOST_CATEGORIES:,}. "
+            'Use the open domain, OLH(categories="open", hash_family="mixing") or --open.'
         )
     found = [None if is_missing(one) else one for one in domain.categories.tolist()]
     is_fine = all(
@@ -140,8 +144,8 @@ def _categories(domain: Domain) -> list[Any] | None:
     )
     if domain.edges is not None or not is_fine:
         raise ValueError(
-            "A client outside Python takes categories that are texts, integers below 2**53 or "
-            f"None, got {domain!r:.100}: list the names of the categories."
+            "A client outside Python accepts categories that are texts, integers below 2**53 or "
+            f"None, got {domain!r:.100}. List the names of the categories."
         )
     return found
 
@@ -149,7 +153,7 @@ def _categories(domain: Domain) -> list[Any] | None:
 def _memory(
     protocol: Protocol, forever: float, most: float | None, fixed_part: bool
 ) -> dict[str, Any]:
-    """The additional parameters of a client that remembers."""
+    """Return the additional parameters of a client with a memoization file."""
     (chain,) = chains_of(protocol, forever, fixed_part)
     n_values = most_values(most, forever)
     field, *more = protocol.mechanism.report_fields
@@ -165,11 +169,11 @@ def _memory(
     return {"memo": memo, "chain": {name: str(getattr(chain, name)) for name in names}}
 
 
-# -- vectors: (coins, code, report) --------------------------------------------------------------
+# -- vectors: (random bits, code, report) --------------------------------------------------------
 def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str, Any]:
-    """Return rows of coins, a code and the report that all clients must make of them."""
-    # Ties and rejections are more frequent than among uniform coins. A row has the coins in
-    # hexadecimal digits, of which all are read, the code, and the report as clients post it.
+    """Return rows of random bits, a code, and the report that all clients must make of them."""
+    # Ties and rejections are more frequent than with uniform bits. A row has the bytes in
+    # hexadecimal digits, all of which are read, the code, and the report as clients post it.
     protocol, rng = oracle.protocol(), np.random.default_rng(seed)
     mechanism: Any = client_mechanism(protocol)
     domain: Any = protocol.domain
@@ -196,12 +200,12 @@ def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str,
 
 
 def one_report(protocol: Protocol, code: Any, coins: ByteCoins) -> Any:
-    """Return the post of a client: the report of one user, as a function of their code and coins.
+    """Return the post of a client: the report of one user, as a function of code and random bits.
 
-    coins: the bytes of their coins.
-    Returns: the integers of the report in their order; those of a field that has values from
-    2**53 on are decimal texts.
-    code: the place of their value among the categories; its digest in an open domain.
+    coins: the bytes of the user's random bits.
+    Returns: the integers of the report in their order. If a field has values from 2**53 on, its
+    integers are decimal texts.
+    code: the position of the user's value among the categories; its digest in an open domain.
     """
     report = protocol.mechanism.privatize(np.array([code]), coins)[0].tolist()
     are_large = [field.n_values > _EXACT + 1 for field in protocol.mechanism.report_fields]
@@ -228,7 +232,7 @@ class _TestCoins(ByteCoins):
 def write_self_test(folder: Path, module: str, vectors: list[dict[str, Any]]) -> Path:
     """Write a client, vectors, and the script that compares them under Node.
 
-    Returns: the script. It ends with 0 if all vectors agree, otherwise with 1.
+    Returns: the script. Its exit code is 0 if all vectors agree, otherwise 1.
     """
     texts = {
         "client.mjs": f"{module}\nexport {{ KINDS, posted }};\n",
@@ -246,6 +250,6 @@ def declarations() -> str:
 
 
 def whole_module() -> str:
-    """Return the client of all kinds of mechanisms at once, of no collection: for tests."""
+    """Return the client for all kinds of mechanisms and no collection, for tests."""
     kinds = {"direct", "unary", "linear", "mixing", "hadamard", "subset", "items", "itemhash"}
     return _module({"version": VERSION, "configuration": {}, "mechanism": {}}, kinds)

@@ -15,7 +15,7 @@ from ._header import KEY, refuse_other_configuration, schema_header
 
 _STREAM_ROWS = 1 << 18  # rows per chunk of a table
 _NOT_LISTS = (str, bytes, bytearray, dict, set, frozenset, np.ndarray)
-_MAPPED_BYTES = 1 << 24  # bytes of a mapped file in memory at a time
+_MAPPED_BYTES = 1 << 24  # bytes of a mapped file that are in memory together
 
 
 def as_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
@@ -30,14 +30,14 @@ def as_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
     elif not hasattr(reports, "__len__") or isinstance(reports, _NOT_LISTS):
         raise ValueError(f"expected an array of reports, got {type(reports).__name__}")
     else:
-        # NumPy may make floats of integers: `check` takes only what rounding cannot have changed.
+        # NumPy may convert integers to floats: `check` accepts only floats that are exact.
         yield np.asarray(reports)
 
 
 def _mapped_chunks(reports):
     """Yield pieces of a mapped file; the memory of a piece is released once it is counted."""
     mapping: Any = getattr(reports, "_mmap", None)
-    # A private mapping ("c") may hold changes that are not in the file.
+    # A private mapping ("c") may contain changes that are not in the file.
     is_shared = hasattr(mapping, "madvise") and reports.mode != "c"
     size = max(_MAPPED_BYTES // max(reports[:1].nbytes, 1), 1)
     for start in range(0, len(reports), size):
@@ -48,8 +48,8 @@ def _mapped_chunks(reports):
 
 def _stream_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
     """Yield arrays of reports from any object with the Arrow PyCapsule interface."""
-    # If the stream carries a configuration, it must be the protocol's; a stream without one is
-    # assumed to be of the protocol.
+    # If the stream contains a configuration, it must be the protocol's configuration. A stream
+    # without a configuration is assumed to belong to the protocol.
     import pyarrow as pa
 
     fields = report_fields(protocol)
@@ -65,7 +65,7 @@ def _stream_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
 
 
 def _batches(reports, pa):
-    """Record batches and their schema; a single column becomes a table with one column."""
+    """Return record batches and their schema; a single column becomes a table."""
     try:
         if not hasattr(reports, "__arrow_c_stream__"):
             reports = pa.Table.from_arrays([pa.array(reports)], ["report"])
@@ -80,22 +80,22 @@ def _batches(reports, pa):
 
 
 def is_iterator(source: Any) -> bool:
-    """Whether the source yields one batch after the other; an Arrow reader is a single batch."""
+    """Whether the source yields several batches; an Arrow reader is a single batch."""
     return hasattr(source, "__next__") and not is_arrow_like(source)
 
 
 def is_arrow_like(reports: Any) -> bool:
-    """Whether the reports export an Arrow stream or array, and pyarrow is there to read it."""
+    """Whether the reports export an Arrow stream or array, and pyarrow is installed."""
     is_like = hasattr(reports, "__arrow_c_stream__") or hasattr(reports, "__arrow_c_array__")
     return is_like and find_spec("pyarrow") is not None
 
 
 # -- columns: exact integers of the smallest type, packed bits, no nulls --------------------------
-_ANY = 0  # `n_values` of a column that may hold any 64-bit integer
+_ANY = 0  # `n_values` of a column of arbitrary 64-bit integers
 
 
 def report_fields(protocol: Protocol, reports: np.ndarray | None = None) -> list[ReportField]:
-    """The columns of a protocol's reports, or of `reports` if the mechanism does not say."""
+    """Return the columns of a protocol's reports; of `reports` if the mechanism defines none."""
     fields = list(protocol.mechanism.report_fields)
     if fields or reports is None:
         return fields
@@ -106,7 +106,7 @@ def report_fields(protocol: Protocol, reports: np.ndarray | None = None) -> list
 
 
 def unknown_field(width: int | None) -> ReportField:
-    """The column of a mechanism that does not say what its reports hold."""
+    """Return the column of a mechanism that does not define its columns."""
     return ReportField("report", _ANY, width)
 
 
@@ -133,14 +133,14 @@ def _packed(column, field):
 
 
 def from_columns(columns: list[np.ndarray], fields: list[ReportField]) -> np.ndarray:
-    """The inverse of `to_columns`."""
+    """Return the reports in some columns; this is the inverse of `to_columns`."""
     # columns: integers of any type, of shape (n,) or (n, width); or packed bits.
     # fields: descriptions of the columns; empty if unknown.
     if len(columns) == len(fields):
         columns = [_unpacked(one, field) for one, field in zip(columns, fields, strict=True)]
     if len(columns) == 1:
         return columns[0]
-    # All columns get one integer type; the type that NumPy would choose could be float64.
+    # All columns get one integer type, because the type that NumPy chooses could be float64.
     kinds = {column.dtype for column in columns}
     dtype = kinds.pop() if len(kinds) == 1 else np.dtype(np.int64)
     for i, column in enumerate(columns):
@@ -174,7 +174,7 @@ def _dtype(field):
 
 
 def is_older(fields: list[ReportField], protocol: Protocol) -> bool:
-    """Whether columns are those of the older form of a protocol's reports."""
+    """Whether columns have the older form of a protocol's reports."""
     return bool(fields) and fields == list(protocol.mechanism.older_fields)
 
 
@@ -214,7 +214,7 @@ def arrow_schema(fields: list[ReportField], metadata: dict[bytes, bytes]) -> Any
 
 
 def to_batch(columns: list[np.ndarray], schema: Any) -> Any:
-    """Make a record batch of columns."""
+    """Return a record batch of columns."""
     import pyarrow as pa
 
     def array(column, kind):
@@ -230,13 +230,13 @@ def to_batch(columns: list[np.ndarray], schema: Any) -> Any:
 
 
 def cut(batch: Any, n_rows: int) -> Iterator[Any]:
-    """Yield a record batch in pieces, once its buffers are known to be as it says."""
+    """Yield a record batch in pieces, after checking the sizes of its buffers."""
     batch.validate(full=True)
     yield from (batch.slice(start, n_rows) for start in range(0, batch.num_rows, n_rows))
 
 
 def from_batch(batch: Any) -> list[np.ndarray]:
-    """The columns of a record batch as arrays of any integer types; nulls are refused."""
+    """Return the columns of a record batch as arrays of any integer types; refuse nulls."""
     columns = [_as_numpy(batch.column(i), name) for i, name in enumerate(batch.schema.names)]
     if not columns:
         raise ValueError("expected columns of integers, got none")
@@ -268,7 +268,7 @@ def _as_numpy(array, name):
 
 
 def _rows(array, name):
-    """Lists that all have the same length, as a matrix."""
+    """Return lists that all have the same length, as a matrix."""
     ends = np.asarray(array.offsets, dtype=np.int64)
     widths = np.unique(np.diff(ends))
     if len(widths) != 1:

@@ -1,4 +1,4 @@
-"""Formats of files of reports: a writer and a reader of columns for each, which trust no size."""
+"""File formats of reports: each has a writer and a reader of columns; readers trust no sizes."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from .containers import (
 
 _GROUP_BYTES = 1 << 23  # bytes of reports in a row group or a record batch
 _MAX_GROUP = 1 << 20
-_LINE_INTEGERS = 1 << 19  # integers in the lines that are read at a time
-_POSTED_BYTES = 1 << 20  # the most that a line may have as a client posts it
-_SUM_BYTES = 384  # of the numbers whose sum names posted lines, see `_posted_id`
-# What a small Parquet file may cost in work and memory, for which Arrow has no limits.
-MAX_COLUMN_BYTES = 1 << 27  # the most that a column may take in a row group
-GROUP_BYTES = 100  # fewer than a row group takes, with its pages and its place in the footer
-ENTROPY_SHARE = 2  # a file must have a half of the bits that its reports have at least
+_LINE_INTEGERS = 1 << 19  # integers in the lines that are read together
+_POSTED_BYTES = 1 << 20  # the maximum length of a line in the form in which a client posts it
+_SUM_BYTES = 384  # bytes of the numbers whose sum identifies posted lines, see `_posted_id`
+# Limits on the work and the memory for a small Parquet file, for which Arrow has no limits.
+MAX_COLUMN_BYTES = 1 << 27  # the maximum size of a column in a row group
+GROUP_BYTES = 100  # less than the size of a row group with its pages and its entry in the footer
+ENTROPY_SHARE = 2  # a file must have at least half of the bits of its reports' entropy
 _UNPACKED_SHARE = 16  # Parquet has no small integers, and adds levels to lists
 _CHUNK_BYTES = 1 << 12  # for the headers of the pages of a column in a row group
 
@@ -59,12 +59,12 @@ Pieces = Iterator[tuple[Columns, list[ReportField]]]
 
 
 class Format(NamedTuple):
-    """Functions of a format: `open` returns the header and what `read` reads the reports from."""
+    """Functions of a format: `open` returns the header and the source of `read`."""
 
-    # `open` is also told where the file is, if anybody knows, and how many lines the batches of
-    # posted lines have that were counted before.
-    # `write` is given the bits of randomness in a report, at least. It raises RefusedBatchError
-    # if readers would refuse what it wrote.
+    # `open` also receives the location of the file, if it is known, and the numbers of lines of the
+    # batches of posted lines that were counted before.
+    # `write` receives a lower bound on the random bits in a report. It raises RefusedBatchError if
+    # readers would refuse the result.
 
     write: Callable[[Any, Iterable[Columns], list[ReportField], Header, float], None]
     open: Callable[[Any, str, Collection[int]], tuple[Header, Any]]
@@ -72,17 +72,17 @@ class Format(NamedTuple):
 
 
 def n_group(fields: list[ReportField]) -> int:
-    """Number of reports that are written at a time."""
+    """Return the number of reports that are written together."""
     return min(max(_GROUP_BYTES // row_bytes(fields), 1), _MAX_GROUP)
 
 
 def _n_read(fields):
-    """Number of reports that are read at a time: packed bits grow to bytes."""
+    """Return the number of reports that are read together; packed bits become bytes."""
     return min(max(_GROUP_BYTES // sum(field.width or 8 for field in fields), 1), _MAX_GROUP)
 
 
 def _groups(pieces, fields):
-    """Cut pieces of any length into groups; only the last one is smaller than the others."""
+    """Cut pieces of any length into groups; only the last group is smaller than the others."""
     size, held, n_held = n_group(fields), [], 0
     for piece in pieces:
         start, n = 0, len(piece[0])
@@ -104,14 +104,14 @@ def _joined(pieces):
 
 
 def _expect_schema(schema, protocol):
-    """The fields of the columns; ValueError if they are not those of the protocol's reports."""
+    """Return the fields of the columns; raise ValueError if they do not fit the protocol."""
     import pyarrow as pa
 
     fields = report_fields(protocol)
     older = list(protocol.mechanism.older_fields)
     if older and schema.names == [field.name for field in older]:
         fields = older
-    if not fields:  # the mechanism does not say: one column of 64-bit integers
+    if not fields:  # the mechanism defines no columns: one column of 64-bit integers
         is_rows = len(schema.types) == 1 and pa.types.is_fixed_size_list(schema.types[0])
         fields = [unknown_field(schema.types[0].list_size if is_rows else None)]
     expected = arrow_schema(fields, {})
@@ -125,7 +125,7 @@ def _expect_schema(schema, protocol):
 
 
 def _of_bytes(kind):
-    """The type of a column; lists of bytes, which older files have, are as good as binaries."""
+    """Return the type of a column; lists of bytes, from older files, count as binaries."""
     import pyarrow as pa
 
     is_list = pa.types.is_fixed_size_list(kind) and kind.value_type == pa.uint8()
@@ -153,9 +153,9 @@ def _write_parquet(sink, pieces, fields, header, entropy):
     most = most_reports(counted.tell(), entropy, n_group(fields))
     if header.n_samples > most:
         raise RefusedBatchError(
-            f"The batch is not written: its {header.n_samples} reports are so much alike that they "
-            f"take the bytes of {most} honest ones, which readers refuse. Write what privatize "
-            "returns; format='arrow' keeps others."
+            f"The batch is not written: its {header.n_samples} reports are so similar that they "
+            f"need the bytes of {most} honest reports, which readers refuse. Write the result of "
+            "privatize, or use format='arrow' for other reports."
         )
 
 
@@ -181,33 +181,32 @@ def _read_parquet(opened, header, protocol):
 
 
 def most_reports(n_bytes: int, entropy: float, group_rows: int) -> int:
-    """Return how many honest reports a Parquet file of some bytes can hold; see below."""
-    # entropy: bits of randomness in a report, at least.
+    """Return the maximum number of honest reports in a Parquet file of some bytes; see below."""
+    # entropy: a lower bound on the random bits in a report.
     most = n_bytes * group_rows // GROUP_BYTES
     return min(most, int(ENTROPY_SHARE * 8 * n_bytes / entropy)) if entropy > 0 else most
 
 
 def refuse_impossible(n_samples: int, n_bytes: int, entropy: float, group_rows: int) -> None:
-    """Refuse a file that promises more reports than honest ones fit into its bytes."""
-    # Reports are random whatever the values, and no format stores them in fewer bits than their
-    # entropy, but for a chance that a share of 1 / `ENTROPY_SHARE` makes negligible: less than
-    # exp(-20) for a file of any oracle at any epsilon, since a header alone takes over 1,000
-    # bytes. Where epsilon is so large that all reports may be equal, the row groups are left:
-    # none has more than `group_rows` rows, and each takes `GROUP_BYTES` at least.
-    # entropy: bits of randomness in a report, at least.
+    """Refuse a file that claims more reports than the number of honest reports that fit."""
+    # Reports are random for any values, and no format stores them in fewer bits than their entropy.
+    # The exceptions are random, and a share of 1 / `ENTROPY_SHARE` makes them negligible: less than
+    # exp(-20) for a file of any oracle at any epsilon, because a header alone needs over 1,000
+    # bytes. If epsilon is so large that all reports may be equal, the row groups limit the number:
+    # none has more than `group_rows` rows, and each needs at least `GROUP_BYTES`.
+    # entropy: a lower bound on the random bits in a report.
     most = most_reports(n_bytes, entropy, group_rows)
     if n_samples > most:
         raise ValueError(
-            f"it promises {n_samples} reports in {n_bytes} bytes, which hold at most {most} honest "
-            "ones. Send reports as write_reports stores what privatize returns"
+            f"it promises {n_samples} reports in {n_bytes} bytes, which fit at most {most} honest "
+            "reports. Write reports from privatize with write_reports"
         )
 
 
 def refuse_large_pages(source: Any, n_bytes: int, row_bytes: int) -> None:
-    """Refuse a Parquet file whose pages unpack to more than its rows need, or lie elsewhere."""
-    # The sizes in the file's footer are mere claims. A reader allocates the sizes in the pages'
-    # own headers, so every page header is read, and no byte of the file may belong to two
-    # columns.
+    """Refuse a Parquet file with pages that unpack to more bytes than its rows, or that overlap."""
+    # The sizes in the file's footer are only claims. A reader allocates the sizes in the pages' own
+    # headers. So every page header is read, and no byte of the file may belong to two columns.
     # row_bytes: bytes per report in its columns.
 
     def most(n_rows: int) -> int:
@@ -267,7 +266,8 @@ def _open_jsonl(source, place, sizes):
         return parse_header(first), source
     if start is None:
         raise ValueError(
-            "lines as clients post them are read twice, this source once: save them in a file"
+            "lines in the form that clients post are read twice, but this source can be read only "
+            "once. Save them in a file"
         )
     source.seek(start)
     name, total, n_samples, prefixes = PurePath(place).name, 0, 0, []
@@ -278,26 +278,26 @@ def _open_jsonl(source, place, sizes):
         total += int.from_bytes(hashlib.shake_256(spelled).digest(_SUM_BYTES), "little")
         n_samples += 1
     source.seek(start)
-    # Nobody has named this batch, or stated a digest of its reports.
+    # This batch has no name, and no digest of its reports.
     where = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest() if place else ""
     content = _posted(first)["configuration"], _posted_id(name, total), n_samples, ""
     return PostedHeader(*content, place=where, prefixes=tuple(prefixes)), source
 
 
 def _posted_id(name: str, total: int) -> str:
-    """The id of posted lines: a digest of the name of their file, and of the lines in any order."""
-    # Often the lines still stand in the order in which users came, and whoever reads the id
-    # could find that order by trying some. So it is of the sum of a number for each line. To
-    # find other lines of the same sum takes about 2**110 operations (D. Wagner, 2002,
-    # https://doi.org/10.1007/3-540-45708-9_19: 2**(2 sqrt(b)) for sums modulo 2**b). The name
-    # is in it because the lines of two honest files of few categories often are the same in
-    # some order.
+    """Return the id of posted lines: a digest of the file name, and of the lines in any order."""
+    # The lines are often in the order in which users came, and a reader of the id could find that
+    # order by trying some. So the id depends only on the sum of a number for each line. Finding
+    # other lines with the same sum needs about 2**110 operations (D. Wagner, 2002,
+    # https://doi.org/10.1007/3-540-45708-9_19: 2**(2 sqrt(b)) for sums modulo 2**b). The name is
+    # included because the lines of two honest files of few categories are often the same in some
+    # order.
     content = name.encode("utf-8", "surrogateescape") + b"\0" + total.to_bytes(_SUM_BYTES + 8)
     return POSTED + hashlib.sha256(content).hexdigest()[:32]
 
 
 def _parsed(line: bytes) -> Any:
-    """What a line of JSON says; None if it is none."""
+    """Return the value of a line of JSON; None if it is not JSON."""
     try:
         return json.loads(line.decode(), object_pairs_hook=without_repeats)
     except (ValueError, RecursionError):
@@ -305,21 +305,21 @@ def _parsed(line: bytes) -> Any:
 
 
 def _posted(line: bytes) -> dict[str, Any]:
-    """The post of a client: a configuration and a report, and nothing else."""
-    if len(line.rstrip(b"\r\n")) > _POSTED_BYTES:  # whether or not others follow it
+    """Return the post of a client: a configuration and a report, and nothing else."""
+    if len(line.rstrip(b"\r\n")) > _POSTED_BYTES:  # whether or not other lines follow
         raise ValueError(f"a line has more than {_POSTED_BYTES} bytes")
     found = _parsed(line)
     is_fine = isinstance(found, dict) and found.keys() == {"configuration", "report"}
     if not is_fine or not isinstance(found["configuration"], dict):
         raise ValueError(
-            "expected a configuration and a report in each line, and nothing else (no nonce and no "
-            f"version, which are for a server), got {kind_of(line)}"
+            "expected a configuration and a report in each line, and nothing else (no nonce "
+            f"and no version, which are for a server), got {kind_of(line)}"
         )
     return found
 
 
 def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON; of a repeated name, readers would differ in which value they take."""
+    """Return a JSON object; refuse repeated names, because readers would disagree on the value."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a name twice")
@@ -327,9 +327,9 @@ def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _posted_rows(source, protocol):
-    """Yield the report of each line in its normal form: so a line counts alone or beside others."""
-    # Its configuration is compared with the protocol's, and the older form of a report
-    # rewritten.
+    """Yield the report of each line in a normal form that does not depend on other lines."""
+    # The line's configuration is compared with the protocol's configuration, and the older form of
+    # a report is rewritten.
     older, known = n_integers(list(protocol.mechanism.older_fields)), None
     while line := source.readline(_POSTED_BYTES + 2):
         found = _posted(line)
@@ -337,7 +337,7 @@ def _posted_rows(source, protocol):
         if configuration != known:
             refuse_other_configuration(configuration, protocol)
             known = configuration
-        if isinstance(report, list):  # large integers are texts, as JavaScript would round them
+        if isinstance(report, list):  # large integers are texts
             report = [int(x) if _is_large(x) else x for x in report]
             if older and len(report) == older:
                 row = _row(report, True, [older])
@@ -368,7 +368,7 @@ def _read_jsonl(source, header, protocol):
     def columns():
         array = np.array(rows, dtype=np.int64)
         own = next(iter(widths.values())) if fields else report_fields(protocol, array)
-        # A bad report may not fit into the columns, so it is checked before.
+        # A bad report may not fit into the columns, so it is checked first.
         checked = protocol.check(array)
         return to_columns(array if is_older(own, protocol) else checked, own), own
 
@@ -376,7 +376,7 @@ def _read_jsonl(source, header, protocol):
         rows.append(_row(row, is_row if fields else None, list(widths)))
         found = len(row) if isinstance(row, list) else 1
         if isinstance(row, list) and fields:
-            widths = {found: widths[found]}  # all have the first one's form
+            widths = {found: widths[found]}  # all lines have the form of the first
         if len(rows) * found >= _LINE_INTEGERS:
             yield columns()
             rows = []
@@ -408,13 +408,13 @@ SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".arrow": "arrow", ".json
 
 
 def format_of(path: object, form: str) -> str:
-    """The format that was asked for, or the one that the file's name implies."""
+    """Return the format that was requested, or the format that the file's name implies."""
     if form == "auto":
         suffix = PurePath(path).suffix.lower() if isinstance(path, (str, PathLike)) else None
         if suffix not in SUFFIXES:
             name = os.fspath(path) if isinstance(path, PathLike) else path
             raise ValueError(
-                f"The format of {name!r:.200} is unknown: give a name that ends with one of "
+                f"The format of {name!r:.200} is unknown. Use a name that ends with one of "
                 f"{', '.join(SUFFIXES)}, or pass format=."
             )
         form = SUFFIXES[suffix]
@@ -422,23 +422,23 @@ def format_of(path: object, form: str) -> str:
         raise ValueError(f"format must be one of {sorted(FORMATS)} or 'auto', got {form!r}.")
     if form != "jsonl" and find_spec("pyarrow") is None:
         raise ImportError(
-            f"The format {form!r} needs pyarrow: pip install 'sklearn_ldp[data]'; or use 'jsonl'."
+            f"The format {form!r} needs pyarrow. Run: pip install 'sklearn_ldp[data]'; or use "
+            "'jsonl'."
         )
     return form
 
 
-# -- messages of an Arrow stream, whose sizes are checked before memory is taken for them ---------
-MAX_METADATA_BYTES = 1 << 20  # of a message: a schema with the header of a file takes a few kB
+# -- messages of an Arrow stream, whose sizes are checked before memory is allocated --------------
+MAX_METADATA_BYTES = 1 << 20  # of a message; a schema with the header of a file needs a few kB
 MAX_BODY_BYTES = 1 << 28  # of a record batch
-_PIECE_BYTES = 1 << 20  # read at a time: enough for a disk, little for memory
+_PIECE_BYTES = 1 << 20  # bytes read together: enough for a disk, little for memory
 _CONTINUATION = 0xFFFFFFFF
 
 
 def read_messages(source: Any) -> Iterator[Any]:
     """Yield the messages of an Arrow stream one by one."""
-    # A file could be cut short while it is mapped, which would kill the process, so the bytes
-    # are read. A message states how long it is, but memory is taken only for bytes that are
-    # there.
+    # If a file were cut short while it is mapped, the process would be killed, so the bytes are
+    # read. A message states its length, but memory is allocated only for bytes that exist.
     # source: at the beginning of the stream; it need not be seekable.
     import pyarrow as pa
 
@@ -460,7 +460,7 @@ def read_messages(source: Any) -> Iterator[Any]:
 
 
 def _read(source: Any, size: int) -> bytearray:
-    """Read that many bytes, or fewer at the end of the file; in pieces, since sizes may lie."""
+    """Read that many bytes, or fewer at the end of the file; in pieces, because sizes may lie."""
     content = bytearray()
     while piece := source.read(min(size - len(content), _PIECE_BYTES)):
         content += piece
@@ -477,7 +477,7 @@ def _read_all(source: Any, size: int) -> bytearray:
 
 
 def _body_bytes(metadata: bytes | bytearray) -> int:
-    """The size of the body that the metadata of a message states."""
+    """Return the size of the body, as the metadata of a message state it."""
     try:
         root = struct.unpack_from("<I", metadata)[0]
         place = _table_field(metadata, root, 3)
@@ -487,9 +487,9 @@ def _body_bytes(metadata: bytes | bytearray) -> int:
 
 
 def refuse_compressed(message: Any) -> None:
-    """Refuse an Arrow record batch with compressed buffers, whose size is a mere claim."""
-    # message: A record batch, not yet decoded. Its flatbuffer has a `compression` field if it
-    # is compressed.
+    """Refuse an Arrow record batch with compressed buffers, which state their size as a claim."""
+    # message: a record batch, not yet decoded. Its flatbuffer has a `compression` field if it is
+    # compressed.
     data = message.metadata.to_pybytes()
     try:
         root = struct.unpack_from("<I", data)[0]
@@ -503,7 +503,7 @@ def refuse_compressed(message: Any) -> None:
 
 
 def _table_field(data, table, index):
-    """The offset of a field in a table of a flatbuffer, or 0 if there is none."""
+    """Return the offset of a field in a table of a flatbuffer, or 0 if there is none."""
     entries = table - struct.unpack_from("<i", data, table)[0]
     place = 4 + 2 * index
     if place >= struct.unpack_from("<H", data, entries)[0]:

@@ -19,13 +19,13 @@ from ._batches import RefusedBatchError
 from .formats import SUFFIXES as SUFFIXES
 from .formats import format_of
 
-_HELD_BYTES = 1 << 26  # of a Parquet file that cannot be sought in; a larger one goes to the disk
+_HELD_BYTES = 1 << 26  # of a Parquet file that cannot seek; a larger file goes to the disk
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)  # a Windows drive has one letter
-_READ_AHEAD = 1 << 23  # bytes of an object store at a time: few round trips, and little memory
+_READ_AHEAD = 1 << 23  # bytes read together from an object store: few round trips, little memory
 
 
 class Piped(NamedTuple):
-    """A batch that comes through a pipe, of which nobody knows the format but the caller."""
+    """A batch from a pipe; only the caller knows its format."""
 
     file: Any
     format: str
@@ -43,26 +43,26 @@ def is_url(path: Any) -> bool:
 
 
 def name_of(source: Any) -> str:
-    """How errors call a source."""
+    """Return the name of a source for errors."""
     if isinstance(source, Piped):
         return source.name.capitalize()
     return f"File {printable(os.fspath(source))}" if is_path(source) else "The file"
 
 
 def unreadable(source: Any, error: OSError) -> RefusedBatchError:
-    """The refusal of a file that the system does not let us read."""
+    """Return the refusal of a file that the operating system cannot read."""
     reason = error.strerror or error
     return RefusedBatchError(
-        f"{name_of(source)} is refused: it cannot be read ({printable(reason)}). Nothing of it "
-        "was counted: add it again once it can be."
+        f"{name_of(source)} is refused: it cannot be read ({printable(reason)}). No report of it "
+        "was counted, so add it again when it is readable."
     )
 
 
 def open_source(source: Any, form: str) -> tuple[Any, str]:
     """Open a path, URL, bytes or binary file for reading, and return it with its format."""
-    # Closing it leaves the caller's own file open. A file is not mapped, because one that is
-    # cut short while it is mapped kills the process. A format that needs seeking is copied to a
-    # temporary file if the source cannot do that.
+    # Closing the result leaves the caller's own file open. A file is not mapped, because the
+    # process would be killed if the file were cut short while it is mapped. If a format needs
+    # seeking and the source cannot seek, the source is copied to a temporary file.
     if isinstance(source, Piped):
         source, form = source.file, source.format
     form = format_of(source, form)
@@ -84,7 +84,7 @@ def open_source(source: Any, form: str) -> tuple[Any, str]:
 
 
 class _Borrowed:
-    """A file that somebody else closes."""
+    """A file that the caller closes."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -93,7 +93,7 @@ class _Borrowed:
         return getattr(self._file, name)
 
     def close(self) -> None:
-        """Leave it open."""
+        """Leave the file open."""
 
 
 def _spooled(file: Any) -> Any:
@@ -111,7 +111,7 @@ def _spooled(file: Any) -> Any:
 
 
 def report_files(path: Any, storage_options: dict[str, Any] | None = None) -> list[Any]:
-    """The files of reports in a folder and its subfolders, sorted by name; or the file itself."""
+    """Return the files of reports in a folder and its subfolders, sorted by name; or the file."""
     if is_url(path):
         if PurePosixPath(path).suffix.lower() in SUFFIXES and not path.endswith("/"):
             return [remote_file(path, storage_options)]
@@ -126,7 +126,7 @@ def report_files(path: Any, storage_options: dict[str, Any] | None = None) -> li
 
 
 def _kept(folder: Any, files: Mapping[Any, Any]) -> list[Any]:
-    """The files in a folder whose names in it are those of reports, and are not hidden."""
+    """Return the files in a folder that have names of files of reports and are not hidden."""
     kept = []
     for name, file in files.items():
         place = PurePosixPath(name)
@@ -135,14 +135,15 @@ def _kept(folder: Any, files: Mapping[Any, Any]) -> list[Any]:
             kept.append(file)
     if not kept:
         raise ValueError(
-            f"There is no file of reports ({', '.join(SUFFIXES)}) in {printable(folder)}."
+            f"There is no file of reports ({', '.join(SUFFIXES)}) in {printable(folder)}. Check "
+            "the folder and the suffixes."
         )
     return kept
 
 
-# -- object storage, through fsspec or, where that has no driver, pyarrow -------------------------
+# -- object storage, through fsspec or, if it has no driver, pyarrow ------------------------------
 class RemoteFile:
-    """A file in object storage, which stands where a path may stand."""
+    """A file in object storage, which can be used like a path."""
 
     # url: its address.
     # opener: opens it for reading.
@@ -157,14 +158,14 @@ class RemoteFile:
     __str__ = __fspath__
 
     def open(self) -> Any:
-        """Open it for reading from its beginning; whatever goes wrong is an OSError."""
+        """Open the file for reading from its beginning; every error is an OSError."""
         with _os_errors():
             return io.BufferedReader(_Raw(self._opener()), _READ_AHEAD)
 
 
 @contextmanager
 def _os_errors() -> Iterator[None]:
-    """Make an OSError of whatever a driver raises."""
+    """Convert every error of a driver to an OSError."""
     try:
         yield
     except (OSError, ImportError):
@@ -174,7 +175,7 @@ def _os_errors() -> Iterator[None]:
 
 
 class _Raw(io.RawIOBase):
-    """A file of any driver: bytes in their order. Few read lines with a limit."""
+    """A file of any driver, as a stream of bytes; few drivers read lines with a limit."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -195,7 +196,7 @@ class _Raw(io.RawIOBase):
 
 
 def remote_file(url: str, storage_options: dict[str, Any] | None = None) -> RemoteFile:
-    """The file at an address, which nobody is asked for before it is opened."""
+    """Return the file at an address; no request is sent before the file is opened."""
 
     def opener() -> Any:
         storage = _storage(url, storage_options or {})
@@ -205,7 +206,7 @@ def remote_file(url: str, storage_options: dict[str, Any] | None = None) -> Remo
 
 
 def remote_files(url: str, storage_options: dict[str, Any] | None = None) -> dict[str, RemoteFile]:
-    """All files in a folder of object storage and below, sorted by their names in it."""
+    """Return all files in a folder of object storage and its subfolders, sorted by name."""
     with _os_errors():
         storage = _storage(url, storage_options or {})
         start = len(storage.path.rstrip("/")) + 1
@@ -216,7 +217,7 @@ def remote_files(url: str, storage_options: dict[str, Any] | None = None) -> dic
 
 
 class _Storage(NamedTuple):
-    """A place in object storage: its path, what opens a file, lists all below, and names a file."""
+    """A place in object storage: its path, and functions that open, list and name files."""
 
     path: str
     open: Callable[[str], Any]
@@ -225,7 +226,7 @@ class _Storage(NamedTuple):
 
 
 def _storage(url: str, options: dict[str, Any]) -> _Storage:
-    """The place of an address, by fsspec, or by pyarrow if fsspec has no driver."""
+    """Return the place of an address, by fsspec, or by pyarrow if fsspec has no driver."""
     try:
         from fsspec.core import url_to_fs
 
@@ -240,12 +241,12 @@ def _storage(url: str, options: dict[str, Any]) -> _Storage:
 
         opened = partial(system.open, mode="rb", block_size=_READ_AHEAD)
         return _Storage(path, opened, found, system.unstrip_protocol)
-    if not options:  # those of pyarrow are part of the address
+    if not options:  # for pyarrow, options are part of the address
         try:
             from pyarrow.fs import FileSelector, FileSystem, FileType
 
             system, path = FileSystem.from_uri(url)
-        except (ImportError, ValueError, NotImplementedError):  # as ArrowInvalid is
+        except (ImportError, ValueError, NotImplementedError):  # ArrowInvalid is a ValueError
             pass
         else:
 
@@ -257,5 +258,5 @@ def _storage(url: str, options: dict[str, Any]) -> _Storage:
             return _Storage(path, system.open_input_stream, files, f"{scheme}://{{}}".format)
     raise ImportError(
         f"{url} needs a driver that is not installed ({missing}). Install it with pip install "
-        "'sklearn_ldp[storage]', and for instance s3fs for s3:// or gcsfs for gs://."
+        "'sklearn_ldp[storage]', and for example s3fs for s3:// or gcsfs for gs://."
     ) from missing

@@ -403,7 +403,7 @@ def test_what_a_few_fake_users_explain_is_told_once_and_counted(monkeypatch):
     oracle = OUE(1.0, categories=64)
     honest = np.asarray(made(oracle, np.zeros(9900, int)))
     reports = np.concatenate([honest, np.ones((100, 64), np.uint8)])
-    with pytest.warns(UserWarning, match=r"or are wrong, or about 1\.\d% of the reports"):
+    with pytest.warns(UserWarning, match=r"or are faulty, or at least about 1\.\d% of the reports"):
         reader(oracle).fit(reports)
     assert reader(oracle).fit(reports).n_samples_seen_ == 10_000  # told once
     wrong = reader(oracle, epsilon=4.0)
