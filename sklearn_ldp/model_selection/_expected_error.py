@@ -68,7 +68,7 @@ class ExpectedError(NamedTuple):
     >>> estimate = OUE(categories=4, random_state=0).simulate([500, 300, 150, 50])
     >>> search = SyntheticSearch(random_state=0).fit(estimate)
     >>> print(search.expected_error_)
-    4.8 percentage points (80 % range 1.4 to 8.4); the raw estimate has 6.3
+    5 percentage points (80 % range 1.6 to 8.7); the raw estimate has 6.3
     """
 
     value: float
