@@ -10,9 +10,8 @@ that are drawn: those of "tune" chose the constants of SmoothMLE, those of "repo
 
 from __future__ import annotations
 
-import argparse
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,15 +70,17 @@ def squared_errors(rows: np.ndarray, truth: np.ndarray) -> np.ndarray:
     return np.column_stack([prefixes, ranges])
 
 
-def cells(arguments: argparse.Namespace, users: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+def cells(
+    kind: str, bins: Sequence[int], users: Sequence[int], repeats: int, seed: int
+) -> Iterator[dict[str, Any]]:
     """Yield the errors of each cell, over those of the cheap answers."""
-    for d, epsilon in itertools.product(arguments.bins, EPSILONS):
+    for d, epsilon in itertools.product(bins, EPSILONS):
         channel = RangeOracle(epsilon).channel(d)
         law, decoding = channel.report_law, channel.decoding
-        drawn = populations(d, np.random.default_rng([POPULATIONS[arguments.populations], d]))
+        drawn = populations(d, np.random.default_rng([POPULATIONS[kind], d]))
         for n, (name, truth) in itertools.product(users, drawn.items()):
-            rng = np.random.default_rng([arguments.seed, d, n, int(epsilon)])
-            tallies = rng.multinomial(n, law.probabilities(truth), size=arguments.repeats)
+            rng = np.random.default_rng([seed, d, n, int(epsilon)])
+            tallies = rng.multinomial(n, law.probabilities(truth), size=repeats)
             raw = tallies / n @ decoding.T
             fits = [smooth_mle(tally, law, d) for tally in tallies]
             own = squared_errors(np.array([fit.frequencies for fit in fits]), truth)
@@ -121,8 +122,9 @@ def main() -> None:
     parser.add_argument("--bins", type=int, nargs="+", default=BINS)
     parser.add_argument("--save", help="CSV file for the cells")
     arguments = parser.parse_args()
-    many = pd.DataFrame(cells(arguments, USERS))
-    few = pd.DataFrame(cells(arguments, FEW_USERS))
+    settings = arguments.populations, arguments.bins
+    draws = arguments.repeats, arguments.seed
+    many, few = (pd.DataFrame(cells(*settings, users, *draws)) for users in (USERS, FEW_USERS))
     for title, table in (("many users", many), ("few users", few)):
         print(f"\n{title}, {arguments.populations}, {arguments.repeats} collections each\n")
         print(summary(table), flush=True)

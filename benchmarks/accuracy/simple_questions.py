@@ -2,19 +2,22 @@
 
     python -m benchmarks.accuracy.simple_questions
     python -m benchmarks.accuracy.simple_questions --only categories --repeats 50
+    python -m benchmarks.accuracy.simple_questions --only numbers tables --repeats 60 --bins 64
 
 `categories`: a few answers, of populations from one answer that everybody has to equal shares. The
 cheap answer is the better of the raw estimate and Norm-Sub. `searches`: the same. `totals`: groups
 of categories, equal or unequal inside. The cheap answer is the best of the raw totals, those of
 Norm-Sub, and James-Stein's of the raw totals. A ratio is that of root mean squared errors over the
-collections.
+collections. `numbers` are those of `_simple_numbers.py`, for SmoothMLE, and `tables` the simple
+ones of `table_models.py`, for LatentClasses. `searches` and `totals` have a tenth of the repeats,
+`numbers` and `tables` a twentieth.
 """
 
 from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +40,8 @@ from sklearn_ldp.queries import groups
 
 from .._command import command
 from .._tables import markdown
+from . import _simple_numbers
+from .table_models import simple_table
 
 CATEGORIES = (2, 3, 4, 5, 8, 12)
 COLLECTIONS = (
@@ -226,19 +231,41 @@ def totals(repeats: int, seed: int) -> None:
     show(table, "inside")
 
 
-SECTIONS = {"categories": categories, "searches": searches, "totals": totals}
+def numbers(repeats: int, seed: int, bins: Sequence[int]) -> None:
+    """Print the tables of numbers, from a twentieth of the collections."""
+    for users in (_simple_numbers.USERS, _simple_numbers.FEW_USERS):
+        draws = max(repeats // 20, 2), seed
+        table = pd.DataFrame(_simple_numbers.cells("report", bins, users, *draws))
+        print(_simple_numbers.summary(table), end="\n\n", flush=True)
+
+
+def tables(repeats: int, seed: int) -> None:
+    """Print the table of simple tables, from a twentieth of the collections."""
+    print("\n".join(simple_table(30_000, max(repeats // 20, 2), 1000 + seed)))
+
+
+SECTIONS: dict[str, Callable[..., None]] = {
+    "categories": categories,
+    "searches": searches,
+    "totals": totals,
+    "numbers": numbers,
+    "tables": tables,
+}
 
 
 def main() -> None:
     """Print the sections' tables."""
     parser = command(__doc__, __spec__, repeats=200, seed=0)
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=[*SECTIONS])
+    parser.add_argument("--bins", type=int, nargs="+", default=_simple_numbers.BINS)
     arguments = parser.parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", FutureWarning)
         for section in arguments.only:
-            print(f"\n{section}: error over that of the best cheap answer")
-            SECTIONS[section](arguments.repeats, arguments.seed)
+            print(f"\n{section}: error over that of the best cheap answer", flush=True)
+            options = {"bins": arguments.bins} if section == "numbers" else {}
+            SECTIONS[section](arguments.repeats, arguments.seed, **options)
 
 
 if __name__ == "__main__":

@@ -268,15 +268,15 @@ def simple_ratio(people: Any, epsilon: float, seed: int) -> dict[str, float]:
     }
 
 
-def simple_table(n_users: int, n_repeats: int) -> Iterator[str]:
+def simple_table(n_users: int, n_repeats: int, seed: int = 1000) -> Iterator[str]:
     """Yield the lines of the table of simple tables."""
-    yield f"{n_users:,} users, total variation, {n_repeats} populations (seeds from 1,000)"
+    yield f"{n_users:,} users, total variation, {n_repeats} populations (seeds from {seed:,})"
     rows = []
     for epsilon in (1.0, 4.0):
         found: dict[str, list[dict[str, float]]] = {}
-        for seed in range(1000, 1000 + n_repeats):
-            for of, people in simple_people(n_users, np.random.default_rng(seed)).items():
-                found.setdefault(of, []).append(simple_ratio(people, epsilon, seed))
+        for draw in range(seed, seed + n_repeats):
+            for of, people in simple_people(n_users, np.random.default_rng(draw)).items():
+                found.setdefault(of, []).append(simple_ratio(people, epsilon, draw))
         for of, errors in found.items():
             table = pd.DataFrame(errors)
             means = table.mean()

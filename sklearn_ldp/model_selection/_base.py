@@ -355,6 +355,8 @@ class BaseSearch(BasePostProcessor):
         errors = np.array([judgement.errors for judgement in judgements])
         self.results_ = results_of(candidates, self._splits(errors, len(estimate)))
         chosen = self._choice(candidates, judgements, estimate)
+        is_raw = [isinstance(candidate, pp.Base) for candidate in candidates]
+        self.results_.always_shown = (chosen, *np.flatnonzero(is_raw))
         return self._made(candidates, judgements, chosen, estimate)
 
     def _made(
@@ -482,9 +484,12 @@ class SearchResults(dict[str, np.ndarray]):
     are_simulated_mse : bool
         Whether minus the scores are mean squared errors in simulations; the table then shows their
         square roots in percentage points.
+    always_shown : tuple of int
+        Rows of the table in any case: the chosen candidate and the raw estimate.
     """
 
     are_simulated_mse = False
+    always_shown: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         """Names, mean scores with standard errors over splits, ranks and weights."""
@@ -500,7 +505,8 @@ class SearchResults(dict[str, np.ndarray]):
         order = np.argsort(self["rank_test_score"], kind="stable")
         heads = ["candidate", head, "+-", "rank", *(["weight"] * ("weight" in self))]
         rows = []
-        for i in order[:_MOST_SHOWN]:
+        shown = [i for k, i in enumerate(order) if k < _MOST_SHOWN or i in self.always_shown]
+        for i in shown:
             numbers = (scores[i], errors[i], self["rank_test_score"][i])
             row = [self["candidate"][i], *(f"{x:.3g}" for x in numbers)]
             rows.append([*row, f"{self['weight'][i]:.2f}"] if "weight" in self else row)

@@ -17,6 +17,10 @@ _MOST_WAVES = 8
 _SCALES = np.array([0.5, 1.0])  # standard deviations of the slowest wave, in log-frequencies
 _N_DRAWS = 512  # of each scale, and as many that are reversed
 _EVEN = 0.4  # probability of equal frequencies, before any report
+# Curves cannot show a bin with many users, such as zeros. Chosen on 2026-11-28 among five variants
+# on fifteen populations of 16 and 64 bins (doc/notes/numbers.md).
+_HEAVY = 0.1  # probability that one cell has many users, and that others are equal
+_HEAVY_SHARES = np.array([0.3, 0.5, 0.7, 0.9])  # of the users, in that cell
 _MOST_CELLS = 128  # finer bins share one: smooth curves hardly differ within
 _CENTRINGS = 12  # leave deviations of 1e-8 from even means
 _AT_ONCE = 256  # kinds of reports, to bound the memory
@@ -41,7 +45,7 @@ class DrawnAverage(NamedTuple):
 
 
 def average_of_drawn(tally: np.ndarray, law: ReportLaw, n_categories: int) -> DrawnAverage:
-    """Average equal frequencies and drawn curves by their likelihood: importance sampling.
+    """Average equal frequencies, drawn curves and heavy cells by their likelihood.
 
     Parameters
     ----------
@@ -62,20 +66,24 @@ def average_of_drawn(tally: np.ndarray, law: ReportLaw, n_categories: int) -> Dr
     shares = np.diff(np.clip(ends - np.arange(n_cells), 0, 1), axis=0)  # of a cell: (d, n_cells)
     curves, seen = _drawn(n_cells), np.flatnonzero(tally)
     chances = law.products(shares)[seen].T
-    heights = np.full(len(curves), np.log((1 - _EVEN) / (len(curves) - 1)))
-    heights[0] = np.log(_EVEN)
+    n_heavy = n_cells * len(_HEAVY_SHARES)
+    n_drawn = len(curves) - 1 - n_heavy
+    prior = np.array([_EVEN, 1 - _EVEN]) * (1 - _HEAVY)
+    each = np.append(prior, _HEAVY) / [1, n_drawn, n_heavy]
+    heights = np.repeat(np.log(each), [1, n_drawn, n_heavy])
     for start in range(0, len(seen), _AT_ONCE):
         some = slice(start, start + _AT_ONCE)
         likely = np.maximum(curves @ chances[:, some], np.finfo(float).tiny)
         heights += np.log(likely, out=likely) @ tally[seen[some]]
-    frequencies, among_drawn = shares @ (softmax(heights) @ curves), softmax(heights[1:])
+    frequencies = shares @ (softmax(heights) @ curves)
+    among_drawn = softmax(heights[1:])[:n_drawn]
     n_effective = 1 / float(among_drawn @ among_drawn)
     return DrawnAverage(frequencies, float(logsumexp(heights)), n_effective)
 
 
 @lru_cache(maxsize=4)
 def _drawn(n_cells: int) -> np.ndarray:
-    """Return equal frequencies, and curves whose mean they are: (1 + n_curves, n_cells)."""
+    """Return equal frequencies, curves with this mean, and heavy cells: (n_rows, n_cells)."""
     # Points that fill the cube evenly, so that nothing is random. Were the mean not made even for
     # each scale, the wide scales would expect most users at the ends.
     waves = np.arange(1, min(_MOST_WAVES, n_cells - 1) + 1)
@@ -86,6 +94,8 @@ def _drawn(n_cells: int) -> np.ndarray:
     for _ in range(_CENTRINGS):
         logits -= np.log(softmax(logits, axis=2).mean(axis=1, keepdims=True) * n_cells)
     drawn = softmax(logits, axis=2).reshape(-1, n_cells)
-    found = np.vstack([np.full(n_cells, 1 / n_cells), drawn])
+    excess = _HEAVY_SHARES[:, None, None] * (np.eye(n_cells) - 1 / n_cells)
+    heavy = 1 / n_cells + excess.reshape(-1, n_cells)
+    found = np.vstack([np.full(n_cells, 1 / n_cells), drawn, heavy])
     found.flags.writeable = False
     return found

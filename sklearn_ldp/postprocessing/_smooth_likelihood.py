@@ -356,10 +356,11 @@ class SmoothMLE(BasePostProcessor):
     =============================  =========  =====  =====
 
     **Few users.** A mode is no stand-in for a posterior that is as wide as its prior. So from few
-    reports the result is a posterior mean: over equal frequencies, which have a probability of .4,
-    and 2,048 curves that were drawn beforehand, evenly and not at random, each weighed by its
-    likelihood. Their logarithms are sums of eight cosines, with standard deviations of .5 / k or
-    1 / k, and their mean is even. This holds while the curves are worth 100 of equal weight, and no
+    reports the result is a posterior mean: over equal frequencies (probability .36), 2,048 curves
+    that were drawn beforehand (.54), evenly and not at random, and equal frequencies but for one
+    bin that has .3, .5, .7 or .9 of the users (.1), each weighed by its likelihood. The logarithms
+    of the curves are sums of eight cosines, with standard deviations of .5 / k or 1 / k, and their
+    mean is even. This holds while the curves are worth 100 of equal weight, and no
     other model has much more evidence. It is unpublished. Errors of the distribution function, over
     the least one of equal frequencies, :class:`NormSub` and :class:`MonotoneCDF`
     (:class:`RangeOracle`, 16 and 64 bins, epsilon .5 and 1, three populations; geometric mean of
@@ -375,7 +376,8 @@ class SmoothMLE(BasePostProcessor):
     =================  ==========  ===========  ===========
 
     On other populations it was 1.4 times the least at most, and 2.3 times where the distribution
-    function is close to that of equal frequencies.
+    function is close to that of equal frequencies. The table is from before the heavy bins, which
+    add up to 2 %; they reduce the error for 100 users in one of 64 bins by a third.
 
     References
     ----------

@@ -149,13 +149,23 @@ def test_a_stack_errs_less_than_the_pick_where_no_candidate_is_true(seed):
 
 
 def test_results_print_as_a_table():
-    """The best ten first, with weights if there are any; a copy from another process as well."""
-    stack = SyntheticStack([*PAPERS, *(BaseCut(alpha) for alpha in np.linspace(0.1, 0.9, 7))])
+    """The best ten first, then the chosen and the raw one, with weights if there are any.
+
+    A copy from another process has the same table.
+    """
+    candidates = [*PAPERS, *(BaseCut(alpha) for alpha in np.linspace(0.1, 0.9, 7))]
+    stack = SyntheticStack(candidates, random_state=0)
     assert str(stack) == repr(stack)
     stack.fit(an_estimate())
     head, _, *rows, rest = repr(pickle.loads(pickle.dumps(stack.results_))).split("\n")
     assert head.split() == ["candidate", "simulated", "error", "(%)", "+-", "rank", "weight"]
-    assert (len(rows), rest) == (10, "2 more")
+    names = [row.split()[0] for row in rows]
+    ranked = stack.results_["candidate"][
+        np.argsort(stack.results_["rank_test_score"], kind="stable")
+    ]
+    assert "Base" not in ranked[:10]
+    assert names == [*ranked[:10], "Base"]
+    assert rest == "1 more"
     best = stack.results_["candidate"][stack.results_["rank_test_score"] == 1][0]
     assert rows[0].startswith(best)
     assert str(stack).startswith(f"{stack!r}\n{stack.results_!r}\nexpected error: ")
