@@ -46,7 +46,10 @@ class CategoryList(Uncached, tag="category-list"):
     #: Whether the categories are in an order that tables keep, as those of a scale.
     is_ordered = False
     #: What tables and pictures call the category for missing answers.
-    missing_name = "(missing)"
+    missing_name: str = "(missing)"
+
+    categories: np.ndarray
+    size: int
 
     def __init__(self, categories: np.ndarray, is_ordered: bool = False):
         self.categories = categories.copy()
@@ -70,7 +73,7 @@ class CategoryList(Uncached, tag="category-list"):
 
     def __check_state__(self) -> None:
         array = self.categories
-        if not isinstance(array, np.ndarray) or array.ndim != 1:
+        if array.ndim != 1:
             raise ValueError("categories that are no list")
         if len(set(self.listed)) < len(array):
             raise ValueError("it has a category twice")
@@ -261,7 +264,12 @@ class BinList(CategoryList, tag="bin-list"):
     # Its parameters, and what it refuses, are those of `Domain.bins`.
     is_ordered = True
 
-    integers = False  # in files that were written before there were bins of whole numbers
+    edges: np.ndarray
+    ends: np.ndarray
+    of_missing: int
+    own_names: bool
+    clip: bool
+    integers: bool = False  # in files that were written before there were bins of whole numbers
 
     def __init__(
         self,

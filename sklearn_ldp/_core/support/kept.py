@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import math
 import re
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -20,7 +21,7 @@ from sklearn.base import BaseEstimator
 
 from .arrays import pack_arrays, unpack_arrays
 from .files import read_regular, replacing
-from .tags import TAGGED, Tagged, tag_of
+from .tags import TAGGED, Tagged, check_types, tag_of
 
 _FORMAT, _VERSION = "sklearn_ldp estimate", 2
 _OF_CHECKPOINTS = "sklearn_ldp checkpoint"  # what `storage.checkpoints` writes
@@ -235,12 +236,10 @@ class _Reader:
         ((kind, value),) = form.items()
         if kind == "object":
             return self._objects[value]
-        if kind == "array":
-            self._left -= self._arrays[value].nbytes
-            if self._left < 0:
-                raise ValueError("its objects share arrays too often")
-            return self._arrays[value]
-        return _FORMS[kind][2](self.read(value))
+        made = self._arrays[value] if kind == "array" else _FORMS[kind][2](self.read(value))
+        # An empty array costs nothing, but others are made of the shape that it claims.
+        self._spend(math.prod(max(n, 1) for n in getattr(made, "shape", ())) * 8)
+        return made
 
     def _object(self, name: str, args: Any = None, state: Any = None) -> Any:
         made = self._names.get(name) or _tagged(name)
@@ -256,14 +255,21 @@ class _Reader:
         if issubclass(made, BaseEstimator):
             thing = made(**args)
             thing._validate_params()
-        elif issubclass(made, tuple) or "__reduce__" in vars(made):
+            return thing
+        if issubclass(made, tuple) or "__reduce__" in vars(made):
             thing = made(*args)
         else:  # no `__init__` and no `__setstate__` runs
             thing = made.__new__(made)
             vars(thing).update(**state)
-        if issubclass(made, Tagged):
-            made.__check_state__(thing)
+        check_types(thing)
+        if check := getattr(made, "__check_state__", None):
+            self._spend(check(thing) or 0)
         return thing
+
+    def _spend(self, n_bytes: int) -> None:
+        self._left -= n_bytes
+        if self._left < 0:
+            raise ValueError("its objects share arrays too often, or claim large ones")
 
 
 def _name(made: type) -> str:
