@@ -48,9 +48,6 @@ class CategoryList(Uncached, tag="category-list"):
     #: What tables and pictures call the category for missing answers.
     missing_name: str = "(missing)"
 
-    categories: np.ndarray
-    size: int
-
     def __init__(self, categories: np.ndarray, is_ordered: bool = False):
         self.categories = categories.copy()
         if is_ordered:  # others have what their class says, as those of older files do
@@ -73,7 +70,7 @@ class CategoryList(Uncached, tag="category-list"):
 
     def __check_state__(self) -> None:
         array = self.categories
-        if array.ndim != 1:
+        if not isinstance(array, np.ndarray) or array.ndim != 1:
             raise ValueError("categories that are no list")
         if len(set(self.listed)) < len(array):
             raise ValueError("it has a category twice")
@@ -266,7 +263,6 @@ class BinList(CategoryList, tag="bin-list"):
 
     edges: np.ndarray
     ends: np.ndarray
-    of_missing: int
     own_names: bool
     clip: bool
     integers: bool = False  # in files that were written before there were bins of whole numbers

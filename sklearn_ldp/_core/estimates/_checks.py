@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..domains.values import comparable
-from ..noise import Noise
 
 
 def check_estimate(estimate: Any) -> None:
@@ -16,8 +15,6 @@ def check_estimate(estimate: Any) -> None:
     noise, oracle, shards = estimate.noise, estimate.oracle, estimate.shards
     if noise is None:
         return
-    if not isinstance(noise, Noise):
-        raise ValueError(f"noise that is a {type(noise).__name__}")
     law = noise.channel
     if hasattr(oracle, "channel") and hasattr(law, "settle"):
         domain = estimate.categories if estimate.domain is None else estimate.domain
@@ -41,9 +38,6 @@ def _check_parts(estimate: Any) -> None:
     for name, flag in (estimate.flags or {}).items():
         if not isinstance(name, str) or flag.shape != (n_categories,) or flag.dtype != bool:
             raise ValueError(f"the flag {name!r:.80} is not one truth value for each category")
-    for texts in (estimate.postprocessors, estimate.caveats):
-        if not isinstance(texts, tuple) or not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"{texts!r:.80} are no texts")
     errors = estimate.standard_errors
     if errors is not None and not np.all(np.isfinite(errors) & (errors >= 0)):
         raise ValueError("standard errors that are negative or not finite")

@@ -61,8 +61,13 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     def settle(self, oracle: Any, domain: Any) -> bool:
         # Other versions of NumPy make another channel of the same epsilon.
+        return oracle.epsilon > 40 or abs(self._epsilon / oracle.epsilon - 1) < 0.01
+
+    @cached_property
+    def _epsilon(self) -> float:
+        """The largest logarithm of a ratio of two probabilities of a report."""
         ratios = self.integers.max(axis=1) / self.integers.min(axis=1)
-        return oracle.epsilon > 40 or abs(np.log(ratios.max()) / oracle.epsilon - 1) < 0.01
+        return float(np.log(ratios.max()))
 
     # -- what two parties must agree on -------------------------------------------------------
     @property

@@ -9,6 +9,8 @@ from numbers import Integral, Real
 from types import UnionType
 from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 #: Each class by its tag, and the constants that a file names as a whole.
 TAGGED: dict[str, Any] = {}
 
@@ -53,7 +55,10 @@ def _declared(kind: type) -> dict[str, Any]:
 
 
 def _fits(content: Any, declared: Any) -> bool:
-    """Return whether an object and the items of a container have the declared type."""
+    """Return whether an object and the items of a container have the declared type.
+
+    A declared array is one of numbers, and a declared float is finite.
+    """
     kind, items = get_origin(declared) or declared, get_args(declared)
     if kind in (Any, ClassVar):
         return True
@@ -61,6 +66,8 @@ def _fits(content: Any, declared: Any) -> bool:
         return any(_fits(content, item) for item in items)
     if kind is float:
         return isinstance(content, Real) and math.isfinite(content)
+    if kind is np.ndarray:
+        return isinstance(content, np.ndarray) and content.dtype.kind in "biuf"
     if not isinstance(content, Integral if kind is int else kind):
         return False
     if not items or kind is Callable:
