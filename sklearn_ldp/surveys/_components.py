@@ -56,11 +56,10 @@ class Components(Tagged, tag="components"):
     def __check_state__(self) -> None:
         for shape, precisions in self._precisions.items():
             sums = self._sums[shape]
-            if precisions.ndim != 1 or sums.shape != (len(precisions), *shape):
-                raise ValueError(f"components of shape {sums.shape} for {shape!r:.80}")
+            are_alike = precisions.ndim == 1 and sums.shape == (len(precisions), *shape)
             are_finite = np.isfinite(sums).all() and np.isfinite(precisions).all()
-            if not are_finite or precisions.min(initial=1) <= 0:
-                raise ValueError("components without a finite precision")
+            if not are_alike or not are_finite or precisions.min(initial=1) <= 0:
+                raise ValueError(f"components of shape {sums.shape}, or without a precision")
         for subset, place in self._index.items():
             if not 0 <= place < len(self._precisions[self._shape(subset)]):
                 raise ValueError(f"no component of {subset!r:.80}")

@@ -263,8 +263,6 @@ class BinList(CategoryList, tag="bin-list"):
 
     edges: np.ndarray
     ends: np.ndarray
-    own_names: bool
-    clip: bool
     integers: bool = False  # in files that were written before there were bins of whole numbers
 
     def __init__(
@@ -319,11 +317,11 @@ class BinList(CategoryList, tag="bin-list"):
     def __check_state__(self) -> None:
         super().__check_state__()
         n_bins = self.size - (self.of_missing >= 0)
-        edges = self.ends[1:-1]
-        if not np.array_equal(self.edges, edges) or len(self.ends) != n_bins + 1:
-            raise ValueError("its bins have other edges than ends")
-        if np.any(np.diff(self.ends) <= 0) or self.of_missing not in (-1, n_bins):
-            raise ValueError("its bins do not rise, or have another place for missing values")
+        are_alike = np.array_equal(self.edges, self.ends[1:-1] + self.integers / 2)
+        if not are_alike or len(self.ends) != n_bins + 1 or np.any(np.diff(self.ends) <= 0):
+            raise ValueError("its bins do not rise, or have other edges than ends")
+        if self.of_missing not in (-1, n_bins):
+            raise ValueError("its bins have another place for missing values")
 
     @property
     def bounds(self) -> tuple[float, float] | None:

@@ -30,8 +30,7 @@ def _check_parts(estimate: Any) -> None:
     n_categories, raw = estimate.shape[1], estimate.raw_values
     if estimate.oracle is not None and not hasattr(estimate.oracle, "get_params"):
         raise ValueError(f"an oracle that is {estimate.oracle!r:.80}")
-    distinct = set(comparable(estimate.categories.tolist()))
-    if len(distinct) < n_categories:
+    if len(set(comparable(estimate.categories.tolist()))) < n_categories:
         raise ValueError("it has a category twice")
     if raw is not None and (np.shape(raw) != estimate.shape or not np.all(np.isfinite(raw))):
         raise ValueError(f"raw values of shape {np.shape(raw)}, or that are not finite")

@@ -36,13 +36,8 @@ class Term(NamedTuple):
 
     def __check_state__(self) -> None:
         frequencies = 0 if self.frequencies is None else self.frequencies
-        numbers: list[Any] = [self.weight, self.users, frequencies]
-        numbers += self.law[:4] if isinstance(self.law, CategoryLaw) else []
-        if (
-            not all(map(_is_finite, numbers))
-            or not callable(self.law.variances)
-            or np.any(self.users <= 0)
-        ):
+        are_finite = all(map(_is_finite, (self.weight, self.users, frequencies)))
+        if not are_finite or not callable(self.law.variances) or np.any(self.users <= 0):
             raise ValueError("an error of no users, or without bound")
         order: Any = [] if self.order is None else self.order
         if not np.array_equal(np.sort(order), np.arange(len(order))):

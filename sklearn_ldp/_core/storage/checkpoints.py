@@ -113,9 +113,7 @@ def _seal_on_disk(path: Path) -> bytes | None:
 
 
 def _seal(content: bytes | memoryview, key: Key | None) -> bytes:
-    if key is None:
-        return sha256_seal(content)
-    return key.tag("checkpoint", bytes(content)).encode()
+    return sha256_seal(content) if key is None else key.tag("checkpoint", bytes(content)).encode()
 
 
 def _pack(state: Checkpoint, key: Key | None = None) -> bytes:

@@ -25,7 +25,6 @@ from .tags import TAGGED, Tagged, check_types, tag_of
 _FORMAT, _VERSION = "sklearn_ldp estimate", 2
 _OF_CHECKPOINTS = "sklearn_ldp checkpoint"  # what `storage.checkpoints` writes
 _PACKAGE = __name__.partition(".")[0]
-_ROOMS = ("oracles", "surveys")  # an import of them gives every class its tag
 _PLAIN = (type(None), bool, int, float, str)
 _KINDS = "biufSUmM"  # of arrays: no objects, no records and no complex numbers
 # Arrays that objects share are checked once per object. All checks together read at most this
@@ -91,8 +90,8 @@ _BY_BASE = (np.dtype, np.generic, np.ndarray, sparse.sparray)  # of which there 
 def keep(thing: Any, path: str | PathLike[str]) -> None:
     """Write an object to a file, which appears as a whole or not at all."""
     writer = _Writer()
-    root = writer.form(thing)
-    header = {"format": _FORMAT, "version": _VERSION, "root": root, "objects": writer.objects}
+    header = {"format": _FORMAT, "version": _VERSION, "root": writer.form(thing)}
+    header["objects"] = writer.objects
     with replacing(Path(path)) as file:
         file.write(pack_sealed(header, writer.arrays))
 
@@ -138,8 +137,7 @@ def _name_of(made: type) -> str:
 def _tagged(tag: str) -> Any:
     """The class, or the constant, of a tag; None if there is none."""
     if tag not in TAGGED:
-        for room in _ROOMS:
-            importlib.import_module(f"{_PACKAGE}.{room}")
+        importlib.import_module(f"{_PACKAGE}.surveys")  # gives every class its tag
     return TAGGED.get(tag)
 
 
@@ -247,7 +245,7 @@ class _Reader:
             thing = made(*args)
         else:  # no `__init__` and no `__setstate__` runs
             thing = made.__new__(made)
-            vars(thing).update(**state)
+            vars(thing).update(**(state or {}))  # an object without attributes has none
         check_types(thing)
         if check := getattr(made, "__check_state__", None):
             self._spend(check(thing) or 0)

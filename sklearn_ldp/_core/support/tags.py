@@ -43,7 +43,7 @@ def tag_of(content: Any) -> str | None:
 
 def check_types(content: Any) -> None:
     """Raise ValueError unless each attribute has the type that its class declares."""
-    for name, declared in _declared(type(content)).items():
+    for name, declared in _declared(content.__class__).items():
         if not _fits(getattr(content, name), declared):
             raise ValueError(f"the {name} of a {type(content).__name__} is no {declared}")
 
@@ -68,12 +68,12 @@ def _fits(content: Any, declared: Any) -> bool:
         return isinstance(content, Real) and math.isfinite(content)
     if kind is np.ndarray:
         return isinstance(content, np.ndarray) and content.dtype.kind in "biuf"
-    if not isinstance(content, Integral if kind is int else kind):
-        return False
     if not items or kind is Callable:
-        return True
+        return isinstance(content, Integral if kind is int else kind)
+    if not isinstance(content, kind):
+        return False
     if isinstance(content, Mapping):
-        return all(_fits(pair, tuple[items]) for pair in content.items())
+        return all(all(map(_fits, pair, items)) for pair in content.items())
     if kind is tuple and items[-1] is not ...:
         return len(content) == len(items) and all(map(_fits, content, items))
     return all(_fits(item, items[0]) for item in content)
