@@ -19,6 +19,7 @@ class Tagged:
     """Base of classes whose objects files may hold: ``class GRR(BaseOracle, tag="grr")``.
 
     A tag is a part of the format: no later release may change it. A subclass needs its own tag.
+    `load_estimate` refuses an attribute that has not the type that the class declares for it.
     """
 
     def __init_subclass__(cls, *, tag: str = "", **kwargs: Any) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import date
 from functools import cache, partial
 from pathlib import Path
@@ -41,6 +42,8 @@ from sklearn_ldp import (
     load_estimate,
 )
 from sklearn_ldp._core.mechanisms import matrix
+from sklearn_ldp._core.mechanisms.several import View
+from sklearn_ldp._core.noise import CategoryLaw
 from sklearn_ldp._core.support import kept, tags
 from sklearn_ldp._core.support.arrays import pack_arrays, unpack_arrays
 from sklearn_ldp.inference import combine, poststratify
@@ -460,6 +463,37 @@ def test_the_epsilon_of_a_computed_channel_is_compared(epsilon, is_read, path):
     else:
         with pytest.raises(ValueError, match="its noise is not that of"):
             load_estimate(path)
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_tree_is_the_tree_of_its_oracle(is_changed, path):
+    RangeOracle(categories=512, random_state=0).fit_transform(range(512)).save(path)
+
+    def change(header, arrays):
+        if is_changed:
+            change_array(arrays, "_widths", header, "tree-channel", lambda x: x * 2)
+
+    forge(path, change)
+    if is_changed:
+        with pytest.raises(ValueError, match="its noise is not that of RangeOracle"):
+            load_estimate(path)
+    else:
+        assert load_estimate(path).shape == (1, 512)
+
+
+def test_attributes_have_the_types_that_their_class_declares():
+    """A float is finite; NumPy numbers count as numbers."""
+    law = CategoryLaw(1.0, np.float32(0.5), 0, 0)
+    tags.check_types(law)
+    tags.check_types(law._replace(factors=len))
+    for other in ({"slope": np.nan}, {"curvature": "0"}, {"factors": [1]}, {"slope": None}):
+        with pytest.raises(ValueError, match="of a CategoryLaw is no"):
+            tags.check_types(law._replace(**other))
+    view = View((0, np.int64(1)), (2, 1), 4)
+    tags.check_types(view)
+    for columns in ([0, 1], (0, 0.5), ("a",), 3, None):
+        with pytest.raises(ValueError, match="the columns of a View is no"):
+            tags.check_types(replace(view, columns=columns))
 
 
 def test_objects_that_share_an_array_cannot_multiply_the_work(path):
