@@ -70,10 +70,8 @@ class CategoryList(Uncached, tag="category-list"):
 
     def __check_state__(self) -> None:
         array = self.categories
-        if not isinstance(array, np.ndarray) or array.ndim != 1:
-            raise ValueError("categories that are no list")
-        if len(set(self.listed)) < len(array):
-            raise ValueError("it has a category twice")
+        if np.ndim(array) != 1 or len(set(self.listed)) < len(array):
+            raise ValueError("its categories are no list, or it has a category twice")
         del self.listed
         CategoryList.__init__(self, array)
 
@@ -318,10 +316,9 @@ class BinList(CategoryList, tag="bin-list"):
         super().__check_state__()
         n_bins = self.size - (self.of_missing >= 0)
         are_alike = np.array_equal(self.edges, self.ends[1:-1] + self.integers / 2)
-        if not are_alike or len(self.ends) != n_bins + 1 or np.any(np.diff(self.ends) <= 0):
-            raise ValueError("its bins do not rise, or have other edges than ends")
-        if self.of_missing not in (-1, n_bins):
-            raise ValueError("its bins have another place for missing values")
+        are_alike = are_alike and len(self.ends) == n_bins + 1 and self.of_missing in (-1, n_bins)
+        if not are_alike or np.any(np.diff(self.ends) <= 0):
+            raise ValueError("its bins do not rise, or are not those of its categories")
 
     @property
     def bounds(self) -> tuple[float, float] | None:

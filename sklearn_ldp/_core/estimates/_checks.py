@@ -15,6 +15,12 @@ def check_estimate(estimate: Any) -> None:
     noise, oracle, shards = estimate.noise, estimate.oracle, estimate.shards
     if noise is None:
         return
+    (n_rows, d), terms = estimate.shape, (*noise.terms, *(noise.draws or ()))
+    numbers = [noise.n_samples, noise.n_users, noise.level, *(n for _, n in noise.grids)]
+    numbers += [number for term in terms for number in (term.weight, term.users)]
+    ends = {np.shape(row)[-1:] for term in terms for row in (term.order, term.frequencies)}
+    if not {np.shape(x) for x in numbers} <= {(), (1,), (n_rows,)} or not ends <= {(), (d,)}:
+        raise ValueError("its noise has other rows or categories")
     law = noise.channel
     if hasattr(oracle, "channel") and hasattr(law, "settle"):
         domain = estimate.categories if estimate.domain is None else estimate.domain

@@ -52,10 +52,10 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     def __check_state__(self) -> None:
         integers = self.integers
-        if integers.dtype != np.uint64 or integers.ndim != 2 or min(integers.shape) < 2:
-            raise ValueError(f"a channel of {integers.dtype}, {integers.shape}")
-        if not integers.all() or np.any(integers.sum(axis=0, dtype=np.uint64)):  # 2**64 wraps to 0
-            raise ValueError("a channel whose columns do not add up to 2**64")
+        is_matrix = integers.dtype == np.uint64 and integers.ndim == 2 and min(integers.shape) >= 2
+        # The sum 2**64 of a column wraps to 0.
+        if not is_matrix or not integers.all() or np.any(integers.sum(axis=0, dtype=np.uint64)):
+            raise ValueError("a channel that is no matrix whose columns add up to 2**64")
         vars(self).pop("_key", None)  # or it would become what this process takes for an oracle's
         MatrixChannel.__init__(self, integers)
 

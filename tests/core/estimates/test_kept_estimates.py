@@ -407,6 +407,8 @@ EDITS = {
     "a mean without bounds": lambda h, _: h["objects"].append(["mean-estimate", [], {"dict": []}]),
     "a claimed shape": lambda h, _: h["objects"].append(["frequency-estimate", CLAIM]),
     "another claimed shape": lambda h, _: h["objects"].append(["frequency-estimate", OBJECTS]),
+    "an error of other rows": lambda h, _: first(h, "term")[0].__setitem__(slice(5), TERM),
+    "an error of other categories": lambda h, _: first(h, "term")[0].__setitem__(slice(5), ORDERED),
     "a field": lambda h, _: h["objects"].append(["finite-field", [], ORDER]),
 }
 NAN = float("nan")
@@ -419,6 +421,8 @@ BLOCK = ["block", [], {"dict": [["shape", {"tuple": [2]}], *DAYS]}]
 SIZES = {"dict": [["sizes", {"tuple": [2, 0.5]}]]}
 CLAIM = [{"array": "empty"}, {"object": 0}]
 OBJECTS = [{"objects": [[0, 10**12]]}, {"object": 0}]
+TERM = [{"object": 2}, {"array": "far"}, 9, None, None]
+ORDERED = [{"object": 2}, 1.0, 9, {"array": "four"}, None]
 OUT_OF_RANGE = {"sparse": [*INDICES, [1, 2]]}
 
 
@@ -426,7 +430,8 @@ OUT_OF_RANGE = {"sparse": [*INDICES, [1, 2]]}
 def test_an_edit_is_refused_although_its_digest_fits(name, path):
     def change(header, arrays):
         arrays |= {"days": np.array(["2020-01-01"], "M8[D]"), "empty": np.zeros((0, 10**12))}
-        arrays |= {"far": np.array([0, 10**9]), "ends": np.array([0, 2])}
+        arrays |= {"four": np.arange(4)}
+        arrays |= {"far": np.array([1, 10**9]), "ends": np.array([0, 2])}
         EDITS[name](header, arrays)
 
     before = path.read_bytes()
@@ -479,6 +484,17 @@ def test_a_tree_is_the_tree_of_its_oracle(is_changed, path):
             load_estimate(path)
     else:
         assert load_estimate(path).shape == (1, 512)
+
+
+def test_a_design_of_a_file_has_probabilities(path):
+    ResponseDesign.crosswise(0.25).oracle().fit_transform([0, 1, 1] * 99).save(path)
+
+    def change(header, arrays):
+        change_array(arrays, "channel", header, "response-design", lambda x: x * np.inf)
+
+    forge(path, change)
+    with pytest.raises(ValueError, match="needs probabilities from 0 to 1"):
+        load_estimate(path)
 
 
 def test_attributes_have_the_types_that_their_class_declares():
