@@ -54,7 +54,7 @@ LETTERS = ["a", "b", "c", "d"]
 USERS = LETTERS * 15
 PEOPLE = np.column_stack([np.arange(600) % 2, np.arange(600) % 4])
 SECONDS = 1.0
-REFUSALS = (ValueError, TypeError, RuntimeError)  # of NumPy, to convert values
+REFUSALS = (ValueError, TypeError, RuntimeError, OverflowError)  # of NumPy, to convert values
 MEMORY = 1 << 30  # bytes that reading may take beyond those of the process
 
 # What a forger may put in the place of anything in a header.
