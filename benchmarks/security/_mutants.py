@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
 import json
 import os
 import pickle
@@ -40,21 +39,23 @@ from sklearn_ldp import (
     NoiseModel,
     NormSub,
     ProjectiveGeometryResponse,
+    RangeOracle,
     StringOracle,
     SubsetSelection,
     load_estimate,
 )
-from sklearn_ldp._core.support.arrays import pack_arrays, unpack_arrays
+from sklearn_ldp._core.support.arrays import SEAL_BYTES, pack_arrays, sha256_seal, unpack_arrays
 from sklearn_ldp.inference import combine
 from sklearn_ldp.oracles import estimate_by_group
+from sklearn_ldp.queries import groups
+from sklearn_ldp.surveys import ResponseDesign
 
 LETTERS = ["a", "b", "c", "d"]
 USERS = LETTERS * 15
 PEOPLE = np.column_stack([np.arange(600) % 2, np.arange(600) % 4])
 SECONDS = 1.0
-REFUSALS = (ValueError, TypeError, RuntimeError)  # of NumPy, to convert values
+REFUSALS = (ValueError, TypeError, RuntimeError, OverflowError)  # of NumPy, to convert values
 MEMORY = 1 << 30  # bytes that reading may take beyond those of the process
-_DIGEST = 64
 
 # What a forger may put in the place of anything in a header.
 HOSTILE: list[Any] = [
@@ -86,6 +87,7 @@ def estimates() -> dict[str, Any]:
     oracles: list[Any] = [OUE(2.0), OLH(1.0), BLH(1.0), OLH(1.0, hash_family="mixing")]
     oracles += [HadamardResponse(1.0), HadamardResponse(2.0, n_blocks=2), SubsetSelection(1.0)]
     oracles += [ProjectiveGeometryResponse(1.0), MatrixOracle(1.0), GRR(1.0, n_shards=2)]
+    oracles += [MatrixOracle(1.0, queries=groups([["a", "b"], ["c"]]))]
     given = {"categories": LETTERS, "random_state": 0}
     raw = [one.set_params(**given).fit_transform(USERS) for one in oracles]
     columns = {"domains": {"smokes": 2, "visits": 4}, "random_state": 0}
@@ -99,6 +101,8 @@ def estimates() -> dict[str, Any]:
     named = {repr(one): estimate for one, estimate in zip(oracles, raw, strict=True)}
     return {
         **named,
+        "ranges": RangeOracle(1.0, categories=512, random_state=0).fit_transform(range(512)),
+        "design": ResponseDesign.crosswise(0.25).oracle().fit_transform([0, 1] * 30),
         "processed": NormSub().fit_transform(raw[0]),
         "difference": raw[0] - raw[1],
         "combined": combine(raw[:2]),
@@ -118,21 +122,23 @@ def estimates() -> dict[str, Any]:
 
 def sealed(members: dict[str, np.ndarray]) -> bytes:
     """Return a file with its digest, as anybody can write it."""
-    content = pack_arrays(members, b"0" * _DIGEST)
-    content[-_DIGEST:] = hashlib.sha256(content[:-_DIGEST]).hexdigest().encode()
+    content = pack_arrays(members, b"0" * SEAL_BYTES)
+    content[-SEAL_BYTES:] = sha256_seal(content[:-SEAL_BYTES])
     return bytes(content)
 
 
-def as_version_1(content: bytes) -> bytes:
-    """Return the same estimate in the format that has no tags and no digest."""
+def as_version_1(content: bytes) -> list[bytes]:
+    """Return the same estimate in the format without tags and digest, if it has such classes."""
     table = files("sklearn_ldp._core.support").joinpath("data/names_of_version_1.json")
     names = {tag: name for name, tag in json.loads(table.read_text("utf-8")).items()}
     members = dict(unpack_arrays(content))
     header = json.loads(members["header"].tobytes())
+    if not {tag for tag, *_ in header["objects"]} <= names.keys():
+        return []
     header["version"] = 1
     header["objects"] = [[names[tag], *parts] for tag, *parts in header["objects"]]
     members["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    return bytes(pack_arrays(members))
+    return [bytes(pack_arrays(members))]
 
 
 # -- mutants ---------------------------------------------------------------------------------------
@@ -246,7 +252,7 @@ def mutant(content: bytes, draw: random.Random) -> tuple[str, bytes]:
     if is_old:
         return kind, bytes(pack_arrays(members))
     if draw.random() < 0.2:
-        return f"{kind}, digest as before", bytes(pack_arrays(members, content[-_DIGEST:]))
+        return f"{kind}, digest as before", bytes(pack_arrays(members, content[-SEAL_BYTES:]))
     return f"{kind}, digest renewed", sealed(members)
 
 
@@ -325,7 +331,7 @@ def read_mutants(n_mutants: int, seed: int, folder: Path) -> tuple[Counter, list
         estimate.save(path)
         content = path.read_bytes()
         expected = content_of(load_estimate(path))
-        for form in (content, as_version_1(content)):
+        for form in (content, *as_version_1(content)):
             path.write_bytes(form)
             originals.append((form, content_of(load_estimate(path))))
             assert originals[-1][1] == expected
@@ -340,7 +346,8 @@ def read_mutants(n_mutants: int, seed: int, folder: Path) -> tuple[Counter, list
         path.write_bytes(data)
         end, spent = outcome(path, expected, watch)
         longest = max(longest, spent)
-        has_digest = (kind == "bytes" and content[-_DIGEST:].isalnum()) or kind.endswith("before")
+        is_sealed = content[-SEAL_BYTES:].isalnum()
+        has_digest = (kind == "bytes" and is_sealed) or kind.endswith("before")
         is_fine = end in ("ValueError", "equal") or (end == "another estimate" and not has_digest)
         if not is_fine or spent > SECONDS or len(os.listdir(folder)) != 1:
             failures.append(f"mutant {i}, {kind}: {end}, {spent:.2f} s, {os.listdir(folder)}")

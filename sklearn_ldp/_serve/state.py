@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,28 +9,24 @@ from typing import Any
 import numpy as np
 
 from .._core.mechanisms import Counts, Protocol
-from .._core.support.arrays import pack_arrays, unpack_arrays
+from .._core.support.arrays import SEAL_BYTES, pack_sealed, sha256_seal, unpack_arrays
 from .._core.support.files import read_regular, replacing
 
 _FORM = {"format": "sklearn_ldp serve", "version": 1}
-_DIGEST = 64  # hexadecimal digits of SHA-256, which are the last bytes of a file
 
 
 def write_state(path: Path, protocol: Protocol, content: Any = None, **arrays: np.ndarray) -> None:
     """Write a file of content for JSON and of arrays; it is on disk when this returns."""
     head = {**_FORM, "name": path.name, "configuration": protocol.configuration, "content": content}
-    header = np.frombuffer(json.dumps(head).encode(), np.uint8)
-    packed = pack_arrays({"header": header, **arrays}, bytes(_DIGEST))
-    packed[-_DIGEST:] = _digest(packed[:-_DIGEST])
     with replacing(path) as file:
-        file.write(packed)
+        file.write(pack_sealed(head, arrays))
 
 
 def read_state(path: Path, protocol: Protocol) -> tuple[Any, dict[str, np.ndarray]]:
     """Return the content and the arrays of a file; ValueError if it is damaged or another one."""
     packed = read_regular(path)
     try:
-        if packed[-_DIGEST:] != _digest(packed[:-_DIGEST]):
+        if packed[-SEAL_BYTES:] != sha256_seal(packed[:-SEAL_BYTES]):
             raise ValueError("its SHA-256 differs")
         arrays = unpack_arrays(packed)
         head = json.loads(arrays.pop("header").tobytes())
@@ -64,10 +59,6 @@ def read_tags(path: Path, protocol: Protocol, *, reads_older: bool) -> tuple[np.
     except Exception as error:  # any error that an edited file makes the reader raise
         raise damaged(path, error) from None
     return tags, Counts(tallies.copy(), sizes.copy())
-
-
-def _digest(content: bytes | memoryview) -> bytes:
-    return hashlib.sha256(content).hexdigest().encode()
 
 
 def damaged(path: Path, reason: object) -> ValueError:

@@ -64,10 +64,9 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
 
     def __check_state__(self) -> None:
         numbers = [self.mean, self.standard_error, self.population_error, self.n_samples]
-        if {np.shape(x) for x in numbers} != {(len(self),)} or not np.isfinite(numbers).all():
-            raise ValueError("means without a finite error and a number of users each")
-        if np.min(numbers[1:], initial=0) < 0 or not self.bounds[0] < self.bounds[1]:
-            raise ValueError("means of negative errors or numbers, or of bounds that do not rise")
+        are_alike = {np.shape(x) for x in numbers} == {(len(self),)} and np.isfinite(numbers).all()
+        if not are_alike or np.min(numbers[1:], initial=0) < 0 or self.bounds[0] >= self.bounds[1]:
+            raise ValueError("means without an error, a number of users and bounds that rise")
         if self.oracle is not None and tuple(self.oracle.bounds) != tuple(self.bounds):
             raise ValueError("means of other bounds than those of its oracle")
 

@@ -45,10 +45,9 @@ class ClassMixture(Tagged, tag="class-mixture"):
 
     def __check_state__(self) -> None:
         n_classes = len(self.shares)
-        if any(column.ndim != 2 or column.shape[1] != n_classes for column in self.columns):
-            raise ValueError(f"a mixture of {n_classes} classes with columns of others")
-        if not all(np.isfinite(x).all() for x in (self.shares, *self.columns)):
-            raise ValueError("a mixture without finite shares")
+        are_alike = all(column.shape[1:] == (n_classes,) for column in self.columns)
+        if not are_alike or not all(np.isfinite(x).all() for x in (self.shares, *self.columns)):
+            raise ValueError(f"a mixture of {n_classes} classes without a share in each category")
 
     def table(self, columns: Subset) -> np.ndarray:
         """Return the table of some columns.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, combinations
 from typing import Any
 
@@ -42,30 +42,29 @@ class Block(Tagged, tag="block"):
     places: np.ndarray  # (n_tables,): Position of each table among those that were given
 
 
+@dataclass(eq=False)
 class Components(Tagged, tag="components"):
     """The components of tables, with their precisions."""
 
-    # sizes: number of categories of each column.
-
-    def __init__(self, sizes: Sequence[int]) -> None:
-        self.sizes = tuple(int(size) for size in sizes)
-        self._index: dict[Subset, int] = {}
-        self._sums: dict[tuple[int, ...], np.ndarray] = {}
-        self._precisions: dict[tuple[int, ...], np.ndarray] = {}
-        self._tables: list[tuple[Block, list[OfSubset]]] = []
-        self._variances = np.empty(0)
+    sizes: tuple[int, ...]  # number of categories of each column
+    _index: dict[Subset, int] = field(default_factory=dict)
+    _sums: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)
+    _precisions: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)
+    _tables: list[tuple[Block, list[OfSubset]]] = field(default_factory=list)
+    _variances: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def __check_state__(self) -> None:
         for shape, precisions in self._precisions.items():
             sums = self._sums[shape]
-            if precisions.ndim != 1 or sums.shape != (len(precisions), *shape):
-                raise ValueError(f"components of shape {sums.shape} for {shape!r:.80}")
+            are_alike = precisions.ndim == 1 and sums.shape == (len(precisions), *shape)
             are_finite = np.isfinite(sums).all() and np.isfinite(precisions).all()
-            if not are_finite or precisions.min(initial=1) <= 0:
-                raise ValueError("components without a finite precision")
+            if not are_alike or not are_finite or precisions.min(initial=1) <= 0:
+                raise ValueError(f"components of shape {sums.shape}, or without a precision")
         for subset, place in self._index.items():
             if not 0 <= place < len(self._precisions[self._shape(subset)]):
                 raise ValueError(f"no component of {subset!r:.80}")
+        # They fit other values of the same tables, and nothing does this with those of a file.
+        self._tables, self._variances = [], np.empty(0)
 
     # -- making them --------------------------------------------------------------------------
     @classmethod
@@ -80,7 +79,7 @@ class Components(Tagged, tag="components"):
         # With errors of the same variance in all cells of a table, independent of each
         # other and between tables, this is generalised least squares. The sum of each table
         # is known to be 1.
-        components = cls(sizes)
+        components = cls(tuple(map(int, sizes)))
         components._allocate(chain.from_iterable(map(subsets, tables)))
         components._tables = components._prepared(tables)
         components._variances = np.asarray(variances, dtype=float)
@@ -150,7 +149,7 @@ class Components(Tagged, tag="components"):
         Shapes: values (n_cells,).
         values: the components, in C order.
         """
-        components = cls(sizes)
+        components = cls(tuple(map(int, sizes)))
         components._allocate(subsets)
         precisions_of = components._precisions
         components._sums = {shape: np.zeros((len(p), *shape)) for shape, p in precisions_of.items()}

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.domains import Categories, Domain
-from .._core.mechanisms.channel import LinearMechanism
+from .._core.mechanisms.channel import Channel, LinearMechanism
 from .._core.mechanisms.several import Several, shares_over_2_64
 from .._core.noise import MULTINOMIAL, Covariances, Noise
 from .._core.queries import prefixes
@@ -157,6 +157,8 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
     # last is 1.
 
     mechanisms: tuple[Any, ...]  # what reports on each level, the coarsest first
+
+    settle = Channel.settle
 
     def __init__(
         self, mechanisms: Sequence[Any], shares: Sequence[int], n_categories: int, widths: list[int]

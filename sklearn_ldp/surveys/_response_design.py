@@ -105,6 +105,8 @@ class ResponseDesign(Tagged, tag="response-design"):
         channel.flags.writeable = False
         object.__setattr__(self, "channel", channel)
 
+    __check_state__ = __post_init__
+
     @property
     def epsilon(self) -> float:
         """How much an output tells of an answer at most; infinite if the design is not private."""

@@ -64,6 +64,10 @@ class TableSet(EstimateSet, tag="table-set"):
     True
     """
 
+    domain: RecordDomain
+    views: tuple[TableView, ...]
+    mixture: ClassMixture | None
+
     def __init__(
         self,
         parts: Mapping[Any, FrequencyEstimate],
@@ -73,7 +77,7 @@ class TableSet(EstimateSet, tag="table-set"):
     ) -> None:
         super().__init__(parts)
         self.domain = domain
-        self.views: tuple[TableView, ...] = tuple(views)
+        self.views = tuple(views)
         self.mixture = mixture
 
     def __check_state__(self) -> None:

@@ -95,6 +95,7 @@ def combined_tables(
     return tables
 
 
+@dataclass(eq=False)
 class TableLaw(Uncached, tag="table-law"):
     """The errors of a table that is the best linear combination of independent views."""
 
@@ -109,27 +110,15 @@ class TableLaw(Uncached, tag="table-law"):
     # variance v the weights `sum over S in both of n_S / (n_V v precision_S) C_S a`, the same
     # for all cells that differ in other columns. Means and centring are symmetric, so its
     # transpose is the same with T and V exchanged: see `_moved`.
-    # sizes: number of categories of each column.
-    # table: the columns of the table.
-    # views: what it is a combination of.
-    # components: the best components, with their precisions.
-    # n_users: number of all users.
+
+    _sizes: tuple[int, ...]  # number of categories of each column
+    _table: Subset  # the columns of the table
+    _all_views: Sequence[TableView]  # the views that the table combines
+    _components: Components  # the best components, with their precisions
+    _n_users: int  # number of all users
 
     slope = curvature = half_count = 0.0
     of_all_users = True  # its variances are not those of one user, to be divided by their number
-
-    def __init__(
-        self,
-        sizes: Sequence[int],
-        table: Subset,
-        views: Sequence[TableView],
-        components: Components,
-        n_users: int,
-    ) -> None:
-        self._sizes, self._table = tuple(sizes), tuple(table)
-        self._all_views = views
-        self._components = components
-        self._n_users = int(n_users)
 
     def __check_state__(self) -> None:
         if self._n_users < 1 or self._components.sizes != self._sizes:

@@ -152,9 +152,8 @@ class Domain(Uncached, tag="domain"):
     def __check_state__(self) -> None:
         if self.is_open or isinstance(self, UnlistedDomain):
             return
-        are_lists = all(isinstance(factor, CategoryList) for factor in self._factors)
         n_categories = math.prod(factor.size for factor in self._factors)
-        if not are_lists or not 2 <= n_categories == self.size <= np.iinfo(self._dtype).max + 1:
+        if not 2 <= n_categories == self.size <= np.iinfo(self._dtype).max + 1:
             raise ValueError(f"a domain of {self.size!r:.80} categories, of other lists")
 
     @classmethod

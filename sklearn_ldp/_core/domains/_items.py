@@ -101,6 +101,9 @@ class ItemDomain(Domain, tag="item-domain"):
 
     shares_overlap = True
 
+    items: Domain
+    max_items: int
+
     def __init__(self, items: Domain, max_items: int) -> None:
         self.items, self.max_items = items, max_items
         self.is_open, self.size = items.is_open, items.size

@@ -46,7 +46,7 @@ class CategoryList(Uncached, tag="category-list"):
     #: Whether the categories are in an order that tables keep, as those of a scale.
     is_ordered = False
     #: What tables and pictures call the category for missing answers.
-    missing_name = "(missing)"
+    missing_name: str = "(missing)"
 
     def __init__(self, categories: np.ndarray, is_ordered: bool = False):
         self.categories = categories.copy()
@@ -70,10 +70,8 @@ class CategoryList(Uncached, tag="category-list"):
 
     def __check_state__(self) -> None:
         array = self.categories
-        if not isinstance(array, np.ndarray) or array.ndim != 1:
-            raise ValueError("categories that are no list")
-        if len(set(self.listed)) < len(array):
-            raise ValueError("it has a category twice")
+        if np.ndim(array) != 1 or len(set(self.listed)) < len(array):
+            raise ValueError("its categories are no list, or it has a category twice")
         del self.listed
         CategoryList.__init__(self, array)
 
@@ -285,7 +283,9 @@ class BinList(CategoryList, tag="bin-list"):
     # Its parameters, and what it refuses, are those of `Domain.bins`.
     is_ordered = True
 
-    integers = False  # in files that were written before there were bins of whole numbers
+    edges: np.ndarray
+    ends: np.ndarray
+    integers: bool = False  # in files that were written before there were bins of whole numbers
 
     def __init__(
         self,
@@ -339,11 +339,10 @@ class BinList(CategoryList, tag="bin-list"):
     def __check_state__(self) -> None:
         super().__check_state__()
         n_bins = self.size - (self.of_missing >= 0)
-        edges = self.ends[1:-1]
-        if not np.array_equal(self.edges, edges) or len(self.ends) != n_bins + 1:
-            raise ValueError("its bins have other edges than ends")
-        if np.any(np.diff(self.ends) <= 0) or self.of_missing not in (-1, n_bins):
-            raise ValueError("its bins do not rise, or have another place for missing values")
+        are_alike = np.array_equal(self.edges, self.ends[1:-1] + self.integers / 2)
+        are_alike = are_alike and len(self.ends) == n_bins + 1 and self.of_missing in (-1, n_bins)
+        if not are_alike or np.any(np.diff(self.ends) <= 0):
+            raise ValueError("its bins do not rise, or are not those of its categories")
 
     @property
     def bounds(self) -> tuple[float, float] | None:

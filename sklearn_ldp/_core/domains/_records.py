@@ -34,11 +34,12 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
         Number of categories in all columns together.
     """
 
+    columns: dict[Any, Domain]
     _why = "Several columns have no common list of categories: ask each of them."
 
     def __init__(self, domains: Mapping[Any, Domain]) -> None:
-        self.columns: dict[Any, Domain] = dict(domains)
-        self.size: int = sum(self.sizes)
+        self.columns = dict(domains)
+        self.size = sum(self.sizes)
 
     @classmethod
     def declared(cls, domains: Any, name: str) -> RecordDomain:

@@ -242,9 +242,7 @@ class Channel(LinearMechanism):
     def __check_state__(self) -> None:
         are_exact = isinstance(self.p, Fraction) and isinstance(self.q, Fraction)
         if not are_exact or not 0 <= self.q <= self.p <= 1 or not self.n_categories >= 2:
-            raise ValueError(
-                f"a channel of {self.n_categories!r:.80} categories with other p and q"
-            )
+            raise ValueError(f"{self.n_categories!r:.80} categories with another p or q")
 
     def settle(self, oracle: Any, domain: Any) -> bool:
         told = self.configuration

@@ -405,13 +405,14 @@ class Shards(Uncached, tag="shards"):
     of: Counts
     n_users: int | None = None
 
-    def __check_state__(self) -> None:
+    def __check_state__(self) -> int:
         if self.of.tally_size != self.mechanism.tally_size:
             raise ValueError(f"tallies of {self.of.tally_size} counts")
         tallies = self.of.tallies.reshape(-1, self.of.tally_size)
         self.mechanism.check_tallies(tallies, self.of.sizes.ravel())
         if self.n_users is not None and not self.of.sizes.sum() <= self.n_users <= MAX_USERS:
             raise ValueError(f"{self.of.sizes.sum()} reports of {self.n_users!r:.80} users")
+        return tallies.nbytes
 
     def agree_with(self, values: np.ndarray, noise: Noise) -> bool:
         """Return whether a raw estimate is the estimate of all shards.

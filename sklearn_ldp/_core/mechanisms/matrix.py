@@ -52,17 +52,22 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     def __check_state__(self) -> None:
         integers = self.integers
-        if integers.dtype != np.uint64 or integers.ndim != 2 or min(integers.shape) < 2:
-            raise ValueError(f"a channel of {integers.dtype}, {integers.shape}")
-        if not integers.all() or np.any(integers.sum(axis=0, dtype=np.uint64)):  # 2**64 wraps to 0
-            raise ValueError("a channel whose columns do not add up to 2**64")
+        is_matrix = integers.dtype == np.uint64 and integers.ndim == 2 and min(integers.shape) >= 2
+        # The sum 2**64 of a column wraps to 0.
+        if not is_matrix or not integers.all() or np.any(integers.sum(axis=0, dtype=np.uint64)):
+            raise ValueError("a channel that is no matrix whose columns add up to 2**64")
         vars(self).pop("_key", None)  # or it would become what this process takes for an oracle's
         MatrixChannel.__init__(self, integers)
 
     def settle(self, oracle: Any, domain: Any) -> bool:
         # Other versions of NumPy make another channel of the same epsilon.
+        return oracle.epsilon > 40 or abs(self._epsilon / oracle.epsilon - 1) < 0.01
+
+    @cached_property
+    def _epsilon(self) -> float:
+        """The largest logarithm of a ratio of two probabilities of a report."""
         ratios = self.integers.max(axis=1) / self.integers.min(axis=1)
-        return oracle.epsilon > 40 or abs(np.log(ratios.max()) / oracle.epsilon - 1) < 0.01
+        return float(np.log(ratios.max()))
 
     # -- the configuration of clients and servers ---------------------------------------------
     @property

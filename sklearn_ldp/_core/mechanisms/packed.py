@@ -46,7 +46,7 @@ class PackedReports(Mechanism):
 
     #: Number of bits.
     n_places: int
-    _n_bytes: int
+    _n_bytes: int = 0  # in files of older releases, until `settle` completes the channel
 
     @property
     @abstractmethod

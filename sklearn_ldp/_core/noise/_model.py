@@ -34,16 +34,10 @@ class Term(NamedTuple):
     # (d,) or (n_estimates, d): its own frequencies; None takes those that are asked about.
     frequencies: np.ndarray | None = None
 
-    def check(self) -> None:
-        """Raise ValueError unless its numbers are possible."""
+    def __check_state__(self) -> None:
         frequencies = 0 if self.frequencies is None else self.frequencies
-        numbers: list[Any] = [self.weight, self.users, frequencies]
-        numbers += self.law[:4] if isinstance(self.law, CategoryLaw) else []
-        if (
-            not all(map(_is_finite, numbers))
-            or not callable(self.law.variances)
-            or np.any(self.users <= 0)
-        ):
+        are_finite = all(map(_is_finite, (self.weight, self.users, frequencies)))
+        if not are_finite or not callable(self.law.variances) or np.any(self.users <= 0):
             raise ValueError("an error of no users, or without bound")
         order: Any = [] if self.order is None else self.order
         if not np.array_equal(np.sort(order), np.arange(len(order))):
@@ -184,14 +178,12 @@ class Noise(Tagged, tag="noise"):
         )
 
     def __check_state__(self) -> None:
-        for term in (*self.terms, *(self.draws or ())):
-            term.check()
         for size in (self.n_samples, self.n_users, *(n for _, n in self.grids)):
             if size is not None:
                 _checked(size)
         if self.p is not None:
             support_law(self.p, self.q)
-        if self.level is not None and not np.all(np.isfinite(self.level) & (self.level >= 0)):
+        if self.level is not None and not (_is_finite(self.level) and np.all(self.level >= 0)):
             raise ValueError(f"noise of level {self.level!r:.80}")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -772,7 +764,7 @@ class NoiseModel(Noise, tag="noise-model"):
 def _checked(given: ArrayLike) -> Any:
     """Return a number of users as it is, or those of several estimates as an array."""
     n_samples = np.asarray(given)
-    if n_samples.ndim > 1 or not np.all((n_samples > 0) & np.isfinite(n_samples)):
+    if n_samples.ndim > 1 or not _is_finite(n_samples) or not np.all(n_samples > 0):
         raise ValueError(
             f"Noise needs finite n_samples > 0, got {given!r}: one, or one for each row."
         )

@@ -103,8 +103,9 @@ class EstimateDifference(Kept, tag="estimate-difference"):
                 f"got {len(self.one)} and {len(self.other)}."
             )
 
-    def __check_state__(self) -> None:
+    def __check_state__(self) -> int:
         self.__post_init__()
+        return self.one.values.nbytes + self.other.values.nbytes
 
     @property
     def values(self) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import io
 import json
@@ -21,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from ..mechanisms import Protocol, configuration_difference
-from ..support.arrays import pack_arrays, unpack_arrays
+from ..support.arrays import SEAL_BYTES, pack_sealed, sha256_seal, unpack_arrays
 from ..support.files import errors_name, open_regular, read_regular, replacing, resolved, sweep
 from ..support.typing import FilePath
 from ._batches import Key
@@ -35,9 +34,6 @@ _VERSION_1 = ("header", "ids", "id_ends", "counts", "tallies", "sizes")
 _ARRAYS = {1: _VERSION_1, 2: (*_VERSION_1, "digests")}
 _VERSION = max(_ARRAYS)
 _BYTES = ("header", "ids", "digests")  # the others are little-endian integers of 64 bits
-# Hexadecimal digits of SHA-256, or of HMAC-SHA-256 with a key. They are the archive's comment, and
-# so the last bytes of the file.
-_SEAL = 64
 _NO_DIGEST = bytes(N_BYTES)  # zeros represent a batch without a digest
 _LOCKED_BYTE = 1 << 30  # Windows forbids reading a locked byte, so it is far behind the text
 
@@ -90,7 +86,7 @@ def write(
     """
     path = Path(path)
     content = _pack(state, key)
-    seal = content[-_SEAL:]
+    seal = content[-SEAL_BYTES:]
     sweep(path)
     with replacing(path) as file:
         file.write(content)
@@ -108,16 +104,14 @@ def _seal_on_disk(path: Path) -> bytes | None:
     """Return the last bytes of a checkpoint, which identify it; None if there is no file."""
     try:
         with open_regular(path) as file:
-            file.seek(max(file.seek(0, io.SEEK_END) - _SEAL, 0))
+            file.seek(max(file.seek(0, io.SEEK_END) - SEAL_BYTES, 0))
             return file.read()
     except FileNotFoundError:
         return None
 
 
 def _seal(content: bytes | memoryview, key: Key | None) -> bytes:
-    if key is None:
-        return hashlib.sha256(content).hexdigest().encode()
-    return key.tag("checkpoint", bytes(content)).encode()
+    return sha256_seal(content) if key is None else key.tag("checkpoint", bytes(content)).encode()
 
 
 def _pack(state: Checkpoint, key: Key | None = None) -> bytes:
@@ -138,7 +132,6 @@ def _pack(state: Checkpoint, key: Key | None = None) -> bytes:
         "refused": state.refused,
     }
     members = {
-        "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
         "ids": np.frombuffer(b"".join(ids), np.uint8),
         "id_ends": np.cumsum([len(text) for text in ids], dtype=np.int64),
         "counts": np.array([tally.ledger[batch] for batch in names], np.int64),
@@ -147,9 +140,7 @@ def _pack(state: Checkpoint, key: Key | None = None) -> bytes:
         "digests": np.array(digests, dtype=f"S{width}").view(np.uint8).reshape(-1, width),
     }
     arrays = {name: np.asarray(array, dtype=_dtype(name)) for name, array in members.items()}
-    content = pack_arrays(arrays, b"0" * _SEAL)
-    content[-_SEAL:] = _seal(content[:-_SEAL], key)
-    return bytes(content)
+    return bytes(pack_sealed(header, arrays, lambda content: _seal(content, key)))
 
 
 def _dtype(name: str) -> np.dtype:
@@ -164,7 +155,7 @@ def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Check
     """
     path = Path(path)
     content = read_regular(path)
-    body, seal = content[:-_SEAL], content[-_SEAL:]
+    body, seal = content[:-SEAL_BYTES], content[-SEAL_BYTES:]
     if not body or not hmac.compare_digest(seal, _seal(body, key)):
         if key is not None and seal == _seal(body, None):
             raise CheckpointError(

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 _MAX_NPY_HEADER = 512
+SEAL_BYTES = 64  # hexadecimal digits of SHA-256: the archive's comment, hence the last bytes
+
+
+def sha256_seal(content: bytes | memoryview) -> bytes:
+    """Return the digest of all bytes before a seal."""
+    return hashlib.sha256(content).hexdigest().encode()
+
+
+def pack_sealed(
+    header: Any, arrays: Mapping[str, np.ndarray], seal: Callable[..., bytes] = sha256_seal
+) -> memoryview:
+    """Return an archive of a JSON header and arrays that ends with the seal of its content."""
+    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    content = pack_arrays({"header": text, **arrays}, b"0" * SEAL_BYTES)
+    content[-SEAL_BYTES:] = seal(content[:-SEAL_BYTES])
+    return content
 
 
 def pack_arrays(members: Mapping[str, np.ndarray], comment: bytes = b"") -> memoryview:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import json
+import math
 import re
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -18,15 +18,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from .arrays import pack_arrays, unpack_arrays
+from .arrays import SEAL_BYTES, pack_sealed, sha256_seal, unpack_arrays
 from .files import read_regular, replacing
-from .tags import TAGGED, Tagged, tag_of
+from .tags import TAGGED, Tagged, check_types, tag_of
 
 _FORMAT, _VERSION = "sklearn_ldp estimate", 2
 _OF_CHECKPOINTS = "sklearn_ldp checkpoint"  # what `storage.checkpoints` writes
 _PACKAGE = __name__.partition(".")[0]
-_ROOMS = ("oracles", "surveys")  # an import of them gives every class its tag
-_DIGEST = 64  # hexadecimal digits of SHA-256: the archive's comment, hence the file's last bytes
 _PLAIN = (type(None), bool, int, float, str)
 _KINDS = "biufSUmM"  # of arrays: no objects, no records and no complex numbers
 # Arrays that objects share are checked once per object. All checks together read at most this
@@ -92,13 +90,10 @@ _BY_BASE = (np.dtype, np.generic, np.ndarray, sparse.sparray)  # of which there 
 def keep(thing: Any, path: str | PathLike[str]) -> None:
     """Write an object to a file, which appears as a whole or not at all."""
     writer = _Writer()
-    root = writer.form(thing)
-    header = {"format": _FORMAT, "version": _VERSION, "root": root, "objects": writer.objects}
-    members = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8), **writer.arrays}
-    content = pack_arrays(members, b"0" * _DIGEST)
-    content[-_DIGEST:] = _digest(content)
+    header = {"format": _FORMAT, "version": _VERSION, "root": writer.form(thing)}
+    header["objects"] = writer.objects
     with replacing(Path(path)) as file:
-        file.write(content)
+        file.write(pack_sealed(header, writer.arrays))
 
 
 def kept(path: str | PathLike[str], classes: Sequence[type] = ()) -> Any:
@@ -107,37 +102,31 @@ def kept(path: str | PathLike[str], classes: Sequence[type] = ()) -> Any:
     try:
         arrays = unpack_arrays(content)
         header = json.loads(arrays.pop("header").tobytes())
-        is_checkpoint = header["format"] == _OF_CHECKPOINTS
-        if not is_checkpoint:
-            return _read(content, arrays, header, classes)
-    except _UnknownClassError as error:
+        return _read(content, arrays, header, classes)
+    except _RefusedError as error:
         raise ValueError(f"{path} {error}") from None
     except Exception as error:  # whatever a damaged or forged file makes the readers raise
         raise ValueError(
             f"{path} is no estimate that this release can read ({type(error).__name__}: "
             f"{str(error)[:300]}): save it again with the release that has written it."
         ) from None
-    raise ValueError(
-        f"{path} is a checkpoint of a collection, and no estimate: read it with "
-        "sklearn_ldp.collection.Aggregator.load(path, oracle), whose estimate can be saved."
-    )
 
 
 def _read(content: Any, arrays: dict[str, np.ndarray], header: Any, classes: Any) -> Any:
     """Return the object of a file, after the checks of its version and its digest."""
+    if header["format"] == _OF_CHECKPOINTS:
+        raise _RefusedError(
+            "is a checkpoint of a collection, and no estimate: read it with "
+            "sklearn_ldp.collection.Aggregator.load(path, oracle), whose estimate can be saved."
+        )
     if header["format"] != _FORMAT or header["version"] not in (1, _VERSION):
         raise ValueError(f"it is of version {header['version']!r:.80}, and not of {_VERSION}")
     names = {_name_of(made): made for made in classes}
     if header["version"] == 1:
         names |= _names_of_version_1()
-    elif _digest(content) != content[-_DIGEST:]:
+    elif sha256_seal(content[:-SEAL_BYTES]) != content[-SEAL_BYTES:]:
         raise ValueError("its SHA-256 differs: the file was damaged or edited")
-    most_read = max(_LEAST_READ, _MOST_READ * len(content))
-    return _Reader(arrays, header["objects"], names, most_read).read(header["root"])
-
-
-def _digest(content: bytes | memoryview) -> bytes:
-    return hashlib.sha256(content[:-_DIGEST]).hexdigest().encode()
+    return _Reader(arrays, names, len(content)).root(header)
 
 
 def _name_of(made: type) -> str:
@@ -148,8 +137,7 @@ def _name_of(made: type) -> str:
 def _tagged(tag: str) -> Any:
     """The class, or the constant, of a tag; None if there is none."""
     if tag not in TAGGED:
-        for room in _ROOMS:
-            importlib.import_module(f"{_PACKAGE}.{room}")
+        importlib.import_module(f"{_PACKAGE}.surveys")  # gives every class its tag
     return TAGGED.get(tag)
 
 
@@ -159,8 +147,8 @@ def _names_of_version_1() -> dict[str, Any]:
     return {name: _tagged(tag) for name, tag in json.loads(table).items()}
 
 
-class _UnknownClassError(Exception):
-    """A file holds a class that is neither of this package nor passed by the caller."""
+class _RefusedError(Exception):
+    """A file is a checkpoint, or holds a class that the caller did not pass."""
 
 
 class _Writer:
@@ -210,21 +198,19 @@ class _Writer:
 class _Reader:
     """Values from what `_Writer` has made of them."""
 
-    def __init__(
-        self,
-        arrays: dict[str, np.ndarray],
-        objects: list[Any],
-        names: dict[str, Any],
-        most_read: int,
-    ) -> None:
+    def __init__(self, arrays: dict[str, np.ndarray], names: dict[str, Any], n_bytes: int) -> None:
         if odd := [array.dtype for array in arrays.values() if array.dtype.kind not in _KINDS]:
             raise ValueError(f"an array has the dtype {odd[0]!s:.80}")
         self._arrays = {name: _sealed(array) for name, array in arrays.items()}
         self._names = names
-        self._left = most_read
+        self._left = max(_LEAST_READ, _MOST_READ * n_bytes)
         self._objects: list[Any] = []
-        for form in objects:
+
+    def root(self, header: dict[str, Any]) -> Any:
+        """Return the object of a file, after the others that it refers to."""
+        for form in header["objects"]:
             self._objects.append(self._object(*form))
+        return self.read(header["root"])
 
     def read(self, form: Any) -> Any:
         """Return the value that a form stands for."""
@@ -235,18 +221,16 @@ class _Reader:
         ((kind, value),) = form.items()
         if kind == "object":
             return self._objects[value]
-        if kind == "array":
-            self._left -= self._arrays[value].nbytes
-            if self._left < 0:
-                raise ValueError("its objects share arrays too often")
-            return self._arrays[value]
-        return _FORMS[kind][2](self.read(value))
+        made = self._arrays[value] if kind == "array" else _FORMS[kind][2](self.read(value))
+        if isinstance(made, np.ndarray):  # others are made of the shape that an empty one claims
+            self._spend(math.prod(max(n, 1) for n in made.shape) * made.itemsize)
+        return made
 
     def _object(self, name: str, args: Any = None, state: Any = None) -> Any:
         made = self._names.get(name) or _tagged(name)
         if made is None:
             remedy = f"load_estimate(path, classes=[{name.split(':')[-1]:.80}])"
-            raise _UnknownClassError(
+            raise _RefusedError(
                 f"holds {name!r:.200}, which this release does not know. If it is a class of "
                 f"another package that you trust, pass it: {remedy}."
             )
@@ -256,14 +240,21 @@ class _Reader:
         if issubclass(made, BaseEstimator):
             thing = made(**args)
             thing._validate_params()
-        elif issubclass(made, tuple) or "__reduce__" in vars(made):
+            return thing
+        if issubclass(made, tuple) or "__reduce__" in vars(made):
             thing = made(*args)
         else:  # no `__init__` and no `__setstate__` runs
             thing = made.__new__(made)
-            vars(thing).update(**state)
-        if issubclass(made, Tagged):
-            made.__check_state__(thing)
+            vars(thing).update(**(state or {}))  # an object without attributes has none
+        check_types(thing)
+        if check := getattr(made, "__check_state__", None):
+            self._spend(check(thing) or 0)
         return thing
+
+    def _spend(self, n_bytes: int) -> None:
+        self._left -= n_bytes
+        if self._left < 0:
+            raise ValueError("its objects share arrays too often, or claim large ones")
 
 
 def _name(made: type) -> str:

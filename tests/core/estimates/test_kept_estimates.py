@@ -4,13 +4,14 @@ import hashlib
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from estimators import ORACLES, slow_but
+from estimators import ORACLES, SURVEYS, TABLE_ORACLES, slow_but
 from random_question import QuestionChannel, RandomQuestion
 from sklearn.base import clone
 
@@ -21,9 +22,12 @@ from sklearn_ldp import (
     ColumnOracle,
     Consistent,
     Domain,
+    EstimateSet,
     FrequencyEstimate,
     HadamardResponse,
     HeldOutSearch,
+    ItemOracle,
+    KeyValueOracle,
     LatentClasses,
     LocalMean,
     MarginalOracle,
@@ -31,16 +35,23 @@ from sklearn_ldp import (
     NoiseModel,
     Norm,
     NormSub,
+    RangeOracle,
+    SmoothMLE,
     StringOracle,
     Trend,
     load_estimate,
 )
 from sklearn_ldp._core.mechanisms import matrix
+from sklearn_ldp._core.mechanisms.several import View
+from sklearn_ldp._core.noise import CategoryLaw
 from sklearn_ldp._core.support import kept, tags
 from sklearn_ldp._core.support.arrays import pack_arrays, unpack_arrays
 from sklearn_ldp.inference import combine, poststratify
 from sklearn_ldp.oracles import BaseOracle, estimate_by_group
+from sklearn_ldp.queries import full_domain, groups, mean, prefixes, ranges
+from sklearn_ldp.surveys import ResponseDesign
 
+NUMBERS = np.linspace(-1, 10, 300)
 CATEGORIES = [f"c{i}" for i in range(8)]
 OLD = Path(__file__).parents[2] / "data" / "estimate_version_1.npz"
 
@@ -74,6 +85,10 @@ def test_what_an_oracle_returns_is_kept(oracle, tmp_path):
 USERS = np.column_stack([np.arange(8000) % 2, np.arange(8000) % 4])
 COLUMNS = {"domains": {"smokes": 2, "visits": 4}, "random_state": 0}
 BINS = Domain.bins(8, bounds=(0, 9), missing=True)
+CLIPPED = Domain.bins(8, bounds=(0, 9), clip=True)
+WHOLE = Domain.bins(5, bounds=(0, 9), integers=True, missing="no answer")
+NAMED = Domain(["yes", "no", None], missing="no answer")
+LABELED = Domain.bins([3, 6], labels=["low", "middle", "high"])
 
 
 def months():
@@ -84,6 +99,23 @@ def months():
 def strings():
     given = {"alphabet": "ab", "max_length": 4, "n_found": 2, "expected_n_users": 4000}
     return StringOracle(6.0, random_state=0, **given).fit_transform(["abab", "aa"] * 3000)
+
+
+def by_bins(queries):
+    return MatrixOracle(categories=CLIPPED, queries=queries, random_state=0).fit_transform(NUMBERS)
+
+
+def smooth():
+    oracle = MatrixOracle(categories=CLIPPED, strategy="square-wave", random_state=0)
+    return SmoothMLE().fit_transform(oracle.fit_transform(NUMBERS))
+
+
+def of_survey(survey):
+    survey = clone(survey.values[0] if hasattr(survey, "values") else survey)
+    domains = {"age": WHOLE, "smokes": NAMED, "visits": CLIPPED}
+    rows = [[i % 10, ["yes", "no", None][i % 3], i % 8 + 0.5] for i in range(300)]
+    rows = np.array(rows, dtype=object)
+    return survey.set_params(domains=domains, random_state=0).fit_transform(rows)
 
 
 @cache
@@ -100,12 +132,48 @@ OTHERS = {
     "combined": lambda: combine(months()),
     "mean": lambda: LocalMean(1.0, bounds=(0, 1), random_state=0).fit([0.5] * 100).estimate_,
     "bins": lambda: OUE(categories=BINS, random_state=0).fit_transform([1, 2, None] * 99),
+    "clipped bins": lambda: OUE(categories=CLIPPED, random_state=0).fit_transform([-5, 20] * 99),
+    "whole numbers": lambda: OUE(categories=WHOLE, random_state=0).fit_transform([0, 9, None] * 99),
+    "labeled bins": lambda: OUE(categories=LABELED, random_state=0).fit_transform([1, 4, 7] * 99),
+    "a named missing answer": lambda: GRR(categories=NAMED, random_state=0).fit_transform(
+        ["yes", "no", None] * 99
+    ),
+    "two columns": lambda: OLH(
+        categories=Domain.product([NAMED, range(3)]), random_state=0
+    ).fit_transform([("yes", 1), (None, 2)] * 99),
+    "row names": lambda: estimate_by_group(
+        GRR(categories=2, random_state=0),
+        [0, 1, 1] * 9,
+        [date(2020, 1, 1), date(2020, 1, 2), date(2020, 1, 2)] * 9,
+    ),
+    "listed groups": lambda: by_bins(groups([CLIPPED.categories[:2].tolist()])),
+    "named groups": lambda: by_bins(groups({"low": CLIPPED.categories[:3].tolist()})),
+    "labels of groups": lambda: by_bins(groups([0, 0, 0, 1, 1, 1, 1, 1])),
+    "several queries": lambda: by_bins([prefixes(), full_domain(), ranges(2)]),
+    "a mean and a matrix": lambda: by_bins([mean(np.arange(8)), np.eye(8)[:2]]),
+    "a tree": lambda: RangeOracle(categories=512, random_state=0).fit_transform(range(512)),
+    "smooth": smooth,
+    "a design": lambda: ResponseDesign.crosswise(0.25).oracle().fit_transform([0, 1, 1] * 99),
+    "items": lambda: ItemOracle(categories=CATEGORIES, max_items=2, random_state=0).fit_transform(
+        [["c0", "c1"], ["c2"]] * 99
+    ),
+    "hashed items": lambda: ItemOracle(
+        categories=range(3000), max_items=2, random_state=0
+    ).fit_transform([[0, 1], [2]] * 99),
+    "keys and values": lambda: KeyValueOracle(
+        categories=["book", "film"], bounds=(1, 5), max_items=2, random_state=0
+    ).fit_transform([{"film": 5, "book": 1}, {"film": 4}] * 99),
+    **{f"survey {i}": partial(of_survey, one) for i, one in enumerate([*SURVEYS, *TABLE_ORACLES])},
     "strings": strings,
     "days": lambda: FrequencyEstimate(
         [[0.5, 0.5]], [date(2020, 1, 1), date(2020, 1, 2)], NoiseModel(0.5, 0.25, 100)
     ),
     "odd": lambda: FrequencyEstimate([[0.5, 0.5]], [None, ("a", b"1", True)]),
 }
+
+
+def parts(estimate):
+    return [*estimate.values()] if isinstance(estimate, EstimateSet) else [estimate]
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -115,6 +183,16 @@ def test_every_kind_of_estimate_is_kept(name, tmp_path):
     assert type(again) is type(estimate)
     assert repr(again) == repr(estimate)
     assert repr(again.describe()) == repr(estimate.describe())
+    for part, other in zip(parts(again), parts(estimate), strict=True):
+        values = [getattr(x, "mean" if name == "mean" else "values") for x in (part, other)]
+        np.testing.assert_array_equal(*values)
+        ends = []
+        for x in (part, other):
+            try:
+                ends.append(x.confidence_interval(0.9))
+            except ValueError as error:
+                ends.append(str(error))
+        np.testing.assert_array_equal(*ends)
     if name == "tables":
         crossed = again["visits", "smokes"], estimate["visits", "smokes"]
         np.testing.assert_array_equal(*(one.confidence_interval(0.9)[0] for one in crossed))
@@ -229,7 +307,10 @@ UNKNOWN = "which this release does not know. If it is a class of another package
         ([NAMED_FILE], UNKNOWN),
         ([MEMO], UNKNOWN),
         ([["a_module_of_a_stranger:Oracle", {"dict": []}]], r"classes=\[Oracle\]"),
-        ([["matrix-channel", [[[1]]]]], r"is no estimate that this release can read \(TypeError"),
+        (
+            [["matrix-channel", [[[1]]]]],
+            r"can read \(AttributeError",
+        ),
         ([["grr", {"dict": []}]], "holds a GRR, and no estimate"),
         ([["frequency-estimate", {"array": "none"}]], "KeyError"),
         ([["frequency-estimate", [[[1.0]], ["a", "b"]]]], "needs values of shape"),
@@ -317,19 +398,40 @@ EDITS = {
     "a long fraction": lambda h, _: put(h, "unary-channel", "p", {"fraction": "9" * 9999}),
     "objects": lambda h, _: put(h, "domain", "_dtype", {"dtype": "O"}),
     "a sparse array": lambda h, _: changed_oracle(h, "categories", OUT_OF_RANGE),
+    "an object in another slot": lambda h, _: put(h, "noise", "has_slope", {"object": 0}),
+    "a number in the place of terms": lambda h, _: put(h, "noise", "terms", {"tuple": [1.0]}),
+    "dates as numbers of users": lambda h, _: put(h, "noise", "n_users", {"array": "days"}),
+    "a category's distribution": lambda h, _: h["objects"].append(FACTORS),
+    "a block of dates": lambda h, _: h["objects"].append(BLOCK),
+    "one shape of two numbers": lambda h, _: h["objects"].append(["components", [], SIZES]),
+    "a mean without bounds": lambda h, _: h["objects"].append(["mean-estimate", [], {"dict": []}]),
+    "a claimed shape": lambda h, _: h["objects"].append(["frequency-estimate", CLAIM]),
+    "another claimed shape": lambda h, _: h["objects"].append(["frequency-estimate", OBJECTS]),
+    "an error of other rows": lambda h, _: first(h, "term")[0].__setitem__(slice(5), TERM),
+    "an error of other categories": lambda h, _: first(h, "term")[0].__setitem__(slice(5), ORDERED),
     "a field": lambda h, _: h["objects"].append(["finite-field", [], ORDER]),
 }
 NAN = float("nan")
 TWICE = {"objects": ["a", "a", [2]]}
 ORDER = {"dict": [["order", 2**62]]}
 INDICES = [{"array": "array_0"}, {"array": "far"}, {"array": "ends"}]
+FACTORS = ["category-law", [1.0, 0.0, 0.0, 0.0, [1]]]
+DAYS = [["columns", {"array": "days"}], ["places", {"array": "days"}]]
+BLOCK = ["block", [], {"dict": [["shape", {"tuple": [2]}], *DAYS]}]
+SIZES = {"dict": [["sizes", {"tuple": [2, 0.5]}]]}
+CLAIM = [{"array": "empty"}, {"object": 0}]
+OBJECTS = [{"objects": [[0, 10**12]]}, {"object": 0}]
+TERM = [{"object": 2}, {"array": "far"}, 9, None, None]
+ORDERED = [{"object": 2}, 1.0, 9, {"array": "four"}, None]
 OUT_OF_RANGE = {"sparse": [*INDICES, [1, 2]]}
 
 
 @pytest.mark.parametrize("name", EDITS)
 def test_an_edit_is_refused_although_its_digest_fits(name, path):
     def change(header, arrays):
-        arrays |= {"far": np.array([0, 10**9]), "ends": np.array([0, 2])}
+        arrays |= {"days": np.array(["2020-01-01"], "M8[D]"), "empty": np.zeros((0, 10**12))}
+        arrays |= {"four": np.arange(4)}
+        arrays |= {"far": np.array([1, 10**9]), "ends": np.array([0, 2])}
         EDITS[name](header, arrays)
 
     before = path.read_bytes()
@@ -368,11 +470,76 @@ def test_the_epsilon_of_a_computed_channel_is_compared(epsilon, is_read, path):
             load_estimate(path)
 
 
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_tree_is_the_tree_of_its_oracle(is_changed, path):
+    RangeOracle(categories=512, random_state=0).fit_transform(range(512)).save(path)
+
+    def change(header, arrays):
+        if is_changed:
+            change_array(arrays, "_widths", header, "tree-channel", lambda x: x * 2)
+
+    forge(path, change)
+    if is_changed:
+        with pytest.raises(ValueError, match="its noise is not that of RangeOracle"):
+            load_estimate(path)
+    else:
+        assert load_estimate(path).shape == (1, 512)
+
+
+def test_a_design_of_a_file_has_probabilities(path):
+    ResponseDesign.crosswise(0.25).oracle().fit_transform([0, 1, 1] * 99).save(path)
+
+    def change(header, arrays):
+        change_array(arrays, "channel", header, "response-design", lambda x: x * np.inf)
+
+    forge(path, change)
+    with pytest.raises(ValueError, match="needs probabilities from 0 to 1"):
+        load_estimate(path)
+
+
+def test_attributes_have_the_types_that_their_class_declares():
+    """A float is finite; NumPy numbers count as numbers."""
+    law = CategoryLaw(1.0, np.float32(0.5), 0, 0)
+    tags.check_types(law)
+    tags.check_types(law._replace(factors=len))
+    for other in ({"slope": np.nan}, {"curvature": "0"}, {"factors": [1]}, {"slope": None}):
+        with pytest.raises(ValueError, match="of a CategoryLaw is no"):
+            tags.check_types(law._replace(**other))
+    view = View((0, np.int64(1)), (2, 1), 4)
+    tags.check_types(view)
+    for columns in ([0, 1], (0, 0.5), ("a",), 3, None):
+        with pytest.raises(ValueError, match="the columns of a View is no"):
+            tags.check_types(replace(view, columns=columns))
+
+
 def test_objects_that_share_an_array_cannot_multiply_the_work(path):
     def change(header, arrays):
         arrays["large"] = np.zeros((1, 100_000))
         header["root"] = [[{"array": "large"}] * 1000, header["root"]]
 
+    forge(path, change)
+    with pytest.raises(ValueError, match="its objects share arrays too often"):
+        load_estimate(path)
+
+
+def test_objects_that_share_tallies_cannot_multiply_the_work(path):
+    """Each check of the tallies counts as work, and so do the checks of whole estimates."""
+
+    def change(header, arrays):
+        (shards,) = (i for i, (name, *_) in enumerate(header["objects"]) if name == "shards")
+        header["objects"] += [header["objects"][shards]] * n_more
+        counts = first(header, "counts")[-1]["dict"]
+        (name,) = (x[1]["array"] for x in counts if x[0] == "tallies")
+        arrays[name] = np.concatenate([arrays[name], np.zeros((1, 49_999, 2), np.int64)], axis=1)
+        (name,) = (x[1]["array"] for x in counts if x[0] == "sizes")
+        arrays[name] = np.concatenate([arrays[name], np.zeros((1, 49_999), np.int64)], axis=1)
+
+    content = path.read_bytes()
+    n_more = 3  # control
+    forge(path, change)
+    load_estimate(path)
+    path.write_bytes(content)
+    n_more = 1000
     forge(path, change)
     with pytest.raises(ValueError, match="its objects share arrays too often"):
         load_estimate(path)
