@@ -331,7 +331,7 @@ def _dishonest(raw: Any, noise: Noise) -> list[str]:
     values, most = raw.values[0], sidak(2 * raw.shape[1] + 1, _HONEST)
     plausible = noise.frequencies_behind(values)
     half = float(np.ravel(noise.half_count)[0])
-    std = np.sqrt(np.ravel(noise.variance(np.clip(values, 0, 1)))) + 1e-12
+    std = np.sqrt(np.maximum(np.ravel(noise.variance(np.clip(values, 0, 1))), 0)) + 1e-12
     outside = np.maximum(np.maximum(-values, values - 1) - half, 0) / std
     excess, sum_std = abs(values.sum() - 1), 0.0
     with suppress(ValueError):  # how errors of several categories go together is not known
