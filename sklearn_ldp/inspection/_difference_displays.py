@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from .._core.domains.values import places_among
-from .._core.statements import EstimateDifference
+from .._core.statements import EstimateDifference, if_normal
 from ._base import BaseDisplay, legend_outside, merged, name_rows, name_ticks, styles
 
 _CHANGED, _OPEN = "#d55e00", "0.55"
@@ -41,6 +41,8 @@ class DifferenceDisplay(BaseDisplay):
     n_categories : int or None, default=None
         Number of categories in the domain, of which `categories` are all or some; with None the
         axes do not mention it.
+    condition : str, default=""
+        The condition of the level, such as ", if noise is normal".
 
     Attributes
     ----------
@@ -73,6 +75,7 @@ class DifferenceDisplay(BaseDisplay):
     interval: Any
     level: float
     n_categories: int | None = None
+    condition: str = ""
 
     @property
     def is_changed(self) -> np.ndarray:
@@ -144,6 +147,7 @@ class DifferenceDisplay(BaseDisplay):
             interval=(low[shown], high[shown]),
             level=level,
             n_categories=d,
+            condition=if_normal(difference.one, difference.other),
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> DifferenceDisplay:
@@ -173,7 +177,7 @@ class DifferenceDisplay(BaseDisplay):
         marks = self.is_changed
         self.changed_: Any = self._draw(ax, place, marks, _CHANGED, "o", "changed", kwargs)
         self.open_: Any = self._draw(ax, place, ~marks, _OPEN, "s", "may be unchanged", kwargs)
-        ends = f"intervals\nthat hold at once ({self.level:.0%})"
+        ends = f"intervals\nthat hold at once ({self.level:.0%}){self.condition}"
         ax.set_xlabel(f"difference of frequencies, with {ends}")
         if d is not None:
             few = "" if n == d else ", the clearest differences"

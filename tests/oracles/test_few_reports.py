@@ -1,11 +1,10 @@
 """A warning, once, where an estimate of so few reports is compatible with any frequency."""
 
-import warnings
-
 import numpy as np
 import pytest
 
 from sklearn_ldp import GRR, OLH, ColumnOracle, LocalMean
+from sklearn_ldp._core.support import privacy
 from sklearn_ldp.oracles import estimate_by_group
 
 YES_NO = {"categories": ["no", "yes"]}
@@ -13,7 +12,7 @@ YES_NO = {"categories": ["no", "yes"]}
 
 @pytest.fixture(autouse=True)
 def _nothing_warned_of(monkeypatch):
-    monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
+    monkeypatch.setattr(privacy, "_given", set())
 
 
 @pytest.mark.parametrize(
@@ -31,13 +30,13 @@ def _nothing_warned_of(monkeypatch):
 def test_an_estimate_of_a_few_users_is_warned_of_once(collect):
     name = type(collect(1)).__name__
     message = rf"{name} estimates from 1 report with a standard error of [\d.]+ of the possible "
-    with pytest.warns(UserWarning, match=message + "range.* Collect more reports") as caught:
-        for _ in range(3):
-            assert collect(1).estimate_ is not None
-    assert len(caught) == 1
-    with warnings.catch_warnings():  # negative control: of forty users nothing is said
-        warnings.simplefilter("error")
-        assert collect(40).estimate_ is not None
+    with pytest.warns(UserWarning, match=message + "range.* Collect more reports"):
+        assert collect(1).estimate_ is not None
+    assert collect(1).estimate_ is not None  # warnings are errors here: it was given once
+    assert set(privacy._given) == {"few reports"}
+    privacy._given.clear()
+    assert collect(40).estimate_ is not None  # negative control
+    assert not privacy._given
 
 
 def test_the_bound_is_half_of_the_range():

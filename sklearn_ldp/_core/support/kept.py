@@ -107,8 +107,7 @@ def kept(path: str | PathLike[str], classes: Sequence[type] = ()) -> Any:
     try:
         arrays = unpack_arrays(content)
         header = json.loads(arrays.pop("header").tobytes())
-        is_checkpoint = header["format"] == _OF_CHECKPOINTS
-        if not is_checkpoint:
+        if header["format"] != _OF_CHECKPOINTS:
             return _read(content, arrays, header, classes)
     except _UnknownClassError as error:
         raise ValueError(f"{path} {error}") from None
