@@ -519,9 +519,13 @@ class _OfBins(QuerySet):
 
     def aligned(self, categories, domain=None):
         ends = ends_of(domain, repr(self))
-        is_whole = domain is not None and domain.integers
-        even, least, most = map(sparse.csr_array, self._weights(ends, is_whole))
-        queries = _MatrixQueries(even, repr(self), self.names_in(domain))
+        even, least, most = map(sparse.csr_array, self._weights(ends, domain.integers))
+        # Ranges count the users in them, whether numbers were clipped or not.
+        clipped = _CLIPPED + domain.clipped_to if domain.clipped_to and not self.ordered else ""
+        names = [f"{name}{clipped}" for name in self.names]
+        if self.ordered and domain.integers:
+            names = range_names(*np.ceil(self._pairs).T)
+        queries = _MatrixQueries(even, repr(self), names)
         queries.ordered = self.ordered
         if (least != most).nnz:  # some bins are cut
             queries.assumes_even = self._spread == "even"
@@ -529,13 +533,6 @@ class _OfBins(QuerySet):
         return queries
 
     names: list[Any]
-
-    def names_in(self, domain):
-        """Return the names of the queries where they are asked of a domain."""
-        if self.ordered:
-            return range_names(*np.ceil(self._pairs).T) if domain.integers else self.names
-        clipped = "" if domain is None else domain.clipped_to
-        return [f"{name}{_CLIPPED}{clipped}" for name in self.names] if clipped else self.names
 
     def matrix(self, n_categories, frequencies=None):
         return ends_of(None, repr(self))  # which raises: nobody knows them here

@@ -648,13 +648,10 @@ class BaseCollector(
         """Warn once if the interval of an estimate would be the whole possible range."""
         n, error = self.n_samples_seen_, self._error_in_range(estimate)
         if n and self.random_state is None and error > _LARGEST_ERROR:
-            warn_once(
-                f"{self._name} estimates from {counted(n, 'report')} with a standard error of "
-                f"{error:.2g} of the possible range, so that any answer is compatible with them. "
-                "Collect more reports, or choose a larger epsilon.",
-                UserWarning,
-                "few reports",
-            )
+            text = f"{self._name} estimates from {counted(n, 'report')} with a standard error of "
+            text += f"{error:.2g} of the possible range, so that any answer is compatible with "
+            text += "them. Collect more reports, or choose a larger epsilon."
+            warn_once(text, UserWarning, "few reports")
 
     def _error_in_range(self, estimate: Any) -> float:
         """Return the largest standard error as a share of the possible range."""

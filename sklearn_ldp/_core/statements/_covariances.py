@@ -108,8 +108,7 @@ class EstimateCovariances:
         )
         if not is_plain or known is None:
             return None
-        p, q = known
-        return SupportCounts(int(n), p, q, self.of == "population" or bool(draws))
+        return SupportCounts(int(n), *known, self.of == "population" or bool(draws))
 
     @property
     def is_sampled(self) -> bool:

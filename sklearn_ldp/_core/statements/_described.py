@@ -218,13 +218,11 @@ def _ranges(estimate: Any, level: float, value: str) -> list[dict[str, Any]] | N
         return None
     n = min(len(ends) - 1, _MOST_RANGES)
     cuts = ends[np.arange(n + 1) * (len(ends) - 1) // n]
-    names = {}
-    if estimate.domain.integers:
-        cuts = np.ceil(cuts) + 0.0
-        names["name"] = np.array(range_names(cuts[:-1], cuts[1:]))
+    cuts = np.ceil(cuts) + 0.0 if estimate.domain.integers else cuts
     asked = between(list(pairwise(cuts)))
-    answers = np.asarray(estimate.answer(asked))[0]
-    table = {**names, "from": cuts[:-1], "to": cuts[1:], value: answers}
+    table = {"from": cuts[:-1], "to": cuts[1:], value: np.asarray(estimate.answer(asked))[0]}
+    if estimate.domain.integers:
+        table["name"] = np.array(range_names(cuts[:-1], cuts[1:]))
     with suppress(ValueError):
         low, high = table_intervals(estimate, level, asked)
         table |= {"low": low[0], "high": high[0]}
