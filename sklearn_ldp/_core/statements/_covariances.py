@@ -98,7 +98,7 @@ class EstimateCovariances:
         """
         (term, *draws), noise = self.noise.terms, self.noise
         n = float(np.ravel(np.asarray(term.users, dtype=float))[0])
-        known = getattr(term.law, "support_of_each", None)
+        known: Any = getattr(term.law, "support_of_each", None)
         is_plain = (
             term.order is None
             and bool(np.all(np.asarray(term.weight) == 1))
