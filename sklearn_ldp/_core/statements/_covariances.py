@@ -108,7 +108,7 @@ class EstimateCovariances:
         )
         if not is_plain or known is None:
             return None
-        return SupportCounts(int(n), *known, self.of == "population" or bool(draws))
+        return SupportCounts(int(n), known[0], known[1], self.of == "population" or bool(draws))
 
     @property
     def is_sampled(self) -> bool:
