@@ -29,16 +29,27 @@ from sklearn_ldp import (
     OUE,
     SUE,
     ColumnOracle,
+    Domain,
     FrequencyEstimate,
     HadamardResponse,
     KeyValueOracle,
+    LocalMean,
     ProjectiveGeometryResponse,
     SubsetSelection,
+    Trend,
 )
 from sklearn_ldp._core.statements import EstimateCovariances
 from sklearn_ldp._core.statements._discoveries import adjusted_p_values
 from sklearn_ldp._core.statements._intervals import score_intervals, two_sided
-from sklearn_ldp.inference import combine, goodness_of_fit, mean_by_answer
+from sklearn_ldp.inference import (
+    combine,
+    goodness_of_fit,
+    mean_by_answer,
+    poststratify,
+    quantiles,
+    ranks,
+    top_categories,
+)
 from sklearn_ldp.queries import top_k
 from sklearn_ldp.surveys import ResponseDesign
 
@@ -296,16 +307,18 @@ def statement_kinds(repeats: int, rng: np.random.Generator) -> str:
         where = f"{kind.__name__}, {d} categories, {n:,} users, {shape}"
         rows += [(name, where, inside) for name, inside in found.items()]
     rows += _kinds_of_designs(repeats, rng) + _kinds_of_means(repeats, rng)
-    rows += _kinds_of_tables(repeats, rng)
+    rows += _kinds_of_tables(repeats, rng) + _kinds_of_ranks(repeats, rng)
+    rows += _kinds_of_quantiles(repeats, rng) + _kinds_of_several(repeats, rng)
+    rows += _kinds_of_trends(repeats, rng)
     lines = []
     for name, group in itertools.groupby(sorted(rows, key=lambda row: row[0]), lambda row: row[0]):
         cells = [(inside.mean(), len(inside), where) for _, where, inside in group]
         below = sum(mean < LEVEL - 2 * np.sqrt(LEVEL * (1 - LEVEL) / n) for mean, n, _ in cells)
         least = min(cells)
         means = f"{np.mean([mean for mean, *_ in cells]):.3f}", f"{least[0]:.3f}"
-        lines.append([name, f"{len(cells)}", *means, f"{below}", least[2]])
-    bound = LEVEL - 2 * np.sqrt(LEVEL * (1 - LEVEL) / repeats)
-    return markdown(["statement", "cells", "mean", "least", f"below {bound:.3f}", "of"], lines)
+        lines.append([name, f"{len(cells)}", f"{least[1]}", *means, f"{below}", least[2]])
+    head = ["statement", "cells", "collections", "mean", "minimum", "below", "cell of the minimum"]
+    return markdown(head, lines)
 
 
 def _kinds_of_designs(repeats: int, rng: np.random.Generator) -> list[Any]:
@@ -368,6 +381,95 @@ def _kinds_of_tables(repeats: int, rng: np.random.Generator) -> list[Any]:
             frame = survey.fit_transform(X).to_frame(interval=LEVEL)
             inside.append(np.all((frame.low <= truth + 1e-12) & (truth - 1e-12 <= frame.high)))
         rows.append(("table of 12 columns", f"{n} users", np.array(inside)))
+    return rows
+
+
+def _kinds_of_ranks(repeats: int, rng: np.random.Generator) -> list[Any]:
+    """Ranks, the most frequent categories and discoveries; half of the categories are empty."""
+    rows = []
+    for kind, d, n in itertools.product((GRR, OUE, OLH), (4, 50), (60, 5000)):
+        counts = np.r_[rng.multinomial(n, np.full(d // 2, 2 / d)), np.zeros(d // 2, dtype=int)]
+        estimate = kind(2.0, categories=d, random_state=rng).simulate(counts, repeats)
+        where = f"{kind.__name__}, {d} categories, {n:,} users"
+        low, high = ranks(estimate)
+        first = 1 + (counts > counts[:, None]).sum(axis=1)
+        last = (counts >= counts[:, None]).sum(axis=1)
+        rows.append(("all ranks", where, np.all((low <= first) & (last <= high), axis=1)))
+        surely, maybe = top_categories(estimate, 2)
+        is_top = first <= 2
+        is_true = np.all((surely <= is_top) & (is_top <= maybe), axis=1)
+        rows.append(("the two most frequent", where, is_true))
+        mask = estimate.detected(LEVEL).mask
+        false = mask[:, counts == 0].sum(axis=1) / np.maximum(mask.sum(axis=1), 1)
+        rows.append(("discoveries that are true", where, 1 - false))
+        mask = estimate.detected(LEVEL, error_rate="fwer").mask
+        rows.append(("no false discovery", where, ~mask[:, counts == 0].any(axis=1)))
+    return rows
+
+
+def _kinds_of_quantiles(repeats: int, rng: np.random.Generator) -> list[Any]:
+    """Quartiles of numbers that lie in the middle of their bins, and means of numbers."""
+    rows, probabilities = [], [0.25, 0.5, 0.75]
+    for kind, d, n in itertools.product((GRR, OUE, OLH), (5, 40), (60, 5000)):
+        domain = Domain.bins(d, bounds=(0, d))
+        counts = rng.multinomial(n, rng.dirichlet(np.ones(d)))
+        estimate = kind(2.0, categories=domain, random_state=rng).simulate(counts, repeats)
+        truth = np.searchsorted(np.cumsum(counts) / n, probabilities) + 0.5
+        where = f"{kind.__name__}, {d} bins, {n:,} users"
+        single = is_inside(quantiles(estimate, probabilities), truth)[:, 1]
+        band = is_inside(quantiles(estimate, probabilities, simultaneous=True), truth)
+        rows.append(("median", where, single))
+        rows.append(("all quartiles", where, band.all(axis=1)))
+    for epsilon, n, share in itertools.product((1, 4), (30, 2000), (0.02, 0.5)):
+        numbers, inside = (np.arange(n) < n * share).astype(float), []
+        for _ in range(repeats):
+            mean = LocalMean(epsilon, bounds=(0, 1), random_state=rng).fit_transform(numbers)
+            low, high = mean.confidence_interval(LEVEL)
+            inside.append(bool(low[0] <= numbers.mean() <= high[0]))
+        rows.append(("mean of numbers", f"epsilon {epsilon}, {n:,} users, {share}", inside))
+    return [(name, where, np.asarray(inside)) for name, where, inside in rows]
+
+
+def _kinds_of_several(repeats: int, rng: np.random.Generator) -> list[Any]:
+    """Two collections combined, and three groups with weights, about populations."""
+    rows = []
+    weights = {"a": 0.2, "b": 0.3, "c": 0.5}
+    for kind, d, n in itertools.product((GRR, OUE, OLH), (3, 30), (100, 5000)):
+        shares = rng.dirichlet(np.ones(d), size=3)
+        one, other = (kind(e, categories=d, random_state=rng) for e in (2.0, 1.0))
+        combined, weighted = [], []
+        for _ in range(repeats):
+            parts = [each.simulate(rng.multinomial(n, shares[0])) for each in (one, other)]
+            ends = combine(parts, "users").confidence_interval(LEVEL, of="population")
+            combined.append(is_inside(ends, shares[0])[0, 0])
+            groups = zip(weights, (n, n // 2, n // 4), shares, strict=True)
+            drawn = {name: one.simulate(rng.multinomial(m, own)) for name, m, own in groups}
+            mean = poststratify(FrequencyEstimate.from_rows(drawn), weights)
+            truth = list(weights.values()) @ shares
+            ends = mean.confidence_interval(LEVEL, of="population")
+            weighted.append(is_inside(ends, truth)[0, 0])
+        where = f"{kind.__name__}, {d} categories, {n:,} users"
+        rows.append(("two combined", where, np.array(combined)))
+        rows.append(("three groups, weighted", where, np.array(weighted)))
+    return rows
+
+
+def _kinds_of_trends(repeats: int, rng: np.random.Generator) -> list[Any]:
+    """A category of the last of 12 weeks, and of the week before and after a jump."""
+    rows, oracle = [], OUE(1.0, categories=10, random_state=rng)
+    for users, jump in itertools.product((500, 5000), (0.0, 0.25)):
+        shares = np.full((12, 10), 0.1)
+        shares[6:] -= jump / 9
+        shares[6:, 0] += jump + jump / 9
+        inside = []
+        for _ in range(repeats):
+            weeks = [oracle.simulate(rng.multinomial(users, week)) for week in shares]
+            trend = Trend().fit_transform(FrequencyEstimate.from_rows(dict(enumerate(weeks))))
+            ends = trend.confidence_interval(LEVEL, of="population")
+            inside.append(is_inside(ends, shares)[[5, 6, 11]][:, [0, 1]].ravel())
+        for i, (week, category) in enumerate(itertools.product((6, 7, 12), ("mover", "other"))):
+            where = f"{users:,} users a week, jump {jump:g}, week {week}, {category}"
+            rows.append(("trend", where, np.array(inside)[:, i]))
     return rows
 
 

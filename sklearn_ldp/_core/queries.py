@@ -18,7 +18,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from .domains import Domain, ends_of
+from .domains import Domain, ends_of, range_names
 from .domains.values import (
     as_numbers,
     as_vector,
@@ -513,15 +513,19 @@ class _OfBins(QuerySet):
     # weights: takes the ends of the bins, and returns the weights for users who are spread evenly
     # within them, and their limits.
 
-    def __init__(self, weights, spread, names, text, *, ordered=False):
-        self._weights, self._spread = weights, spread
-        self.names, self._text, self.ordered = names, text, ordered
+    def __init__(self, weights, spread, names, text, pairs=None):
+        self._weights, self._spread, self._pairs = weights, spread, pairs
+        self.names, self._text, self.ordered = names, text, pairs is not None
 
     def aligned(self, categories, domain=None):
         ends = ends_of(domain, repr(self))
-        is_whole = domain is not None and domain.integers
-        even, least, most = map(sparse.csr_array, self._weights(ends, is_whole))
-        queries = _MatrixQueries(even, repr(self), self.names_in(domain))
+        even, least, most = map(sparse.csr_array, self._weights(ends, domain.integers))
+        # Ranges count the users in them, whether numbers were clipped or not.
+        clipped = _CLIPPED + domain.clipped_to if domain.clipped_to and not self.ordered else ""
+        names = [f"{name}{clipped}" for name in self.names]
+        if self.ordered and domain.integers:
+            names = range_names(*np.ceil(self._pairs).T)
+        queries = _MatrixQueries(even, repr(self), names)
         queries.ordered = self.ordered
         if (least != most).nnz:  # some bins are cut
             queries.assumes_even = self._spread == "even"
@@ -529,11 +533,6 @@ class _OfBins(QuerySet):
         return queries
 
     names: list[Any]
-
-    def names_in(self, domain):
-        """Return the names of the queries where they are asked of a domain."""
-        clipped = "" if domain is None or self.ordered else domain.clipped_to
-        return [f"{name}{_CLIPPED}{clipped}" for name in self.names] if clipped else self.names
 
     def matrix(self, n_categories, frequencies=None):
         return ends_of(None, repr(self))  # which raises: nobody knows them here
@@ -721,7 +720,7 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
     ends = iter(number_texts(array.ravel().tolist()))
     names = [f"[{low}, {high})" for low, high in zip(ends, ends, strict=True)]
     weights = partial(_of_ranges, array, names)
-    return _OfBins(weights, spread, names, f"between({len(array)} ranges)", ordered=True)
+    return _OfBins(weights, spread, names, f"between({len(array)} ranges)", array)
 
 
 def check_spread(spread: str, name: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from .._core.domains.values import places_among
-from .._core.statements import EstimateDifference
+from .._core.statements import EstimateDifference, if_normal
 from ._base import BaseDisplay, legend_outside, merged, name_rows, name_ticks, styles
 
 _CHANGED, _OPEN = "#d55e00", "0.55"
@@ -42,6 +42,8 @@ class DifferenceDisplay(BaseDisplay):
     n_categories : int or None, default=None
         Number of categories in the domain; `categories` are some or all of them. If None, the axes
         do not mention the number.
+    condition : str, default=""
+        The condition of the level, such as ", if noise is normal".
 
     Attributes
     ----------
@@ -74,6 +76,7 @@ class DifferenceDisplay(BaseDisplay):
     interval: Any
     level: float
     n_categories: int | None = None
+    condition: str = ""
 
     @property
     def is_changed(self) -> np.ndarray:
@@ -146,6 +149,7 @@ class DifferenceDisplay(BaseDisplay):
             interval=(low[shown], high[shown]),
             level=level,
             n_categories=d,
+            condition=if_normal(difference.one, difference.other),
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> DifferenceDisplay:
@@ -175,7 +179,7 @@ class DifferenceDisplay(BaseDisplay):
         marks = self.is_changed
         self.changed_: Any = self._draw(ax, place, marks, _CHANGED, "o", "changed", kwargs)
         self.open_: Any = self._draw(ax, place, ~marks, _OPEN, "s", "may be unchanged", kwargs)
-        ends = f"simultaneous\n{self.level:.0%} intervals"
+        ends = f"simultaneous\n{self.level:.0%} intervals{self.condition}"
         ax.set_xlabel(f"difference of frequencies, with {ends}")
         if d is not None:
             few = "" if n == d else ", the clearest differences"

@@ -172,11 +172,10 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
         report = 2 * state.mechanism.half_count / float(np.sum(state.decoded[1]))
         more = u**2 / 2 * report**2
         moments = c + 2 * more, b + more, a + more
-        half = report / 2  # of a report, because counts are whole
-        low, _ = fieller(f, high - half, moments, u, (0.0, 1.0))
-        _, top = fieller(f, high + half, moments, u, (0.0, 1.0))
-        ends = low, top
-        return tuple(least + (most - least) * np.clip(end, 0, 1) for end in ends)
+        # Half a report, because counts are whole.
+        low, _ = fieller(f, high - report / 2, moments, u, (0.0, 1.0))
+        _, top = fieller(f, high + report / 2, moments, u, (0.0, 1.0))
+        return tuple(least + (most - least) * np.clip(end, 0, 1) for end in (low, top))
 
     def _quadratic(self) -> Any:
         """The parts of the means: frequencies, those of high items, and variances, by item."""

@@ -301,6 +301,9 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
     describe.__doc__ = Reported.describe.__doc__
 
     # -- the hooks ----------------------------------------------------------------------------
+    def _error_in_range(self, estimate: Any) -> float:
+        return float(estimate.standard_error[0] / np.ptp(estimate.bounds))
+
     def _domain_of(self, declared: Any) -> NumberDomain:
         return NumberDomain(declared, N_LEVELS, self._name, self.missing == "report", self.clip)
 

@@ -270,7 +270,8 @@ class Trend(BasePostProcessor):
     jumps and is found, intervals of 95 %% covered .93 and more, also in the last row and in a spike
     of one row. Around jumps that are too small to be found they are too short: of a category that
     moved from .10 to .15 they covered .50 in the row of the move (12 rows, ten categories, OUE at
-    epsilon 1, 5,000 users each), and of one that gave .09 to another in the last row .12.
+    epsilon 1, 5,000 users each), and of one that gave .09 to another in the last row .12;
+    of one that moved from .10 to .35, with 500 users each, .39 to .50 in the rows around the move.
     The interval of a sum of categories takes the sum of their standard errors, which is never too
     small.
 

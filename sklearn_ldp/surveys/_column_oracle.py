@@ -158,6 +158,9 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
     def _oracles_behind(self, domain: RecordDomain, views: Any) -> dict[Any, BaseOracle]:
         return self._oracles(domain)
 
+    def _error_in_range(self, estimate: EstimateSet) -> float:
+        return max(map(super()._error_in_range, estimate.values()))
+
     def _weights_by_name(self, domain: RecordDomain) -> dict[Any, float]:
         return dict(zip(domain.columns, self._weights(domain).tolist(), strict=True))
 

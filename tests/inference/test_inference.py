@@ -871,3 +871,35 @@ def test_size_of_the_test_of_fit_with_few_users(seed):
         for values, one in zip(estimate.values, under, strict=True)
     ]
     assert np.mean(stats.chi2.sf(without, 9) <= 0.01) > 0.025
+
+
+@pytest.mark.parametrize("n", [1, 5, 300])
+@pytest.mark.parametrize("epsilon", [36.0, 40.0, 60.0])
+def test_intervals_of_reports_without_noise(epsilon, n):
+    """Variances of empty blocks are 0 up to rounding, also below it. Warnings are errors here."""
+    for kind, d in itertools.product((GRR, OLH, HadamardResponse), (2, 3, 5)):
+        oracle = kind(epsilon, categories=d, random_state=0)
+        if kind is HadamardResponse:
+            oracle.set_params(n_blocks="auto")
+        estimate = oracle.fit_transform(np.arange(n) % d)
+        truth = np.bincount(np.arange(n) % d, minlength=d) / n
+        for of in ("users", "population"):
+            low, high = estimate.confidence_interval(0.95, simultaneous=True, of=of)
+            assert np.isfinite([low, high]).all()
+            assert np.all((low <= truth + 1e-9) & (truth - 1e-9 <= high))
+        assert len(estimate.describe()["rows"]) == d
+
+
+def test_a_difference_of_noise_of_which_only_the_level_is_known_presumes_that_it_is_normal():
+    pytest.importorskip("pandas")
+    parts = [[500, 300, 200], [900, 50, 50]]
+    one, other = (FrequencyEstimate.from_counts(x, std=10.0, n_samples=1000) for x in parts)
+    known = GRR(4.0, categories=3, random_state=0).fit_transform([0, 1, 2] * 300)
+    for difference in (other - one, known - one, one - known):
+        assert repr(difference).endswith("presuming that noise is normal")
+        assert set(difference.to_frame()["interval"]) == {"95 % at once, if noise is normal"}
+        description = difference.describe()
+        assert description["interval"] == "95 % at once, if noise is normal"
+        assert "at once, if noise is normal)." in description["may_be_said"][0]
+    again = known - GRR(4.0, categories=3, random_state=1).fit_transform([0, 1, 1] * 300)
+    assert "normal" not in f"{again!r}{again.describe()}{again.to_frame()}"  # negative control

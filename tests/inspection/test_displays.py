@@ -638,3 +638,14 @@ def test_queries_without_names_and_noise_without_covariances():
     with pytest.raises(ValueError, match="does not tell the covariance"):
         ESTIMATE.confidence_interval(0.95, ranges(2))
     assert display.interval is None
+
+
+def test_a_difference_that_presumes_normal_noise_says_so_on_its_axis():
+    one, other = (
+        FrequencyEstimate.from_counts(counts, std=10.0, n_samples=1000)
+        for counts in ([500, 300, 200], [400, 400, 200])
+    )
+    assert (one - other).plot().ax_.get_xlabel().endswith("at once (95%), if noise is normal")
+    known = GRR(4.0, categories=3, random_state=0).fit_transform([0, 1, 2] * 300)
+    difference = known - GRR(4.0, categories=3, random_state=1).fit_transform([0, 1, 1] * 300)
+    assert difference.plot().ax_.get_xlabel().endswith("(95%)")  # negative control

@@ -161,7 +161,7 @@ def test_rare_categories_do_not_blow_up():
     model = CorrectedRidge(private=transformer.slices_).fit(Z, y)
     assert model.n_raised_ > 30
     assert np.mean((model.predict(T) - y) ** 2) < 3
-    with pytest.warns(UserWarning, match="too few rows for its noise in"):
+    with pytest.warns(UserWarning, match="coefficients are biased, and intervals may"):
         model.confidence_interval()
     gram = corrected_gram(Z, [range(60)], centered=True)
     values, vectors = np.linalg.eigh(gram)
@@ -443,6 +443,32 @@ def test_logistic_regression_is_bounded_where_rows_are_few():
     loss = CorrectedLogLoss(Z, y, np.ones(4000), [np.arange(20)], np.eye(20), True)
     at = optimize.minimize(loss, np.zeros(21), jac=True, method="L-BFGS-B").x
     assert log_loss(y, special.expit(T @ at[:-1] + at[-1])) > 1
+
+
+def test_a_class_without_weight_is_never_predicted():
+    """Negative control: with its weight it is."""
+    X, _, y = of_two_classes(400, np.random.default_rng(6), 2.0)
+    for weight, n_classes in (((y == 0).astype(float), 1), (np.ones(len(y)), 2)):
+        model = CorrectedLogisticRegression(private=SMALL_BLOCKS).fit(X, y, sample_weight=weight)
+        assert np.isfinite(model.coef_).all()
+        scores = model.intercept_ + X @ model.coef_[0]  # as `predict`, which warns of noisy rows
+        assert len(np.unique(scores > 0)) == n_classes
+
+
+@pytest.mark.parametrize("model", [CorrectedRidge, CorrectedLogisticRegression])
+@pytest.mark.parametrize("constant", [0.1, 1e4])
+def test_constant_columns_are_not_raised(model, constant):
+    """Rounding leaves them tiny eigenvalues; negative control: rare private categories are."""
+    rng = np.random.default_rng(7)
+    codes = rng.integers(0, 3, (300, 1))
+    y = rng.permutation(300) % 2
+    for n_categories, is_raised in ((3, False), (60, True)):
+        transformer = PrivatizedColumns(2.0, domains={"a": n_categories}, random_state=0)
+        Z = transformer.fit_transform(codes)
+        exact = transformer.true_indicators(codes)
+        columns = np.column_stack([Z if is_raised else exact, np.full((300, 4), constant)])
+        fitted = model(private=transformer.slices_).fit(columns, y)
+        assert (fitted.n_raised_ > 0) == is_raised
 
 
 def test_classes_of_true_rows_are_predicted_better():

@@ -42,7 +42,12 @@ from sklearn_ldp.learning import (
     make_label_dp_scorer,
 )
 from sklearn_ldp.learning._label_channel import LabelChannel
-from sklearn_ldp.learning._label_classifier import constant, evidence, report_likelihood
+from sklearn_ldp.learning._label_classifier import (
+    constant,
+    evidence,
+    report_likelihood,
+    with_known_labels,
+)
 from sklearn_ldp.utils._checks import check_exact_epsilon_of
 
 CLASSES = {2: ["no", "yes"], 3: ["a", "b", "c"], 5: [0, 1, 2, 3, 4]}
@@ -154,6 +159,23 @@ def test_the_constant_is_possible_for_every_class_and_uniform_if_shares_differ_b
     reported = LabelChannel(1.0, np.arange(2)).q + LabelChannel(1.0, np.arange(2)).signal * 0.06
     many = np.round(10**6 * np.array([1 - reported, reported])).astype(int)
     assert shares(1.0, many)[1] == pytest.approx(0.06, abs=2e-4)
+
+
+@pytest.mark.parametrize("n", [400, 10**6])
+def test_the_prior_is_as_strong_as_the_shares_of_classes_are_alike(n):
+    """The reported shares of two classes spread as if true ones were drawn from Beta(12, 12).
+
+    The noise of 400 reports adds to the spread: `alone` forgets it, and would have a weaker prior.
+    """
+    channel, strength = LabelChannel(1.0, np.arange(2)), 12
+    variance = 1 / 4 / (2 * strength + 1)
+    squared = (channel.signal**2 * variance + 1 / 4 / n) / (1 + 1 / n)
+    share = 0.5 + np.sqrt(squared)
+    weights = n * np.array([1 - share, share])
+    *_, weights = with_known_labels(channel, np.zeros((2, 0)), np.arange(2), weights)
+    np.testing.assert_allclose(weights[2:], strength * (1 - channel.signal))
+    alone = (channel.signal**2 / 4 / squared - 1) / 2
+    assert (abs(alone - strength) < 0.01) == (n > 400)  # negative control
 
 
 # -- fitting -----------------------------------------------------------------------------------

@@ -199,7 +199,7 @@ def test_reports_are_about_the_population_unless_told_otherwise():
         estimate.confidence_interval(0.95, simultaneous=True).low[0].tolist()
     )
     assert "those who reported" in estimate.report(of="users").description["of"]
-    grr = ldp.GRR(1.0, categories=["no", "yes"]).aggregate([0, 1, 1]).estimate_  # negative control
+    grr = ldp.GRR(1.0, categories=["no", "yes"]).aggregate([0, 1] * 9).estimate_  # negative control
     assert "those who reported" in grr.report().description["of"]
     with pytest.raises(ValueError, match="Argument of must be"):
         estimate.summary(of="all")
@@ -224,7 +224,7 @@ def test_sensitivity_to_a_self_protective_no():
         design.sensitivity(NormSub().fit_transform(estimate))
     again = ResponseDesign.crosswise(0.2).sensitivity(estimate, [0.0])
     assert again.estimate.tolist() == pytest.approx(estimate.values[0].tolist())
-    grr = ldp.GRR(1.0, categories=["no", "yes"]).aggregate([0, 1, 1]).estimate_
+    grr = ldp.GRR(1.0, categories=["no", "yes"]).aggregate([0, 1] * 9).estimate_
     for other, found in ((ResponseDesign.unrelated(0.7, 0.3), estimate), (design, grr)):
         with pytest.raises(ValueError, match="an estimate of another design, .*: call that"):
             other.sensitivity(found, [0.0])

@@ -234,6 +234,7 @@ def test_differences_are_those_of_the_parts():
     [
         (AttributeError, r"as in estimates\['sex'\]\.answer, or loop", lambda: ESTIMATES.answer()),
         (AttributeError, r"estimates\['sex'\]\.noise", lambda: ESTIMATES.noise),
+        (AttributeError, r"\['sex'\]\.summary, or loop over", lambda: ESTIMATES.summary()),
         (AttributeError, "EstimateSet has no attribute 'wrong'", lambda: ESTIMATES.wrong),
         (AttributeError, "each of its parts has", lambda: ranks(ESTIMATES)),
         (AttributeError, "each of its parts has", lambda: TrendDisplay.from_estimate(ESTIMATES)),

@@ -2,6 +2,7 @@
 
 from ._domain import Categories, Domain, StringDomain, codes_on_client, ends_of, has_bins, is_log
 from ._items import ItemDomain, KeyValueDomain
+from ._lists import range_names
 from ._numbers import NumberDomain
 from ._records import RecordDomain
 from ._strings import StringCoder

@@ -38,6 +38,7 @@ from ..support.privacy import (
     warn_once,
 )
 from ..support.random import RandomState
+from ..support.text import counted
 from ..support.typing import Values
 from ._collected import OF_ONE_PARTY, Collected, lost_weights
 from ._kept import KeptProtocol
@@ -46,6 +47,7 @@ _OF_SEARCH = (
     " Shuffle the users of a search (cv=KFold(shuffle=True)), as sorted ones differ, and choose "
     "epsilon by refit=least_epsilon(): no score knows what privacy costs, so the largest wins."
 )
+_LARGEST_ERROR = 0.5  # twice the error is the whole range; one user at epsilon 1 has 0.96
 # Beside the oracles, so that neither copies nor pickles of one take it along.
 _KEPT: WeakKeyDictionary[BaseCollector[Any], KeptProtocol] = WeakKeyDictionary()
 _ONE_ROW = "an estimate has one row per collection, not one per user"
@@ -525,7 +527,9 @@ class BaseCollector(
     @property
     def estimate_(self) -> _Estimate:
         """The raw estimate."""
-        return self._estimate_of(self._fitted("estimate_"))
+        estimate = self._estimate_of(self._fitted("estimate_"))
+        self._warn_of_few_reports(estimate)
+        return estimate
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Tell once that an oracle returns an estimate, which knows its categories and its noise.
@@ -639,6 +643,20 @@ class BaseCollector(
                 "users' values, or aggregate on their reports, first."
             )
         return self._state
+
+    def _warn_of_few_reports(self, estimate: Any) -> None:
+        """Warn once if the interval of an estimate would be the whole possible range."""
+        n, error = self.n_samples_seen_, self._error_in_range(estimate)
+        if n and self.random_state is None and error > _LARGEST_ERROR:
+            text = f"{self._name} estimates from {counted(n, 'report')} with a standard error of "
+            text += f"{error:.2g} of the possible range, so that any answer is compatible with "
+            text += "them. Collect more reports, or choose a larger epsilon."
+            warn_once(text, UserWarning, "few reports")
+
+    def _error_in_range(self, estimate: Any) -> float:
+        """Return the largest standard error as a share of the possible range."""
+        noise = getattr(estimate, "noise", None)  # sets of tables have none
+        return 0.0 if noise is None else float(np.max(noise.std, initial=0))
 
     def _fitted_weights(self) -> Mapping[Any, float]:
         return self._weights_by_name(self._fitted("weights").protocol.domain)

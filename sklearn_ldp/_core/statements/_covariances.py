@@ -98,7 +98,7 @@ class EstimateCovariances:
         """
         (term, *draws), noise = self.noise.terms, self.noise
         n = float(np.ravel(np.asarray(term.users, dtype=float))[0])
-        known = getattr(term.law, "support_of_each", None)
+        known: Any = getattr(term.law, "support_of_each", None)
         is_plain = (
             term.order is None
             and bool(np.all(np.asarray(term.weight) == 1))
@@ -108,8 +108,7 @@ class EstimateCovariances:
         )
         if not is_plain or known is None:
             return None
-        p, q = known
-        return SupportCounts(int(n), p, q, self.of == "population" or bool(draws))
+        return SupportCounts(int(n), known[0], known[1], self.of == "population" or bool(draws))
 
     @property
     def is_sampled(self) -> bool:

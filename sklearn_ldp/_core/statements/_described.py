@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..domains import is_log
+from ..domains import is_log, range_names
 from ..noise import Noise
 from ..queries import between
 from ..support.text import number_texts
@@ -19,7 +19,7 @@ from ._confidence import level_of_each, table_columns, table_intervals
 from ._intervals import sidak
 from ._quantiles import quantiles
 from ._ranks import ranks
-from ._statements import at_level, check_level, stated
+from ._statements import at_level, check_level, if_normal, stated
 
 _MOST_RANGES = 16  # columns of the picture of a distribution
 _MOST_NAMES, _FEW = 8, 3  # in a sentence, and without a heading
@@ -118,6 +118,7 @@ def describe_difference(difference: Any, level: float, question: str) -> dict[st
     of = "users" if difference.shared_users else "population"
     every = difference.confidence_interval(level, simultaneous=True, of=of)
     names, parts, both = difference.one.labels.tolist(), [], (difference.one, difference.other)
+    condition = if_normal(*both)
     first, second, where = "the first", "the second", "in the first estimate"
     if all(len(one) == 1 and one.row_names is not None for one in both):
         first, second = (one.row_names.tolist()[0] for one in both)
@@ -141,11 +142,12 @@ def describe_difference(difference: Any, level: float, question: str) -> dict[st
                 "n_samples": sum(sizes),
                 "n_each": sizes,
                 "of": _USERS if of == "users" else _POPULATIONS,
-                "interval": at_level(level),
+                "interval": at_level(level) + condition,
                 "is_ordered": _is_ordered(difference.one),
                 "rows": rows_of(table),
                 "may_be_said": [
-                    f"{what} frequent {where}: {which} ({100 * level:g} % confidence, all at once)."
+                    f"{what} frequent {where}: {which} ({100 * level:g} % confidence, all at once"
+                    f"{condition})."
                     for what, which in (("More", rose), ("Less", fell))
                     if which
                 ],
@@ -193,7 +195,7 @@ def _domain(estimate: Any, labels: np.ndarray) -> str:
     if ends is not None:
         kind = " of whole numbers" * estimate.domain.integers
         low, high = number_texts(
-            [*np.ceil(ends[:1]), *np.floor(ends[-1:])] if kind else ends[[0, -1]]
+            [np.ceil(ends[0]) + 0.0, np.floor(ends[-1])] if kind else ends[[0, -1]]
         )
         return f"{d:,} bins{kind} from {low} to {high}"
     listed = labels[:_MOST_NAMES].tolist()
@@ -219,6 +221,8 @@ def _ranges(estimate: Any, level: float, value: str) -> list[dict[str, Any]] | N
     cuts = np.ceil(cuts) + 0.0 if estimate.domain.integers else cuts
     asked = between(list(pairwise(cuts)))
     table = {"from": cuts[:-1], "to": cuts[1:], value: np.asarray(estimate.answer(asked))[0]}
+    if estimate.domain.integers:
+        table["name"] = np.array(range_names(cuts[:-1], cuts[1:]))
     with suppress(ValueError):
         low, high = table_intervals(estimate, level, asked)
         table |= {"low": low[0], "high": high[0]}
@@ -331,7 +335,7 @@ def _dishonest(raw: Any, noise: Noise) -> list[str]:
     values, most = raw.values[0], sidak(2 * raw.shape[1] + 1, _HONEST)
     plausible = noise.frequencies_behind(values)
     half = float(np.ravel(noise.half_count)[0])
-    std = np.sqrt(np.ravel(noise.variance(np.clip(values, 0, 1)))) + 1e-12
+    std = np.sqrt(np.maximum(np.ravel(noise.variance(np.clip(values, 0, 1))), 0)) + 1e-12
     outside = np.maximum(np.maximum(-values, values - 1) - half, 0) / std
     excess, sum_std = abs(values.sum() - 1), 0.0
     with suppress(ValueError):  # how errors of several categories go together is not known

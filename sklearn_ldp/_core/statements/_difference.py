@@ -29,7 +29,7 @@ from ._intervals import (
     stacked,
     wald_intervals,
 )
-from ._statements import at_level, check_level, check_of
+from ._statements import at_level, check_level, check_of, if_normal
 from ._tests import WaldTest, beyond_half_count, sum_known, wald_test
 
 _RARE = 1e-8  # chance that collections of different users have the same tallies
@@ -144,6 +144,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         rows = "" if len(self) == 1 else f" ({len(self):,} differences)"
         one, other = (np.sum(e.noise.n_samples) for e in (self.one, self.other))  # type: ignore[union-attr]
         users = f"{one:,} against {counted(other, 'user')}"
+        users += if_normal(self.one, self.other).replace("if", "presuming that")
         return f"EstimateDifference of {self.shape[1]:,} categories{rows}, {users}"
 
     def confidence_interval(
@@ -157,7 +158,8 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         """Return confidence intervals of the differences, for categories or linear queries.
 
         They are Wald intervals with the covariances of both oracles, half a count wider, and more
-        if all hold at once: the tails of few reports are long.
+        if all hold at once: the tails of few reports are long. Where only the standard deviation of
+        the noise of an estimate is known, they presume that it is normal.
 
         Parameters
         ----------
@@ -298,7 +300,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
             errors = self._errors(i, of)
             largest_of, std = at_once(errors, every)
             p_values[i] = largest_of.p_values(_deviations(values, errors.half_count, std**2))
-        interval = np.full(self.shape, at_level(level))
+        interval = np.full(self.shape, at_level(level) + if_normal(self.one, self.other))
         columns = {"difference": self.values, "low": low, "high": high, "interval": interval}
         columns["p_value"] = p_values
         several: Any = self.one if len(self.one) > 1 else self.other

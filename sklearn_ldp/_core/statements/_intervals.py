@@ -375,6 +375,8 @@ def _signed_tails(values: np.ndarray, covariances: EstimateCovariances, critical
     either = p + float(np.ravel(covariances.noise.std)[0]) ** 2 * n * p**2  # for or against, hers
     skew = (p - 3 * p * either + 2 * p**3) / max(either - p**2, 1e-300)
     constant, *_ = covariances.quadratic()
+    # At a large epsilon the variance of a block without reports is 0 up to rounding.
+    constant = np.maximum(constant, 1e-9 * max(constant.max(), 1e-290))
     third, fourth = max(critical**2 - 1, 0) / 6, max(critical**3 - 3 * critical, 0) / 24
     fourth /= max(n * p * np.sqrt(constant.max()), 1e-300)
     wider = critical * np.sqrt(constant.max() / constant)

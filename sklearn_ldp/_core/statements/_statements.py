@@ -26,6 +26,11 @@ def at_level(level: float, is_raw: bool = True, noise: Any = None) -> str:
     return f"{100 * level:g} % {which}{'' if is_raw else ', of raw'}"
 
 
+def if_normal(*estimates: Any) -> str:
+    """Return the condition of intervals where only the standard deviation of noise is known."""
+    return ", if noise is normal" * any(one.noise.presumes_normal for one in estimates)
+
+
 def stated(estimate: Any, of: str | None) -> tuple[Any, str]:
     """Return an estimate whose intervals are about the users or the population, and which of these.
 

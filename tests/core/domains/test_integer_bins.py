@@ -196,3 +196,18 @@ def test_a_difference_names_both_numbers_of_users():
     assert change.describe()["n_each"] == [120, 140]
     page = change.report()
     assert "120 against 140" in getattr(page, "html", str(page))
+
+
+def test_ranges_of_whole_numbers_are_named_by_their_first_and_last_one():
+    """Negative control: other bins keep half-open ranges."""
+    asked, pairs = between([(0, 21), (79.5, 101), (40, 41)]), ["0 to 20", "80 to 100", "40"]
+    domains = (Domain.bins(5, bounds=(0, 120), integers=i) for i in (True, False))
+    whole, other = (GRR(2.0, categories=each, random_state=0) for each in domains)
+    estimate = whole.fit_transform(np.arange(100))
+    assert estimate.answer(asked).names == pairs
+    assert estimate.confidence_interval(0.95, asked).names == pairs
+    assert other.fit_transform(np.arange(100) + 0.5).answer(asked).names[0] == "[0, 21)"
+    description = estimate.describe()
+    assert [row["name"] for row in description["ranges"]] == estimate.labels.tolist()
+    assert description["domain"] == "5 bins of whole numbers from 0 to 120"
+    assert "101" not in str(estimate.report())

@@ -698,13 +698,25 @@ def test_rows_have_the_intervals_of_each(oracle_class):
 
 
 def test_rows_are_of_one_oracle():
-    one, other = (GRR(e, categories=COLOURS, random_state=0).fit(COLOURS) for e in (1.0, 2.0))
+    one, other = (GRR(e, categories=COLOURS, random_state=0).fit(COLOURS * 9) for e in (1.0, 2.0))
     for estimates, match in (
         ({}, "at least one"),
         ({0: one.estimate_, 1: other.estimate_}, "different laws. Rows are of one oracle"),
         ({0: one.estimate_, 1: NormSub().fit_transform(one.estimate_)}, "set of rows"),
         ({0: FrequencyEstimate(VALUES, COLOURS, ROWS_NOISE)}, "of one row each"),
-        (dict.fromkeys((0, 1), GRR(1.0, categories=COLOURS).fit(COLOURS).estimate_), "twice"),
+        (dict.fromkeys((0, 1), GRR(1.0, categories=COLOURS).fit(COLOURS * 9).estimate_), "twice"),
     ):
         with pytest.raises(ValueError, match=match):
             FrequencyEstimate.from_rows(estimates)
+
+
+def test_a_frame_of_value_counts_is_refused_with_the_columns_to_pass():
+    pl = pytest.importorskip("polars")
+    frame = pl.Series("answer", ["a", "b", "a"]).value_counts(sort=True)
+    for counts in (frame, frame.to_pandas(), frame.rename({"count": "proportion"})):
+        with pytest.raises(ValueError, match="a data frame with a column of counts: pass this col"):
+            FrequencyEstimate.from_counts(counts, std=1.0, n_samples=3)
+    estimate = FrequencyEstimate.from_counts(
+        frame["count"], categories=frame["answer"], std=1.0, n_samples=3
+    )
+    assert estimate.top(1) == [("a", pytest.approx(2 / 3))]

@@ -46,6 +46,7 @@ from sklearn_ldp._core.mechanisms.several import View
 from sklearn_ldp._core.noise import CategoryLaw
 from sklearn_ldp._core.support import kept, tags
 from sklearn_ldp._core.support.arrays import pack_arrays, unpack_arrays
+from sklearn_ldp.collection import Aggregator
 from sklearn_ldp.inference import combine, poststratify
 from sklearn_ldp.oracles import BaseOracle, estimate_by_group
 from sklearn_ldp.queries import full_domain, groups, mean, prefixes, ranges
@@ -591,3 +592,18 @@ def test_deep_and_compressed_files_are_refused(path):
         np.savez(file, header=np.array([BaseOracle], dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match="claims dtype object"):
         load_estimate(path)
+
+
+def test_a_checkpoint_is_no_estimate_and_the_call_that_reads_it_is_named(tmp_path):
+    """The advice works: the estimate of the loaded collection can be saved and read."""
+    oracle, path = GRR(2.0, categories=["no", "yes"]), tmp_path / "state.npz"
+    server = Aggregator(oracle)
+    server.add(oracle.privatize(["no", "yes"] * 100), batch_id="1")
+    server.save(path)
+    with pytest.raises(ValueError, match=r"is a checkpoint .*Aggregator\.load\(path, oracle\)"):
+        load_estimate(path)
+    estimate = Aggregator.load(path, oracle).estimate_
+    estimate.save(tmp_path / "estimate.npz")
+    np.testing.assert_array_equal(
+        load_estimate(tmp_path / "estimate.npz").values, server.estimate_.values
+    )
