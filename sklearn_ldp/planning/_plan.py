@@ -623,7 +623,7 @@ class _Mean(_Column):
         self, aim: str, gap: float, frequency: float | None, level: float, of: str
     ) -> _Statement:
         if aim != "change" or frequency is not None:
-            raise ValueError("A mean has no frequencies. Plan a change, without frequency=.")
+            raise ValueError("A mean is one number. Plan a change, without a frequency.")
         variance = self.mse + (self._spread if of == "population" else 0.0)
         std = math.sqrt(2 * variance)
         return _Statement(gap, std, std, float(ndtri(0.5 + level / 2)))
