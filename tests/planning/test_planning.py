@@ -258,7 +258,7 @@ def test_declared_domains():
         (ValueError, "sum to 1", {"frequencies": COUNTS}),
         (ValueError, "sum to 1", {"frequencies": TRUTH * np.nan}),
         (ValueError, "0.5 <= level < 1, got 95", {"level": 95}),
-        (ValueError, "needs the true frequencies: Pass assumed frequencies", {"queries": top_k(2)}),
+        (ValueError, "needs the true frequencies. Pass assumed frequencies", {"queries": top_k(2)}),
         (ValueError, "epsilon", {"oracle": OUE(-1.0)}),
         (ValueError, "categories", {"n_categories": None}),
         *(
