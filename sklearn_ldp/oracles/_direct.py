@@ -14,7 +14,7 @@ from ._base import BaseOracle
 
 
 class GRR(BaseOracle, tag="grr"):
-    """Randomised response over all categories: the oracle for small domains.
+    """Randomized response over all categories: the oracle for small domains.
 
     Specify `epsilon` and `categories`; the defaults of the other parameters are good. This oracle
     is also known as generalized, k-ary or direct randomized response.

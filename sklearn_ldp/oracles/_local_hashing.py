@@ -282,7 +282,7 @@ class LinearHash(HashReports):
 
 
 class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
-    """Report a uniform linear function on GF(g)^k, and its value after randomised response."""
+    """Report a uniform linear function on GF(g)^k, and its value after randomized response."""
 
     def __init__(self, n_categories: int, field: FiniteField, threshold: int):
         g = field.order
@@ -553,7 +553,7 @@ _CELLS = 1 << 16  # users times categories hashed at a time, so that they stay i
 
 
 class MixingHash(HashReports, tag="mixing-hash"):
-    """Report a random seed, and its hash of a digest after randomised response over g values."""
+    """Report a random seed, and its hash of a digest after randomized response over g values."""
 
     # A client needs nothing else. The codes are 64-bit digests of the values, so clients need no
     # list of the values.

@@ -32,7 +32,7 @@ _ROWS = 1 << 15  # strings that are encoded at a time
 
 
 class PrefixHash(LinearHash):
-    """Report a hash function, and its value at a prefix after randomised response."""
+    """Report a hash function, and its value at a prefix after randomized response."""
 
     # A code is `digest * g**k + e`, where e has the k new digits of the prefix, and the digest
     # represents all digits before them. The value of a function is `<a, e> + s`, where a is a

@@ -211,7 +211,8 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
     @property
     def joint_support(self):
         d, w, p = self.n_places, self.size, float(self.p)
-        # With the user's own category, the set holds w - 1 of the d - 1 others; without it, w.
+        # With the user's own category, the set contains w - 1 of the d - 1 others; without
+        # it, w.
         with_true_code = p * (w - 1) / (d - 1)
         pairs = p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)
         return JointSupport(with_true_code, pairs / max((d - 1) * (d - 2), 1))

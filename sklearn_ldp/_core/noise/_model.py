@@ -139,7 +139,7 @@ class Noise(Tagged, tag="noise"):
 
     terms: tuple[Term, ...]  # the independent errors
     n_samples: Any  # (n_estimates,): number of users behind each estimate; None if unknown
-    # (n_estimates,): number of users to whom the estimated frequencies refer. It is larger than the
+    # (n_estimates,): number of users that the estimated frequencies refer to. It is larger than the
     # number of reports if the reporting users were drawn. If None, `n_samples`.
     n_users: Any
     # p, q: probabilities that a report supports the user's own category, and one other category;
@@ -323,7 +323,7 @@ class Noise(Tagged, tag="noise"):
             n_samples=rows(noise.n_samples for noise in noises),
             n_users=rows(noise.n_users for noise in noises),
             level=rows(noise.level for noise in noises),
-            grids=[(law, rows(one.grids[i][1] for one in noises)) for i, law in enumerate(laws)],
+            grids=[(law, rows(n.grids[i][1] for n in noises)) for i, law in enumerate(laws)],
         )
 
     @property

@@ -80,7 +80,7 @@ def test_what_is_printed_behaves_as_it_says():
     for one in (of_oracle, of_oracle.of_sample(2000), model.of_population(), Noise.of_level(0.1)):
         assert repr(one).startswith("<Noise of ") or one.curvature
     assert "DirectChannel, p=" in repr(of_oracle)
-    with pytest.raises(AttributeError, match="does not change"):
+    with pytest.raises(AttributeError, match="is immutable"):
         of_oracle.n_samples = 5
     with pytest.raises(TypeError):
         replace(of_oracle, n_samples=5)
