@@ -131,12 +131,13 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
             If the counts are not non-negative integers, one per category.
         """
         self._check_parameters()
-        labels = own_categories(counts)
+        per_category: Any = counts
+        labels = own_categories(per_category)
         argument = f"{self._name}.simulate: counts"
         is_any = self._state is None and self._is_auto()
-        size = np.shape(counts)[:1] if labels is None else [labels]
+        size = np.shape(per_category)[:1] if labels is None else [labels]
         domain = Domain.of(size[0] if size else 0, self._name) if is_any else self._domain()
-        users = check_counts(in_order(counts, domain.categories, argument), argument)
+        users = check_counts(in_order(per_category, domain.categories, argument), argument)
         if len(users) != domain.size:
             expected = f"one count for each of its {domain.size} categories"
             raise ValueError(f"{self._name}.simulate expects {expected}, got {len(users)}.")

@@ -516,7 +516,7 @@ def n_digits_for(n_categories: int, order: int) -> int:
     # user hashes with probability (p - q) / (1 - q), which is (g - 2) / (2 (g - 1)) for the best g.
     # The excess is computed in integers, so that all parties agree.
     excess = Fraction(d * (g - 2) ** 2, 4 * (g - 1))
-    # The loop ends when g**k reaches `limit`.
+    # Ends: g**k reaches `limit`.
     while d > 2 and excess > _MAX_EXCESS * g**k and g ** (k + 1) <= limit:
         k += 1
     return k
