@@ -117,7 +117,7 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
         check_level(level)
-        ends = self.confidence_interval(level ** (1 / max(len(self), 1)))  # of different users
+        ends = self.confidence_interval(level ** (1 / max(len(self), 1)))  # groups are independent
         names = ["mean"] if self.row_names is None else self.row_names
         columns = (names, self.mean.tolist(), ends[0].tolist(), ends[1].tolist())
         table = dict(zip(("category", "mean", "low", "high"), columns, strict=True))
