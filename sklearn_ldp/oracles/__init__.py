@@ -1,4 +1,4 @@
-"""Frequency oracles: how users randomise their values, and how reports become an estimate."""
+"""Frequency oracles: clients randomize values, and a server estimates frequencies from reports."""
 
 from .._core.lifecycle import estimate_by_group
 from .._core.support.privacy import PrivacyWarning

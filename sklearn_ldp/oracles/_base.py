@@ -25,7 +25,7 @@ from .._core.support.typing import Frequencies, Values
 
 
 class OneColumn:
-    """A collection whose values are in one column, which is no table, over a declared domain."""
+    """A collection of values in a single column, not in a table, over a declared domain."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -33,23 +33,24 @@ class OneColumn:
         return tags
 
     def _learned_domain(self: Any, X: Values) -> Any:
-        return self._domain_of("auto")  # refuses it
+        return self._domain_of("auto")  # raises the error of "auto"
 
 
 @inherit_parameters
 class BaseOracle(BaseCollector[FrequencyEstimate]):
     """Base of all frequency oracles.
 
-    A new oracle is one file: a :class:`~sklearn_ldp.oracles.channels.Channel` with its
-    probabilities, `privatize`, `count_support` and simulation law, and a subclass of this class
-    whose `_make_mechanism` builds that channel over a domain. Nothing else needs overriding.
+    A new oracle needs two classes. The first is a :class:`~sklearn_ldp.oracles.channels.Channel`
+    with the probabilities, `privatize`, `count_support` and `simulate`. The second is a subclass of
+    this class with a method `_make_mechanism`, which builds the channel over a domain. No other
+    method has to be overridden.
 
     %(parameters)s
     """
 
     _parameter_constraints: dict = {
         **BaseCollector._parameter_constraints,
-        "categories": "no_validation",  # Domain checks it, and says what is wrong
+        "categories": "no_validation",  # Domain checks it with a specific error
     }
     _domain_parameter = "categories"
 
@@ -75,28 +76,28 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         inherit_parameters(cls)
 
     def _store(self, epsilon: float, categories: Any, *collection: Any) -> None:
-        """Store what all oracles have, in the order of the parameters."""
+        """Store the parameters that all oracles share, in the order of the constructor."""
         names = ("input", "n_shards", "random_state", "n_jobs")
         shared = dict(zip(names, collection, strict=True))
         BaseOracle.__init__(self, epsilon, categories=categories, **shared)
 
     def channel(self, categories: Categories | None = None) -> Any:
-        """Return the mechanism of this oracle, which planning, audits and searches ask.
+        """Return the mechanism of this oracle, which planning, audits and searches use.
 
         Parameters
         ----------
         categories : int, array-like of shape (d,), Domain or None, default=None
-            The domain to use. None means the declared domain, or the one that "auto" has learnt.
+            The domain to use. If None, the declared domain, or the domain that "auto" has learned.
 
         Returns
         -------
         Channel
-            The mechanism, with its exact probabilities, its noise and the law of its reports.
+            The mechanism, with its exact probabilities, its noise and the distribution of reports.
 
         Raises
         ------
         ValueError
-            If a parameter is not valid, or the domain is not known.
+            If a parameter is not valid, or if the domain is unknown.
 
         Examples
         --------
@@ -108,9 +109,9 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         return self._protocol_over(domain).mechanism
 
     def simulate(self, counts: Frequencies, n_repeats: int = 1) -> FrequencyEstimate:
-        """Draw whole collections from known counts, without users, for studies.
+        """Simulate whole collections from known counts, without users, for studies.
 
-        Privacy: none is protected; `counts` must be public or synthetic.
+        Privacy: this method protects no user; `counts` must be public or synthetic.
 
         Parameters
         ----------
@@ -130,19 +131,22 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
             If the counts are not non-negative integers, one per category.
         """
         self._check_parameters()
-        given: Any = counts
-        what, labels = f"{self._name}.simulate: counts", own_categories(given)
+        per_category: Any = counts
+        labels = own_categories(per_category)
+        argument = f"{self._name}.simulate: counts"
         is_any = self._state is None and self._is_auto()
-        size = np.shape(given)[:1] if labels is None else [labels]
+        size = np.shape(per_category)[:1] if labels is None else [labels]
         domain = Domain.of(size[0] if size else 0, self._name) if is_any else self._domain()
-        users = check_counts(in_order(given, domain.categories, what), what)
+        users = check_counts(in_order(per_category, domain.categories, argument), argument)
         if len(users) != domain.size:
             expected = f"one count for each of its {domain.size} categories"
             raise ValueError(f"{self._name}.simulate expects {expected}, got {len(users)}.")
         if not isinstance(n_repeats, Integral) or n_repeats < 1:
             raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
         channel: Any = self._protocol_over(domain).mechanism
-        rng, n, n_users = as_generator(self.random_state), int(n_repeats), users.sum(keepdims=True)
+        rng = as_generator(self.random_state)
+        n = int(n_repeats)
+        n_users = users.sum(keepdims=True)
         is_small = channel.report_law is not None and Counts.most(channel, n) == n
         tallies = channel.simulate_tallies(users, n, rng) if is_small else None
         if tallies is None:
@@ -155,9 +159,9 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         return FrequencyEstimate(values, domain, noise, oracle, shards)
 
     def true_frequencies(self, X: Values, sample_weight: ArrayLike | None = None) -> np.ndarray:
-        """Return the raw frequencies of users' values, to judge estimates in simulations.
+        """Return the true frequencies of raw values, to evaluate estimates in simulations.
 
-        Privacy: not private at all.
+        Privacy: the result is not private.
 
         Parameters
         ----------
@@ -169,17 +173,17 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         Returns
         -------
         ndarray of shape (d,)
-            Their frequencies, in the order of the categories.
+            The frequencies of the values, in the order of the categories.
 
         Raises
         ------
         ValueError
-            If a value is not a category, the domain is not known, or the weights are malformed.
+            If a value is not a category, the domain is unknown, or the weights are malformed.
         """
         domain = self._domain()
         if domain.is_open:
             raise ValueError(
-                f"{self._name}.true_frequencies is of listed categories, and the domain is open: "
+                f"{self._name}.true_frequencies needs listed categories, but the domain is open: "
                 "declare the list in categories=."
             )
         numbers = self._numbers_of(domain, domain.encode(X, self._name))
@@ -190,10 +194,10 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         return np.bincount(numbers.ravel(), each, domain.size + 1)[1:] / weights.sum()
 
     def _numbers_of(self, domain: Any, codes: np.ndarray) -> np.ndarray:
-        """The categories of each user, counted from 1, of shape (n, any); 0 is none."""
+        """Return the numbers of each user's categories, from 1, shape (n, any); 0 means none."""
         return codes[:, None] + 1
 
-    # -- what is known after fit --------------------------------------------------------------
+    # -- results of fit ------------------------------------------------------------------------
     @property
     def categories_(self) -> np.ndarray:
         """The categories of the domain, of shape (d,)."""
@@ -201,7 +205,7 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
 
     @property
     def support_counts_(self) -> np.ndarray:
-        """Number of reports that support each category, or, without p and q, have each output."""
+        """Number of reports that support each category; without p and q, of reports per output."""
         return self._fitted("support_counts_").decoded[0][0].copy()
 
     @property
@@ -231,7 +235,7 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         """
         return self._fitted("feature names").protocol.domain.names
 
-    # -- the parameters, and what was collected with them -------------------------------------
+    # -- parameters and collected reports -----------------------------------------------------
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if isinstance(self.categories, str) and self.categories not in ("auto", "open"):
@@ -251,16 +255,16 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         return {None: PlannedEstimate(protocol.domain, self, noise, 1.0)}
 
     def _estimate_of(self, state: Collected) -> FrequencyEstimate:
-        """The raw estimate of what was collected."""
+        """Return the raw estimate from the collected reports."""
         domain = state.protocol.domain
         values, noise = state.mechanism.estimate_decoded(*state.decoded)
         shards = Shards(state.mechanism, state.counts) if state.counts.n_shards > 1 else None
         oracle = self._unfitted(state.parameters, domain)
         names = None if state.groups is None else state.groups.names
-        facts: dict[str, Any] = {"row_names": names, "caveats": state.caveats}
-        return FrequencyEstimate(values, domain, noise, oracle, shards, **facts)
+        options: dict[str, Any] = {"row_names": names, "caveats": state.caveats}
+        return FrequencyEstimate(values, domain, noise, oracle, shards, **options)
 
     def _unfitted(self, parameters: dict[str, Any], domain: Domain) -> BaseOracle:
         """Return an unfitted oracle with these parameters, for simulations of the collection."""
-        of_simulation = {"input": "values", "random_state": None, "n_jobs": None}
-        return type(self)(**{**parameters, "categories": domain.categories, **of_simulation})
+        defaults = {"input": "values", "random_state": None, "n_jobs": None}
+        return type(self)(**{**parameters, "categories": domain.categories, **defaults})

@@ -1,4 +1,4 @@
-"""The cost and the accuracy of oracles over a domain, and the choice of the best one."""
+"""The cost and the accuracy of oracles over a domain, and the choice of the best oracle."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from ._projective import ProjectiveGeometryResponse
 from ._subset import SubsetSelection, best_subset_channel
 from ._unary import OUE, SUE
 
-# Reports of larger domains have a limited number of bits: the most accurate ones name a large set.
+# For larger domains `best_oracle` limits the size of reports, because the most accurate oracle
+# reports a large set of categories.
 _SMALL_DOMAIN, _SMALL_REPORT = 1 << 12, 64
 
 
@@ -33,7 +34,7 @@ def _every_oracle() -> list[BaseOracle]:
 
 @lru_cache(maxsize=8)
 def _prepared(epsilon: float) -> list[BaseOracle]:
-    """All oracles at a budget, whose domain is given to them; they must not be changed."""
+    """Return all oracles at a budget, without a domain. The cached objects must not be changed."""
     return [oracle.set_params(epsilon=epsilon) for oracle in _every_oracle()]
 
 
@@ -46,17 +47,17 @@ class OracleProfile:
     total_variance : float
         n times the sum of the categories' variances (2020 paper, Eq. 5).
     minimax_bound : float
-        The least total variance that any oracle can have at this budget and domain.
+        The minimum total variance of any oracle at this budget and domain.
     report_bits : int
         Size of a report, in bits.
     decode_operations : int
-        Order of magnitude of the number of operations that n reports take, from their arrival to
-        the estimate.
+        Order of magnitude of the number of operations that the server needs for n reports, from
+        their arrival to the estimate.
 
     Attributes
     ----------
     excess : float
-        How far the total variance lies above the bound: 0.01 is 1 %.
+        Relative difference between the total variance and the bound: 0.01 is 1 %.
     """
 
     total_variance: float
@@ -66,12 +67,12 @@ class OracleProfile:
 
     @property
     def excess(self) -> float:
-        """How far the total variance lies above the bound."""
+        """Relative difference between the total variance and the bound."""
         return self.total_variance / self.minimax_bound - 1
 
 
 def minimax_bound(epsilon: float, n_categories: int) -> float:
-    """Return the least total variance of any oracle: that of subset selection.
+    """Return the minimum total variance of any oracle, which subset selection attains.
 
     Parameters
     ----------
@@ -83,8 +84,8 @@ def minimax_bound(epsilon: float, n_categories: int) -> float:
     Returns
     -------
     float
-        n times the sum of the categories' variances. For pure oracles it does not depend on the
-        frequencies.
+        n times the sum of the categories' variances. For pure oracles this sum does not depend on
+        the frequencies.
 
     References
     ----------
@@ -117,15 +118,15 @@ def profile_oracle(
     n_categories : int or Domain
         Size d of the domain, or the domain itself.
     frequencies : array-like of shape (d,), default=None
-        True frequencies. Only Hadamard response with blocks depends on them. None means uniform
-        frequencies.
+        True frequencies. Only the result for Hadamard response with blocks depends on them. If
+        None, uniform frequencies.
     n_samples : int, default=1_000_000
         Number of reports to decode.
 
     Returns
     -------
     OracleProfile
-        Its variance, the size of a report and the work of decoding.
+        The variance, the size of a report and the cost of decoding.
 
     Examples
     --------
@@ -152,15 +153,15 @@ def best_oracle(
 ) -> BaseOracle:
     """Choose the most accurate oracle whose reports are of a reasonable size.
 
-    This is the package's advice on which oracle to take, and the default wherever there is one. It
-    has the least total variance: :class:`~sklearn_ldp.GRR` for few categories (up to 5 of them at
-    epsilon 1, and 29 at 3), :class:`~sklearn_ldp.SubsetSelection` for more, whose reports have up
-    to one bit a category. Beyond 4,096 categories reports have at most 64 bits, which leaves
-    :class:`~sklearn_ldp.ProjectiveGeometryResponse` or :class:`~sklearn_ldp.OLH`; up to epsilon 4
-    their variance is less than 1 % above the least. Among oracles within 0.01 % of the least
-    variance, that with the smallest reports is taken. Browsers have a client for all of these but
-    projective geometry response, where OLH stands in for it
-    (:func:`~sklearn_ldp.collection.client_module`).
+    The package recommends this oracle, and classes that need a default oracle use it. The choice
+    minimizes the total variance. This selects :class:`~sklearn_ldp.GRR` for few categories (up to 5
+    at epsilon 1, and up to 29 at epsilon 3), and :class:`~sklearn_ldp.SubsetSelection` for more
+    categories, with reports of up to one bit per category. Beyond 4,096 categories, reports are
+    limited to 64 bits. The choice is then :class:`~sklearn_ldp.ProjectiveGeometryResponse` or
+    :class:`~sklearn_ldp.OLH`; up to epsilon 4 their variance is less than 1 % above the minimum.
+    Among oracles within 0.01 % of the minimum variance, the oracle with the smallest reports is
+    chosen. The browser client supports all of these oracles except projective geometry response;
+    use OLH instead (:func:`~sklearn_ldp.collection.client_module`).
 
     Parameters
     ----------
@@ -169,15 +170,16 @@ def best_oracle(
     categories : int or array-like of shape (d,)
         The public domain; an int d stands for ``0 .. d-1``.
     max_report_bits : float, default=None
-        The most bits that a report may take; None is no limit for up to 4,096 categories, and 64
-        beyond. Say 64 where every byte counts.
+        Maximum number of bits of a report. If None, there is no limit for up to 4,096 categories,
+        and the limit is 64 beyond. Specify 64 if every byte counts.
     max_decode_operations : float, default=inf
-        The most operations, in order of magnitude, that the server may spend on `n_samples`
-        reports.
+        Maximum number of operations, in order of magnitude, that the server may need for
+        `n_samples` reports.
     n_samples : int, default=1_000_000
         Number of reports that the server expects.
     candidates : list of oracles, default=None
-        The oracles to choose from; their epsilon and categories are set. None means all oracles.
+        The oracles to choose from. Copies of them get `epsilon` and `categories`. If None, all
+        oracles.
 
     Returns
     -------
@@ -187,7 +189,7 @@ def best_oracle(
     Raises
     ------
     ValueError
-        If no oracle keeps to the limits.
+        If no oracle is within the limits.
 
     Examples
     --------
@@ -202,8 +204,8 @@ def best_oracle(
     are_swapped = isinstance(categories, Real) and not isinstance(categories, Integral)
     if are_swapped or isinstance(epsilon, bool) or not isinstance(epsilon, Real):
         raise TypeError(
-            "best_oracle takes epsilon first, a number, and then the categories, got "
-            f"{epsilon!r} and {categories!r}: best_oracle(1.0, categories)."
+            "best_oracle expects epsilon, a number, and then the categories, but got "
+            f"{epsilon!r} and {categories!r}. Call best_oracle(1.0, categories)."
         )
     domain = Domain.of(categories, "best_oracle")
     if max_report_bits is None:
@@ -211,11 +213,11 @@ def best_oracle(
     if candidates is None:
         candidates = _prepared(epsilon)
         channels = [candidates[0].channel(domain)]  # checks epsilon and the domain for all
-        channels += [one._make_mechanism(domain) for one in candidates[1:]]
+        channels += [oracle._make_mechanism(domain) for oracle in candidates[1:]]
     else:
-        # They may read reports, and then refuse to be set to another epsilon.
+        # An oracle with input="reports" refuses another epsilon in its own `set_params`.
         candidates = [BaseEstimator.set_params(clone(c), epsilon=epsilon) for c in candidates]
-        channels = [one.channel(domain) for one in candidates]
+        channels = [oracle.channel(domain) for oracle in candidates]
     bits = [channel.report_bits for channel in channels]
     operations = [channel.decode_operations(n_samples) for channel in channels]
     small = [i for i, n_bits in enumerate(bits) if n_bits <= max_report_bits]
@@ -223,12 +225,12 @@ def best_oracle(
     if not affordable:
         raise ValueError(
             f"best_oracle found no oracle of at most {max_report_bits} bits per report and "
-            f"{max_decode_operations:.3g} operations; the smallest report here takes {min(bits)} "
-            f"bits, the quickest decoding {min(operations):.3g} operations."
+            f"{max_decode_operations:.3g} operations. Raise the limits: the smallest report here "
+            f"has {min(bits)} bits, the fastest decoding needs {min(operations):.3g} operations."
         )
     variances = {i: channels[i].total_variance() for i in affordable}
-    most = min(variances.values()) * 1.0001
-    best = min((i for i in affordable if variances[i] <= most), key=lambda i: (bits[i], i))
+    max_variance = min(variances.values()) * 1.0001
+    best = min((i for i in affordable if variances[i] <= max_variance), key=lambda i: (bits[i], i))
     return clone(candidates[best]).set_params(categories=categories)
 
 
@@ -244,7 +246,7 @@ def compare_oracles(
     n_categories : int
         Size d of the domain.
     candidates : list of oracles, default=None
-        The oracles to compare; their epsilon is set. None means all oracles.
+        The oracles to compare. Copies of them get `epsilon`. If None, all oracles.
 
     Returns
     -------
@@ -261,7 +263,7 @@ def compare_oracles(
     """
     candidates = _every_oracle() if candidates is None else candidates
     planned = [BaseEstimator.set_params(clone(c), epsilon=epsilon) for c in candidates]
-    profiles = [profile_oracle(one, n_categories) for one in planned]
+    profiles = [profile_oracle(oracle, n_categories) for oracle in planned]
     columns = {"oracle": np.array([repr(candidate) for candidate in candidates])}
     for name in ("total_variance", "excess", "report_bits", "decode_operations"):
         columns[name] = np.array([getattr(profile, name) for profile in profiles])

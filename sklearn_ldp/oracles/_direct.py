@@ -1,4 +1,4 @@
-"""Generalised randomised response."""
+"""Generalized randomized response."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from ._base import BaseOracle
 
 
 class GRR(BaseOracle, tag="grr"):
-    """Randomised response over all categories: the oracle for small domains.
+    """Randomized response over all categories: the oracle for small domains.
 
-    Say `epsilon` and `categories`; the defaults of the rest are good. It is known as generalised,
-    k-ary or direct randomised response.
+    Specify `epsilon` and `categories`; the defaults of the other parameters are good. This oracle
+    is also known as generalized, k-ary or direct randomized response.
 
-    A user reports their own category with probability p and any other one with probability q,
+    A user reports their own category with probability p, and each other category with
+    probability q,
 
     .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + d - 1}, \\qquad
               q = \\frac{1}{e^\\epsilon + d - 1},
 
-    (2020 paper, Eq. 1). Its variance grows with the number of categories: it is the most accurate
-    oracle for few (up to 5 at epsilon 1, and 29 at 3; :func:`~sklearn_ldp.best_oracle` knows), and
-    better than OUE and OLH while ``d - 2 < 3 exp(epsilon)``. A report is one integer, the code of a
-    category; the estimates sum to 1. Plain arrays of reports look alike at every epsilon, so
-    nothing but the protocol that they know (:class:`~sklearn_ldp.collection.Reports`) tells a wrong
-    one.
+    (2020 paper, Eq. 1). The variance grows with the number of categories. GRR is the most accurate
+    oracle for few categories (up to 5 at epsilon 1, and up to 29 at epsilon 3, see
+    :func:`~sklearn_ldp.best_oracle`). It is more accurate than OUE and OLH if
+    ``d - 2 < 3 exp(epsilon)``. A report is one integer, the code of a category; the estimates sum
+    to 1. Plain arrays of reports look the same at every epsilon. Only
+    :class:`~sklearn_ldp.collection.Reports`, which store their protocol, allow the server to detect
+    a wrong epsilon.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; all that is done with reports is free.
+    user; everything computed from reports is free.
 
     %(parameters)s
 
@@ -40,7 +42,7 @@ class GRR(BaseOracle, tag="grr"):
 
     See Also
     --------
-    sklearn_ldp.best_oracle : Which oracle to take.
+    sklearn_ldp.best_oracle : The choice of an oracle.
 
     References
     ----------
@@ -51,9 +53,9 @@ class GRR(BaseOracle, tag="grr"):
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import GRR
-    >>> colours = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
+    >>> colors = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
     >>> oracle = GRR(epsilon=2.0, categories=["red", "green", "blue"], random_state=0)
-    >>> oracle.fit(colours).frequencies_.round(1)
+    >>> oracle.fit(colors).frequencies_.round(1)
     array([0.6, 0.3, 0.1])
     """
 
@@ -62,7 +64,7 @@ class GRR(BaseOracle, tag="grr"):
 
 
 class DirectChannel(NumberReports, Channel, tag="direct-channel"):
-    """Keep a code with probability ``threshold / 2**64``, otherwise report a uniform other one."""
+    """Keep a code with probability ``threshold / 2**64``, otherwise report another, uniformly."""
 
     has_two_likelihoods = True
     joint_support = JointSupport(0.0, 0.0)
@@ -101,7 +103,8 @@ class DirectChannel(NumberReports, Channel, tag="direct-channel"):
         return self.tally(reports)
 
     def simulate(self, counts, n_repeats, rng):
-        # Exact: with probability d q a user ignores their category and reports a uniform one.
+        # This is exact: with probability d q a user ignores their category and reports a uniform
+        # category.
         d = self.n_categories
         kept = rng.binomial(counts, float(self.p - self.q), (n_repeats, d))
         uniform = np.full(d, 1 / d)

@@ -1,4 +1,4 @@
-"""Hadamard response: one index of a Hadamard matrix."""
+"""Hadamard response: reports of one column of a Hadamard matrix."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class HadamardResponse(BaseOracle, tag="hadamard-response"):
     """Hadamard response: for small epsilons, with reports of one integer and fast decoding.
 
     Each category has a row of a Hadamard matrix of order K, a power of two above d (row 0, all
-    ones, is never used), and is supported by the half of the columns where its row is +1. The user
-    reports one column: with probability p a uniform one of the half that supports their category,
-    otherwise a uniform one of the other half,
+    ones, is never used). The half of the columns in which this row is +1 supports the category. The
+    user reports one column: with probability p a uniform column of the half that supports their
+    category, otherwise a uniform column of the other half,
 
     .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + 1}, \\qquad q = \\frac12.
 
-    A report is one integer in [0, K), and decoding is one fast Walsh-Hadamard transform. The
-    accuracy is that of :class:`BLH`: it falls short of the optimum where :math:`e^\\epsilon` is far
+    A report is one integer in [0, K), and decoding is one fast Walsh-Hadamard transform. The oracle
+    is as accurate as :class:`BLH`, and less accurate than the optimum if :math:`e^\\epsilon` is far
     above 1.
 
-    With ``n_blocks > 1`` the matrix has B blocks on its diagonal [2]_: the column lies in the block
-    of the category with a higher probability, which suits large budgets. The estimate of a category
-    then compares the two halves of its block, and its variance depends on the frequency of the
-    block:
+    With ``n_blocks > 1`` the matrix has B blocks on its diagonal [2]_. The reported column is then
+    more likely to lie in the block of the user's category, which suits large budgets. The estimate
+    of a category compares the two halves of the block, and its variance depends on the frequency of
+    the block:
 
     .. math:: n \\operatorname{Var}_v = \\frac{2 (e^\\epsilon + 2B - 1)}{(e^\\epsilon - 1)^2}
               \\left(1 + \\frac{e^\\epsilon - 1}{2} F_v \\right) - f_v,
@@ -42,12 +42,12 @@ class HadamardResponse(BaseOracle, tag="hadamard-response"):
     where :math:`F_v` is the frequency of all categories of the block.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; all that is done with reports is free.
+    user; everything computed from reports is free.
 
     %(parameters)s
     n_blocks : "auto" or int, default=1
-        Number B of blocks, a power of two; 1 is the papers' variant; "auto" is the choice of [2]_,
-        the largest power of two up to :math:`\\min(e^\\epsilon, 2d)`.
+        Number B of blocks, a power of two. 1 is the variant of the papers; "auto" follows [2]_, and
+        uses the largest power of two up to :math:`\\min(e^\\epsilon, 2d)`.
 
     %(attributes)s
     n_blocks_ : int
@@ -55,7 +55,7 @@ class HadamardResponse(BaseOracle, tag="hadamard-response"):
 
     See Also
     --------
-    ProjectiveGeometryResponse : As cheap, and near the optimum at any budget.
+    ProjectiveGeometryResponse : The same costs, and nearly optimal at any budget.
 
     References
     ----------
@@ -70,9 +70,9 @@ class HadamardResponse(BaseOracle, tag="hadamard-response"):
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import HadamardResponse
-    >>> colours = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
+    >>> colors = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
     >>> oracle = HadamardResponse(2.0, categories=["red", "green", "blue"], random_state=0)
-    >>> oracle.fit(colours).frequencies_.round(1)
+    >>> oracle.fit(colors).frequencies_.round(1)
     array([0.6, 0.3, 0.1])
     """
 
@@ -116,13 +116,13 @@ class HadamardResponse(BaseOracle, tag="hadamard-response"):
 
 
 class HadamardChannel(IndexChannel, tag="hadamard-channel"):
-    """Report a column of a Hadamard matrix, mostly one where the category's row is +1."""
+    """Report a column of a Hadamard matrix, more likely a column where the category's row is +1."""
 
     n_blocks = 1
     report_name = "column"
 
     def __init__(self, n_categories: int, epsilon: float):
-        # Row 0 of a block is all ones and tells nothing, so no category gets it.
+        # Row 0 of a block is all ones and reveals nothing, so no category uses it.
         rows_needed = -(-n_categories // self.n_blocks) + 1
         self.order = 1 << int(rows_needed - 1).bit_length()
         n_columns, half = self.n_blocks * self.order, self.order // 2
@@ -139,14 +139,14 @@ class HadamardChannel(IndexChannel, tag="hadamard-channel"):
     def decode_operations(self, n_samples):
         return n_samples + self.n_reports * bits_for(self.order)
 
-    # -- where categories are -----------------------------------------------------------------
+    # -- places of categories -----------------------------------------------------------------
     def _place(self, codes):
         """Return the block of each category, and its row inside that block."""
         row, block = np.divmod(codes.astype(np.int64), self.n_blocks)
         return block, row + 1
 
     def _in_blocks(self, weights):
-        """Place the categories' weights where their rows are: (..., n_blocks, order)."""
+        """Return the weights at the rows of their categories: (..., n_blocks, order)."""
         blocks = np.zeros((*weights.shape[:-1], self.n_blocks, self.order))
         blocks[..., *self._place(np.arange(self.n_categories))] = weights
         return blocks
@@ -170,7 +170,7 @@ class HadamardChannel(IndexChannel, tag="hadamard-channel"):
 
     @staticmethod
     def _halves(blocks):
-        """Return the sums of each block over the places where the rows of the matrix are +1."""
+        """Return the sum of each block, for each row of the matrix, over the columns with +1."""
         return (walsh_hadamard(blocks) + blocks.sum(axis=-1, keepdims=True)) / 2
 
     def _member(self, codes, index, sign):
@@ -195,22 +195,22 @@ class HadamardChannel(IndexChannel, tag="hadamard-channel"):
         return by_code.reshape(len(tallies), -1)[:, : self.n_categories]
 
     def _supports_of(self, signed, tallies):
-        """Return the supports, from the reports for a category minus those against it."""
+        """Return the supports, from the numbers of reports for a category minus reports against."""
         return (signed + tallies.sum(axis=1)[:, None, None]) // 2
 
 
 class BlockHadamardChannel(HadamardChannel, tag="block-hadamard-channel"):
-    """Report a column of diagonal Hadamard blocks, mostly of the half of the category's own."""
+    """Report a column of diagonal Hadamard blocks, likelier in the half of the user's category."""
 
-    # Support counts are signed: reports for a category minus those of its block against it. So
-    # their noise grows with the frequency of the block.
+    # Support counts are signed: reports for a category minus reports of the same block against it.
+    # So their noise grows with the frequency of the block.
 
     def __init__(self, n_categories: int, epsilon: float, n_blocks: int):
         self.n_blocks = n_blocks
         super().__init__(n_categories, epsilon)
         self.p, self.q = self.inside - self.against, Fraction(0)
 
-    client_parameters = None  # no client of another language knows blocks
+    client_parameters = None  # clients in other languages do not support blocks
     own_support = property(lambda self: self.inside)
     least_other_support = property(lambda self: self.against)  # of a category in another block
 
@@ -232,17 +232,17 @@ class BlockHadamardChannel(HadamardChannel, tag="block-hadamard-channel"):
 
     @property
     def _per_user(self):
-        """Probability of a report in the block of the user's category, and in a given other one."""
+        """Probabilities of a report in the block of the user's category, and in one other block."""
         return float(self.inside + self.against), float(2 * self.against)
 
     @property
     def null_variance(self):
-        """Variance for one user, for a category in a block that nobody has."""
+        """Variance for one user, for a category in a block of frequency 0."""
         return self._per_user[1] / float(self.p) ** 2
 
     @property
     def slope(self):
-        """Growth of that variance with the frequency, for a category that is alone in its block."""
+        """Slope of the variance in the frequency, for a category that has a block for itself."""
         own_block, other_block = self._per_user
         return (own_block - other_block) / float(self.p) ** 2 - 1
 
@@ -250,12 +250,12 @@ class BlockHadamardChannel(HadamardChannel, tag="block-hadamard-channel"):
         own_block, other_block = self._per_user
         blocks = self.blocks
         member = blocks[:, None] == np.arange(blocks.max() + 1)
-        of_block = (frequencies @ member)[..., blocks]
-        per_user = other_block + of_block * (own_block - other_block)
+        block_frequencies = (frequencies @ member)[..., blocks]
+        per_user = other_block + block_frequencies * (own_block - other_block)
         return per_user / float(self.p) ** 2 - frequencies
 
     def contributions(self, law, weights):
-        # Signed: a column counts against the categories of its block that it does not support.
+        # A column counts against the categories of its block that the column does not support.
         totals = self._in_blocks(weights).sum(axis=-1)
         return (2 * law.spread(weights) - np.repeat(totals, self.order, axis=-1)) / float(self.p)
 

@@ -1,4 +1,4 @@
-"""Several items a user: sets of categories, by subsets or by hashing."""
+"""Sets of items: each user has several categories. Reports are subsets or hash values."""
 
 from __future__ import annotations
 
@@ -25,37 +25,38 @@ from ._local_hashing import MOST_RANGE, MixingHash, MixingHashChannel, hash_vari
 from ._subset import SubsetChannel
 
 _MOST_ITEMS = 1 << 8
-_MOST_SUBSET = 1 << 14  # categories up to which "auto" takes subsets: reports are a bit for each
-_PICKS = 1 << 31  # so many draws, of which those that choose among s items are uniform to s / 2**31
+_MOST_SUBSET = 1 << 14  # "auto" uses subsets up to this number: a report has a bit per category
+_PICKS = 1 << 31  # values of a draw; the choice among s items is uniform up to s / 2**31
 
 
 class SetMechanism:
-    """The base of the two mechanisms of sets: the items that a report tells of."""
+    """The base of the two mechanisms of sets: it selects the items that a user reports on."""
 
-    # Two items of one user are reported together, so the covariance of two categories depends on
-    # how many users have both, which no tally tells. With r for the probability that a report
-    # supports both if the user has one of them or both, and r0 if she has neither,
-    # n (p - q)**2 Cov = r0 - q**2 + (f_v + f_w) (r - r0 - q (p - q)) + f_vw (r0 - r - (p - q)**2)
-    # for subsets; for hashing (r0 = q**2, r = p q, or p / g if she has both) it is
-    # - f_vw p (p - q). See doc/notes/items.md.
+    # A user reports on all items in one report, so the covariance of two categories depends on the
+    # number of users who have both, which a tally does not contain. Let r be the probability that a
+    # report supports both categories if the user has one of them or both, and r0 the probability if
+    # the user has neither. Then for subsets
+    # n (p - q)**2 Cov = r0 - q**2 + (f_v + f_w) (r - r0 - q (p - q)) + f_vw (r0 - r - (p - q)**2),
+    # and for hashing (r0 = q**2, r = p q, or p / g if the user has both) it is - f_vw p (p - q).
+    # See doc/notes/items.md.
 
     max_items: int
     n_picks = _PICKS
     shares_overlap = True
     has_exact_covariance = False
-    has_two_likelihoods = False  # with `sided`, a report has two, but not by what it supports
+    has_two_likelihoods = False  # `sided` has two likelihoods, which support does not determine
     joint_support = support_sizes = None
-    public_part = None  # which functions map two items to one value depends on the items
+    public_part = None  # collisions of two items under a function depend on the items
 
     def covariance(self, frequencies: np.ndarray) -> Covariance:
         return Covariance(self, frequencies, _refuse_pairs)
 
     def _sizes(self, reports):
-        return np.empty(0), 0.0, 0.0  # the number of a user's items is not known
+        return np.empty(0), 0.0, 0.0  # the number of a user's items is unknown
 
     def slots(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
-        """Return `max_items` columns: all of each user's items, or so many at random, and zeros."""
-        # As many coins are drawn of users who have fewer items.
+        """Return `max_items` columns: all items of a user, or a random choice, and zeros."""
+        # The number of random bits does not depend on the number of items.
         n, m = len(codes), self.max_items
         picks = coins.integers(self.n_picks, n * m).reshape(n, m)
         slots = np.zeros((n, m), dtype=codes.dtype)
@@ -71,7 +72,7 @@ class SetMechanism:
         return slots
 
     def sided(self, codes: np.ndarray, coins: Coins) -> tuple[np.ndarray, np.ndarray]:
-        """Return reports as `privatize` does, and whether each is of the likelier kind."""
+        """Return reports as `privatize` does, and whether each has the larger likelihood."""
         raise NotImplementedError
 
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
@@ -79,26 +80,28 @@ class SetMechanism:
 
     def simulate(self, counts, n_repeats, rng):
         raise TypeError(
-            "Counts of items do not tell who has which together, so that no users can be simulated "
-            "from them: fit sets that you draw. To choose a post-processor take HeldOutSearch."
+            "Counts of items do not tell who has which together, so users cannot be simulated from "
+            "counts. Fit sets that you draw instead, or use HeldOutSearch to choose a "
+            "post-processor."
         )
 
 
 def _refuse_pairs(frequencies: np.ndarray) -> Any:
     raise ValueError(
         "The variance of a sum over items depends on how many users have several of them, which "
-        "reports do not tell. Ask for single items, or declare groups of items as the categories "
-        "of another oracle: a user then has the groups that her items are in."
+        "reports do not reveal. Query single items, or declare groups of items as the categories "
+        "of another oracle: a user then has each group that contains one of the user's items."
     )
 
 
 class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
-    """Report a set of fixed size, which is exp(epsilon) times as likely if it meets the user's."""
+    """Report a set of fixed size, exp(epsilon) times as likely if it meets the user's set."""
 
-    # Places 0 .. d-1 are the categories, the m others fill up the sets of users who have fewer
-    # items: slot i of a user has her i-th item, or is place d + i. Whether and where a report
-    # first meets her slots, in an order that begins at a random one so that all are alike, is
-    # drawn by thresholds over 2**64. Given that, all reports are equally likely.
+    # Places 0 .. d-1 are the categories, and the m other places fill up the sets of users who have
+    # fewer items: slot i of a user contains the i-th item, or is place d + i. The slots are ordered
+    # from a random start, so all slots have the same distribution. Thresholds over 2**64 draw
+    # whether a report meets a slot, and which slot it meets first. Given this draw, all reports are
+    # equally likely.
 
     def __init__(self, n_categories: int, max_items: int, epsilon: float) -> None:
         self.max_items = m = max_items
@@ -117,8 +120,9 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
 
     @property
     def own_support(self):
-        # Of a report that meets the user's set; a little less than it is, so that what `Chain`
-        # makes of it holds although shares of equal reports are rounded.
+        # The probability of a report that meets the user's set. It is a little smaller than the
+        # true value, so that the bounds of `Chain` are valid although the probabilities of equal
+        # reports are rounded.
         return Fraction(self.threshold, TWO_64) * (1 - Fraction(1, 1 << 40))
 
     @property
@@ -163,12 +167,12 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
         in_order = np.zeros((n, m), dtype=bool)
         n_taken = np.zeros(n, dtype=np.int64)
         for i in range(m):
-            # Of the places left, k - n_taken are in the report, if there is a slot in it already.
+            # If a slot is in the report already, so are k - n_taken of the remaining places.
             is_next = coins.integers(d + m - i, n) < k - n_taken if i else False
             in_order[:, i] = (first == i) | ((first < i) & is_next)
             n_taken += in_order[:, i]
         taken = np.take_along_axis(in_order, (np.arange(m) - turn[:, None]) % m, axis=1)
-        # Slots and their items change places in a uniform subset of all that are no slots.
+        # In a uniform subset of all places that are not slots, slots and their items swap places.
         bits = coins.packed_subsets(k - n_taken, d, self._n_bytes)
         for i in range(m):
             own, place = taken[:, i], np.full(n, d + i)
@@ -179,7 +183,7 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
 
 
 def first_meetings(n_places: int, max_items: int, size: int) -> list[Fraction]:
-    """Return for each slot the share of all sets of this size that meet it, and none before it."""
+    """Return, for each slot, the proportion of sets of this size that meet this slot first."""
     missed, shares = Fraction(1), []
     for i in range(max_items):
         shares.append(missed * Fraction(size, n_places - i))
@@ -189,9 +193,9 @@ def first_meetings(n_places: int, max_items: int, size: int) -> list[Fraction]:
 
 @lru_cache(maxsize=1 << 10)
 def best_size(n_categories: int, max_items: int, epsilon: float) -> int:
-    """Return the size of reported sets with the least variance, if sets are full and uniform."""
-    # With one item it is that of `SubsetSelection`. Floats do: their errors are far below the
-    # difference between two sizes.
+    """Return the size of reported sets with minimum variance, if sets are full and uniform."""
+    # With one item this is the size of `SubsetSelection`. Floats are sufficient, because their
+    # errors are far below the difference between two sizes.
     d, m, ratio = n_categories, max_items, float(min(exp_lower_bound(epsilon), Fraction(1 << 500)))
     sizes, miss = np.arange(1.0, d + 1), np.ones(d)
     for i in range(m):
@@ -204,11 +208,12 @@ def best_size(n_categories: int, max_items: int, epsilon: float) -> int:
 
 
 class SetHash(SetMechanism, MixingHash, tag="set-hash"):
-    """Report a random seed, and a value that is likelier if one of the user's items has it."""
+    """Report a random seed, and a value that is more likely if it is the hash of a user's item."""
 
-    # The set of hash values is filled up to m by random others; then the value is uniform in it
-    # with the probability threshold / 2**64, and otherwise uniform outside of it. What fills it
-    # up is not drawn: given that it is chosen, it is any value that no item has.
+    # The set of the items' hash values is filled up to m values by random other values. Then the
+    # report is uniform in this set with the probability threshold / 2**64, and otherwise uniform
+    # outside of the set. The other values are not drawn: if one of them is chosen, the report is
+    # a uniform value that is not the hash of an item.
 
     def __init__(self, hash_range: int, max_items: int, threshold: int) -> None:
         super().__init__(hash_range, threshold)
@@ -234,9 +239,9 @@ class SetHash(SetMechanism, MixingHash, tag="set-hash"):
         values = self.hash(seeds[:, None], digests).astype(np.int64)
         values = np.sort(np.where(digests == 0, g, values), axis=1)
         values[:, 1:][values[:, 1:] == values[:, :-1]] = g
-        values.sort(axis=1)  # distinct ones in rising order, and g behind them
+        values.sort(axis=1)  # distinct values in ascending order, and g after them
         n_own, other = np.count_nonzero(values < g, axis=1), np.zeros(n, dtype=np.int64)
-        for i in range(m + 1):  # a draw for each number of values, so that coins tell none
+        for i in range(m + 1):  # a draw for each number, so random bits do not reveal the number
             drawn = coins.integers(g - i, n)
             other = np.where(n_own == i, drawn, other)
         for column in values.T:
@@ -255,15 +260,15 @@ class ItemHashChannel(SetMechanism, MixingHashChannel, tag="item-hash-channel"):
         super().__init__(digests, client)
         self.p = Fraction(client.threshold, TWO_64 * client.max_items)
         self.max_items, self.report_bytes = client.max_items, client.report_bytes
-        self._of_codes = np.concatenate([np.zeros(1, dtype=np.uint64), np.maximum(digests, 1)])
+        self._slot_digests = np.concatenate([np.zeros(1, dtype=np.uint64), np.maximum(digests, 1)])
 
     def sided(self, codes, coins):
-        return self.client.sided(self._of_codes[codes], coins)
+        return self.client.sided(self._slot_digests[codes], coins)
 
 
 @lru_cache(maxsize=1 << 10)
 def best_range(max_items: int, epsilon: float) -> int:
-    """Return the hash range of least variance: an integer beside the root of a quadratic."""
+    """Return the hash range of minimum variance: an integer next to the root of a quadratic."""
     # The derivative of q (1 - q) / (p - q)**2, with q = 1 / g and p = E / (m E + g - m), is 0 at
     # g**2 - g (a + 3 m) - m a + 2 (a + m) = 0 with a = m (E - 1).
     ratio, m = exp_lower_bound(epsilon), max_items
@@ -274,59 +279,64 @@ def best_range(max_items: int, epsilon: float) -> int:
 
 
 class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
-    """How many users have each item, where a user may have several: apps, symptoms, languages.
+    """The frequency of each item, if a user may have several items: apps, symptoms, languages.
 
-    A value is a set of categories: `fit` and `privatize` take lists or sets of them, a boolean or
-    sparse matrix with a column for each category, or a column of lists of pandas, polars or Arrow.
-    The estimate of a category is the share of users who have it, so these do not sum to 1. The
-    categories must be declared: "auto" is refused.
+    A value is a set of categories. `fit` and `privatize` accept lists or sets of categories, a
+    boolean or sparse matrix with a column for each category, or a column of lists from pandas,
+    polars or Arrow. The estimate of a category is the proportion of users who have it, so the
+    frequencies do not sum to 1. You must declare the categories: "auto" is refused.
 
-    Two mechanisms report on the whole set at once. Asking about one random item of each user, or
-    filling sets up and sampling from them, has several times their variance.
+    Two mechanisms report on the whole set in one report. The alternatives, a report about one
+    random item of each user, or about a sample of a filled-up set, have several times the variance.
 
     **Subsets** [1]_. A set is filled up with dummies to m = `max_items` of the d + m places, and a
-    report is a set of k places. It is :math:`e^\\epsilon` times as likely if it meets the user's,
+    report is a set of k places. A report that intersects the set of the user is
+    :math:`e^\\epsilon` times as likely as another report,
 
     .. math:: p = \\frac{e^\\epsilon}{\\Omega} \\frac{k}{d + m}, \\qquad q = \\frac{k - m p}{d},
               \\qquad \\Omega = e^\\epsilon + (1 - e^\\epsilon) \\binom dk / \\binom{d + m}k,
 
-    and k has the least variance. With ``max_items=1`` this is :class:`SubsetSelection` on d + 1
+    and k minimizes the variance. With ``max_items=1`` this is :class:`SubsetSelection` on d + 1
     categories.
 
     **Hashing** [2]_. A random function maps the items into g values, and a report is the function
-    and a value. The value of an item is reported with probability p, a given other one less often,
+    and a value. The value of an item is reported with probability p, each other value less often,
 
     .. math:: p = \\frac{e^\\epsilon}{m e^\\epsilon + g - m}, \\qquad q = \\frac1g.
 
-    Reports take two integers whatever d is, and items need not be listed on clients
-    (``categories="open"``). q holds as far as the hash is ideal; epsilon holds in any case.
+    Reports are two integers for any d, and clients need no list of the items
+    (``categories="open"``). The value of q is exact only for an ideal hash function; the guarantee
+    epsilon does not depend on the hash function.
 
-    **Users of more than `max_items`** report on so many of their items, drawn at random. Nobody
-    sees how many such users there are, and their items are counted too rarely: `plan` says by how
-    much, for a public guess of the sizes of sets, and which `max_items` is best.
+    **Users with more than `max_items` items** report on a random selection of `max_items` of them.
+    The reports do not reveal the number of such users, and their items are underestimated. From a
+    public guess of the distribution of set sizes, `plan` computes this bias, and which `max_items`
+    is best.
 
-    Sums over several items would count users of two of them twice. So queries that add up items are
-    refused, as are post-processors that make the shares sum to 1. Take :class:`BasePos`,
-    :class:`BaseCut`, or :class:`NPMLE` and :class:`EmpiricalBayes` with ``simplex=False``.
+    Sums over several items would count users with two of these items twice. So queries that add up
+    items are refused. Post-processors that make the frequencies sum to 1 are also refused. Use
+    :class:`BasePos`, :class:`BaseCut`, or :class:`NPMLE` and :class:`EmpiricalBayes` with
+    ``simplex=False``.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user, for her whole set and the number of its items; all that is done with reports is free.
+    user, for the whole set and the number of its items; everything computed from reports is free.
 
     %(parameters)s
     max_items : int, default=5
-        The most items of a user that a report tells of, from 1 to 256. The variance grows about in
-        proportion, whatever users have.
+        Maximum number of items that a user reports on, from 1 to 256. The variance is about
+        proportional to it, for any number of items that users have.
     method : {"auto", "subset", "hash"}, default="auto"
-        The mechanism. "auto" takes subsets up to 2**14 categories, where a report is a bit for each
-        at most, and hashing for more or for open domains.
+        The mechanism. "auto" uses subsets for up to 2**14 categories, with reports of at most one
+        bit per category. For more categories and for open domains "auto" uses hashing.
 
     %(attributes)s
     n_clipped_ : int
-        Number of users with more than `max_items`, of values that were read: do not publish it.
+        Number of users with more than `max_items` items, counted exactly from raw values. Do not
+        publish it.
 
     See Also
     --------
-    KeyValueOracle : Where each item has a number.
+    KeyValueOracle : For items with a number each.
 
     References
     ----------
@@ -334,7 +344,7 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
        with local differential privacy", INFOCOM 2018, :doi:`10.1109/INFOCOM.2018.8486234`.
     .. [2] S. Wang, Y. Qian, J. Du, W. Yang, L. Huang, H. Xu, "Set-valued data publication with
        local privacy: tight error bounds and efficient mechanisms", PVLDB 13(8), 2020,
-       :doi:`10.14778/3389133.3389140` (the Wheel mechanism, of which this is a discrete form).
+       :doi:`10.14778/3389133.3389140` (hashing is a discrete form of the Wheel mechanism).
 
     Examples
     --------
@@ -372,36 +382,39 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
     def plan(
         self, sizes: ArrayLike, n_samples: int, *, frequency: float | None = None
     ) -> dict[str, np.ndarray]:
-        """Compare values of `max_items`, for a public law of how many items users have.
+        """Compare values of `max_items`, for a public distribution of the number of items per user.
 
-        Privacy: costs none; `sizes` must be public, such as those of another survey.
+        Privacy: this method spends no epsilon; `sizes` must be public, for example from another
+        survey.
 
         Parameters
         ----------
         sizes : array-like of shape (n_sizes,)
-            How frequent users of 0, 1, 2, .. items are; numbers of users or shares.
+            Frequencies of users with 0, 1, 2, .. items: numbers of users, or proportions.
         n_samples : int
             Number of users.
         frequency : float, default=None
-            Share of users who have the item that the error is about. None takes the mean of all.
+            Frequency of the item for which to compute the error. If None, the mean frequency of all
+            items.
 
         Returns
         -------
         dict of ndarray of shape (n_values,)
             "max_items", from 1 to the largest size; "std", the standard error of the item; "bias",
-            which is below 0 if users have more items than they report on; "rmse", the root of the
-            sum of their squares.
+            which is below 0 if users have more items than they report on; "rmse", the square root
+            of the sum of the squares of "std" and "bias".
 
         Raises
         ------
         ValueError
-            If `sizes` or `frequency` are not frequencies, or the domain is not known.
+            If `sizes` or `frequency` are not frequencies, or if the domain is unknown.
 
         Notes
         -----
-        A user of s items reports on each with probability min(1, m / s). Users of an item tend to
-        have many: if their sizes are distributed as s times the law of all users, the share of
-        users who are counted is the mean of min(s, m) over the mean of s.
+        A user with s items reports on each item with probability min(1, m / s). Users who have the
+        item tend to have many items. Here the size s of their sets has a probability proportional
+        to s times the frequency of s among all users. Then the proportion of them who report on the
+        item is the mean of min(s, m) divided by the mean of s.
 
         Examples
         --------
@@ -411,22 +424,24 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
         >>> int(table["max_items"][table["rmse"].argmin()])
         3
         """
-        law, domain = np.asarray(sizes, dtype=np.float64), self._domain().closed()
-        items = np.arange(len(law))
-        mean = items @ law / max(law.sum(), 1e-300)
+        weights = np.asarray(sizes, dtype=np.float64)
+        domain = self._domain().closed()
+        items = np.arange(len(weights))
+        mean = items @ weights / max(weights.sum(), 1e-300)
         f = mean / domain.size if frequency is None else frequency
-        if not (np.all(np.isfinite(law)) and np.all(law >= 0) and mean > 0 and 0 <= f <= 1):
+        is_valid = np.all(np.isfinite(weights)) and np.all(weights >= 0)
+        if not (is_valid and mean > 0 and 0 <= f <= 1):
             raise ValueError(
-                f"{self._name}.plan expects sizes to be how frequent users of 0, 1, 2, .. items "
-                f"are, at least some of them with an item, and a frequency from 0 to 1, got "
+                f"{self._name}.plan expects sizes to be the frequencies of users of 0, 1, 2, .. "
+                "items, some of them with an item, and a frequency from 0 to 1. Got "
                 f"{sizes!r} and {f!r}."
             )
-        tried = np.arange(1, min(len(law) - 1, _MOST_ITEMS) + 1)
+        tried = np.arange(1, min(len(weights) - 1, _MOST_ITEMS) + 1)
         planned = clone(self).set_params(input="values")
         channels = [planned.set_params(max_items=int(m)).channel(domain) for m in tried]
         frequencies = np.full(domain.size, f)
-        std = [np.sqrt(one.noise(n_samples).variance(frequencies)[0]) for one in channels]
-        bias = [f * (np.minimum(items, m) @ law / law.sum() / mean - 1) for m in tried]
+        std = [np.sqrt(c.noise(n_samples).variance(frequencies)[0]) for c in channels]
+        bias = [f * (np.minimum(items, m) @ weights / weights.sum() / mean - 1) for m in tried]
         columns = {"max_items": tried, "std": np.array(std), "bias": np.array(bias)}
         return {**columns, "rmse": np.hypot(std, bias)}
 

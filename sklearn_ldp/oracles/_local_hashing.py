@@ -1,4 +1,4 @@
-"""Optimised and binary local hashing."""
+"""Optimized and binary local hashing."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from .._core.numerics.transforms import LinearFunctions, linear_functions, mixed
 from .._core.support.random import RandomState
 from ._base import BaseOracle
 
-MOST_RANGE = 1 << 20  # the most values that "auto" takes
+MOST_RANGE = 1 << 20  # the largest range that "auto" chooses
 
 
 class OLH(BaseOracle, tag="olh"):
-    """Optimised local hashing: reports of two integers, however large the domain is.
+    """Optimized local hashing: reports of two integers for a domain of any size.
 
-    Say `epsilon` and `categories`; the defaults of the rest are good.
+    Specify `epsilon` and `categories`; the defaults of the other parameters are good.
 
-    A user draws a hash function, hashes their category into g values, randomises the hash value
+    A user draws a hash function, hashes their category into g values, randomizes the hash value
     as :class:`GRR` does, and reports the function and the value. A report supports the categories
-    that the function maps to the value, so that
+    that the function maps to the value, so
 
     .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + g - 1}, \\qquad q = \\frac1g
 
@@ -41,39 +41,41 @@ class OLH(BaseOracle, tag="olh"):
     The hash functions are linear over the finite field GF(g): with k digits :math:`v_j` of the
     category's code and k uniform digits :math:`a_j`, the hash value is
     :math:`\\langle a, v \\rangle = \\sum_j a_j v_j`. For two categories the difference of the hash
-    values is uniform, so p and q, the unbiasedness and the variance of every category are exactly
-    those of ideal hashing. Decoding is a Fourier transform over the field, in
+    values is uniform. So p, q, and the mean and variance of every estimate are exactly as with
+    ideal hashing. Decoding is a Fourier transform over the field, in
     :math:`O(n + k g^k \\log g)` instead of :math:`O(n d)`.
 
     Only the covariances differ from ideal hashing: two categories on a line (of the affine space)
-    with a third one of frequency f have covariance :math:`f / (g (p - q) n)`. To make such lines
-    rare, the codes are scattered over the space by a fixed permutation, and k is larger than the
-    categories need. The variance of the sum over a set S then exceeds that under ideal hashing by
-    a share of about :math:`|S| (g - 2) (p - q) / ((1 - q) g^k)`. The number k is the least for
-    which that share is at most a tenth for half of the domain. But digits are only added while
-    :math:`g^k` is at most :math:`2^{19}` or 16 d, whichever is larger, which gives a smaller k for
-    :math:`\\epsilon` above 4 and over large domains. `simulate` has these covariances, and
-    :class:`~sklearn_ldp.planning.Plan` takes them into account.
+    with a third category of frequency f have covariance :math:`f / (g (p - q) n)`. Two choices make
+    such lines rare: a fixed permutation scatters the codes over the space, and k is larger than
+    necessary for d categories. The variance of the sum over a set S is then larger than
+    with ideal hashing, by a factor of about :math:`1 + |S| (g - 2) (p - q) / ((1 - q) g^k)`. The
+    oracle uses the smallest k for which this factor is at most 1.1 for half of the domain. But
+    digits are only added while :math:`g^k` is at most :math:`2^{19}` or 16 d, whichever is larger.
+    So k is smaller for :math:`\\epsilon` above 4 and for large domains. `simulate` reproduces these
+    covariances, and :class:`~sklearn_ldp.planning.Plan` accounts for them.
 
     A report is two integers: the number of the function, in
-    :math:`[0, (g^k - 1) / (g - 1)]`, where all multiples of a function share a number because
-    their reports say the same; and the value, in [0, g).
+    :math:`[0, (g^k - 1) / (g - 1)]`, and the value, in [0, g). All multiples of a function share a
+    number, because their reports are equivalent.
 
     ``hash_family="mixing"`` hashes with 64-bit mixing under a random 63-bit seed instead. Clients
-    then need no list of the categories: with ``categories="open"`` they randomise any text, number
-    or tuple of those, and a server adds the reports up for the categories that it lists. Decoding
-    takes O(n d). The probabilities p and q hold as far as the mixing is ideal; epsilon holds in any
-    case. This is the OLH of the papers: its hash range is the integer closest to
-    :math:`e^\\epsilon + 1`, its categories are independent, and `simulate` draws them so in O(d).
+    then need no list of the categories: with ``categories="open"`` they randomize any text, number
+    or tuple of texts and numbers, and the server counts reports for the categories in its own list.
+    Decoding needs O(n d) operations. The values of p and q are exact only for ideal mixing; the
+    guarantee epsilon does not depend on the mixing. This is the OLH of the papers: its hash range
+    is the integer closest to :math:`e^\\epsilon + 1`, the estimates of different categories are
+    independent, and `simulate` draws them independently in O(d).
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; all that is done with reports is free.
+    user; everything computed from reports is free.
 
     %(parameters)s
     hash_range : "auto" or int, default="auto"
-        Number g of hash values, for linear functions a prime or a power of a prime. "auto" takes
-        the one next to :math:`e^\\epsilon + 1` that has the least variance; for mixing, which has
-        any g, the integer closest to it.
+        Number g of hash values. For linear functions g must be a prime or a power of a prime, and
+        "auto" chooses the value next to :math:`e^\\epsilon + 1` with the minimum variance. For
+        mixing g can be any integer, and "auto" chooses the integer closest to
+        :math:`e^\\epsilon + 1`.
     hash_family : {"linear", "mixing"}, default="linear"
         Linear functions over GF(g), or keyed mixing of any category.
 
@@ -83,7 +85,7 @@ class OLH(BaseOracle, tag="olh"):
 
     See Also
     --------
-    sklearn_ldp.best_oracle : Which oracle to take.
+    sklearn_ldp.best_oracle : The choice of an oracle.
 
     References
     ----------
@@ -153,16 +155,17 @@ class OLH(BaseOracle, tag="olh"):
 class BLH(BaseOracle, tag="blh"):
     """Binary local hashing: for small epsilons, with reports of a function and one bit.
 
-    It is also called random matrix projection, and is :class:`OLH` with hash values of one bit,
+    This oracle is also called random matrix projection. It is :class:`OLH` with hash values of one
+    bit,
 
     .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + 1}, \\qquad q = \\frac12.
 
     A report is two integers: the number of the hash function, in :math:`[0, 2^k)`, and a bit. No
-    three categories are on a line, so that categories are uncorrelated. The accuracy falls short of
-    the optimum where :math:`e^\\epsilon` is well above 1.
+    three categories are on a line, so their estimates are uncorrelated. The oracle is less accurate
+    than the optimum if :math:`e^\\epsilon` is well above 1.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; all that is done with reports is free.
+    user; everything computed from reports is free.
 
     %(parameters)s
 
@@ -181,9 +184,9 @@ class BLH(BaseOracle, tag="blh"):
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import BLH
-    >>> colours = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
+    >>> colors = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
     >>> oracle = BLH(epsilon=2.0, categories=["red", "green", "blue"], random_state=0)
-    >>> oracle.fit(colours).frequencies_.round(1)
+    >>> oracle.fit(colors).frequencies_.round(1)
     array([0.6, 0.3, 0.1])
     """
 
@@ -202,39 +205,39 @@ def _ideal_hash_range(epsilon: float) -> Fraction:
 
 
 def hash_variance(g: int, epsilon: float, m: int = 1) -> Fraction:
-    """Return n times the variance of a category that nobody has, if users have m of g values."""
+    """Return n times the variance at frequency 0, if each user has m of g values."""
     ratio, q = exp_lower_bound(epsilon), Fraction(1, g)
     p = ratio / (m * ratio + g - m)
     return q * (1 - q) / (p - q) ** 2
 
 
 def best_field_order(epsilon: float) -> int:
-    """Return the field order of least variance next to ``exp(epsilon) + 1`` (2020 paper, Eq. 7)."""
+    """Return the best field order next to ``exp(epsilon) + 1``, by variance (2020 paper, Eq. 7)."""
     orders = field_orders_beside(float(_ideal_hash_range(epsilon)))
     return min(orders, key=lambda g: hash_variance(g, epsilon))
 
 
-# A tally has at most this many cells, or this many per category if that is more.
+# The maximum number of cells of a tally: the first number, or the second per category if larger.
 _SMALL_TABLE = 1 << 19
 _CELLS_PER_CATEGORY = 128  # a bound on memory
-# Digits beyond the least number are added while the variance of the sum of half of the categories
-# exceeds that under ideal hashing by more than this share. The space has at most this many vectors,
-# or this many per category if that is more. Each digit adds log2(g) bits to a report, and a factor
-# of g to tallies and decoding. Caps (sets of points no three of which are on a line) would avoid
-# the last tenth: they take 1.5 times the least number of digits, which is as large a space for
-# 1,000 categories and a far larger one for 40,000.
+# Digits beyond the minimum number are added while the variance of the sum of half of the categories
+# exceeds the variance with ideal hashing by more than _MAX_EXCESS. The space has at most
+# _SMALL_SPACE vectors, or _SPACE_PER_CATEGORY per category if that is more. Each digit adds log2(g)
+# bits to a report, and a factor of g to tallies and decoding. Caps (sets of points without three on
+# a line) would avoid the remaining excess. They need 1.5 times the minimum number of digits, which
+# is an equally large space for 1,000 categories and a far larger space for 40,000.
 _MAX_EXCESS = Fraction(1, 10)
 _SMALL_SPACE = 1 << 19
 _SPACE_PER_CATEGORY = 16  # bounds on the time of decoding
-# How many simulated users are drawn at a time, and how many of them are hashed at a time.
+# Numbers of simulated users that are drawn at a time, and that are hashed at a time.
 _BLOCK, _CACHED = 1 << 18, 1 << 15
-# With more users per function, or per cell, it is faster to draw them all at once.
+# With more users per function, or per cell, a single multinomial draw is faster.
 _MANY_HASHED, _MANY_UNIFORM = 10, 40
-_MAX_LAW = 1 << 22  # the most vectors of a space over whose reports covariances are summed
+_MAX_LAW = 1 << 22  # largest space (in vectors) for which covariances are summed over reports
 
 
 class LinearHash(HashReports):
-    """Report a uniform linear function on GF(g)^k, in one of several copies, and its value."""
+    """Report a uniform linear function on GF(g)^k, the number of its copy, and its value."""
 
     field: FiniteField
     n_digits: int
@@ -251,7 +254,7 @@ class LinearHash(HashReports):
         return (ReportField("function", self.n_functions), ReportField("value", self.field.order))
 
     def report_entropy(self, order=1):
-        # A vector and its multiples are one function; the vector of zeros is one by itself.
+        # A vector and its multiples are one function; the vector of zeros is a separate function.
         zero, n_others = Fraction(1, self.functions.n_vectors), self.functions.n_functions - 1
         linear = choice_entropy(zero, 1, n_others, order)
         value = choice_entropy(self.own_support, 1, self.field.order - 1, order)
@@ -266,7 +269,7 @@ class LinearHash(HashReports):
 
     @property
     def public_part(self):
-        # All multiples of a function share a number; only the function 0 shares it with no other.
+        # All multiples of a function share a number; the function 0 has a number of its own.
         n_vectors = self.functions.n_vectors
         shares = np.full(self.functions.n_functions, (self.field.order - 1) / n_vectors)
         shares[0] = 1 / n_vectors
@@ -279,28 +282,30 @@ class LinearHash(HashReports):
 
 
 class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
-    """Report a uniform linear function on GF(g)^k, and its value after randomised response."""
+    """Report a uniform linear function on GF(g)^k, and its value after randomized response."""
 
     def __init__(self, n_categories: int, field: FiniteField, threshold: int):
         g = field.order
         super().__init__(n_categories, p=Fraction(threshold, TWO_64), q=Fraction(1, g))
         self.field = field
         self.threshold = threshold
-        # With this probability a user hashes their category; otherwise any report is as likely.
+        # With this probability a user hashes their category; otherwise all reports are equally
+        # likely.
         self.share = self.p - (1 - self.p) / (g - 1)
         self.n_digits = n_digits_for(n_categories, g)
         self.n_vectors = g**self.n_digits
         self.n_functions = 1 + (self.n_vectors - 1) // (g - 1)
         limit = max(_SMALL_TABLE, _CELLS_PER_CATEGORY * n_categories)
-        # The highest digits of the category are tried out report by report: as few of them as
-        # leave a table of moderate size. If a single digit is left, it is solved for.
+        # For each report, all values of the highest digits of the category are tried: as few digits
+        # as possible, such that the table for the remaining digits has a moderate size. If a single
+        # digit remains, its equation is solved instead.
         last = self.n_digits - 1
         fits = (j for j in range(last) if self._n_prefixes(j) * self._n_cells(j) <= limit)
         self.n_tried = next(fits, last)
         self.n_left = self.n_digits - self.n_tried
 
     def _n_prefixes(self, n_tried):
-        """Return how many values the highest digits of the categories take."""
+        """Return the number of values of the highest digits of the categories."""
         return -(-self._n_places(n_tried) // self.field.order ** (self.n_digits - n_tried))
 
     def _n_cells(self, n_tried):
@@ -309,7 +314,7 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return (1 + (g ** (self.n_digits - n_tried) - 1) // (g - 1)) * g
 
     def _n_places(self, n_tried):
-        """Return over how many vectors categories are scattered; few, if each prefix costs work."""
+        """Return the number of vectors for scattered categories; few, if prefixes cost work."""
         return self.n_vectors if n_tried == 0 < self.n_digits - 1 else self.n_categories
 
     @property
@@ -369,7 +374,7 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return np.concatenate(tallies)[: self.tally_size]
 
     def _tally_of_prefix(self, reports, prefix):
-        """Return the tally, over the other digits, for categories with the given highest digits."""
+        """Return the tally, over the other digits, for categories with this prefix of digits."""
         g, n_left = self.field.order, self.n_left
         left = linear_functions(g, n_left)
         vectors, values = self.functions.vectors[reports[:, 0]], reports[:, 1]
@@ -386,7 +391,7 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         if self.n_left == 1:
             return tallies[:, self.vectors]
         left = linear_functions(self.field.order, self.n_left)
-        # Two at a time, as they are transformed: tables of many shards would not fit in memory.
+        # Two tallies are transformed at a time: tables of many shards would not fit in memory.
         for i in range(0, len(tallies), 2):
             tables = tallies[i : i + 2].reshape(-1, left.n_functions, self.field.order)
             sums = left.gather(tables).reshape(len(tallies[i : i + 2]), -1)
@@ -404,7 +409,7 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return self._law() if self.has_exact_covariance else None
 
     def _law(self) -> ReportLaw:
-        """Return the law of all reports, in the order of their numbers."""
+        """Return the distribution of all reports, in the order of their numbers."""
         p, g = self.threshold / TWO_64, self.field.order
         shares = np.repeat(self.public_part.shares, g)
         own, other = shares * p, shares * ((1 - p) / (g - 1))
@@ -413,8 +418,8 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
     @property
     def joint_support(self):
         if self.n_digits > 1:
-            return None  # it depends on the directions between the categories: ask the law
-        # All functions but 0 tell the categories apart; 0 maps all to 0, which is then kept.
+            return None  # it depends on the directions between the categories: see `law_of_reports`
+        # All functions except 0 separate the categories; 0 maps all of them to 0, which is kept.
         both = float(self.p) / self.field.order
         return JointSupport(own=both, other=both)
 
@@ -429,7 +434,7 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
 
     def _collisions(self, counts):
         """Count the functions that map two categories to one value, for each direction v - w."""
-        # These are the functions with <a, v - w> = 0: as if all reports had the value 0.
+        # These are the functions with <a, v - w> = 0: the count is as if all reports had value 0.
         functions, g = self.functions, self.field.order
         table = np.zeros((1, self.n_functions, g))
         table[0, :, 0] = counts
@@ -437,9 +442,9 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
 
     def _spread(self, weights):
         """Return, for each report, the sum of the weights of the categories that it supports."""
-        of_vectors = np.zeros((*weights.shape[:-1], self.n_vectors))
-        of_vectors[..., self.vectors] = weights
-        return self.functions.spread(of_vectors).reshape(*weights.shape[:-1], -1)
+        vector_weights = np.zeros((*weights.shape[:-1], self.n_vectors))
+        vector_weights[..., self.vectors] = weights
+        return self.functions.spread(vector_weights).reshape(*weights.shape[:-1], -1)
 
     def _gather(self, weights):
         """Return, for each category, the sum of the weights of the reports that support it."""
@@ -462,21 +467,21 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return np.array([self._draw_tally(counts, rng) for _ in range(n_repeats)])
 
     def _draw_tally(self, counts, rng):
-        """Draw the tally of a collection from its exact law, in at most O(n)."""
-        if self.n_tried:  # there is no table of the reports, which are drawn one by one
+        """Draw the tally of a collection from its exact distribution, in at most O(n)."""
+        if self.n_tried:  # there is no table of the reports, so they are drawn one by one
             coins, tally = SeededCoins(rng), np.zeros(self.tally_size, dtype=np.int64)
             for codes in _batches(counts, _BLOCK):
                 tally += self.tally(self.privatize(codes, coins))
             return tally
         g, n_cells = self.field.order, self._n_cells(0)
-        of_zero = 1 / self.n_vectors
+        p_zero = 1 / self.n_vectors  # the probability of the function 0
         hashed = rng.binomial(counts, float(self.share))
         n_others = int(counts.sum() - hashed.sum())
         table = np.zeros(n_cells, dtype=np.int64)
-        n_zero = rng.binomial(n_others, of_zero)
+        n_zero = rng.binomial(n_others, p_zero)
         table[:g] += rng.multinomial(n_zero, np.full(g, 1 / g))
         table[g:] += _uniform_counts(n_others - n_zero, n_cells - g, rng)
-        zero = rng.binomial(hashed, of_zero)
+        zero = rng.binomial(hashed, p_zero)
         table[0] += zero.sum()
         self._add_hashed(table, hashed - zero, rng)
         if self.n_left == 1:
@@ -497,19 +502,19 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         for codes in np.split(frequent, range(step, len(frequent), step)):
             drawn = rng.multinomial(counts[codes], chances)
             cells = functions * g + self.hash(functions, codes[:, None])
-            # NumPy makes floats of the weights, which are exact in this range.
+            # NumPy converts the weights to floats, which are exact in this range.
             table += np.bincount(cells.ravel(), drawn.ravel(), len(table)).astype(np.int64)
 
 
 def n_digits_for(n_categories: int, order: int) -> int:
-    """Return the number k of digits of the space GF(g)^k that categories are scattered over."""
+    """Return the number k of digits of the space GF(g)^k over which categories are scattered."""
     d, g = n_categories, order
     k = next(k for k in range(1, 65) if g**k >= d)
     limit = max(_SMALL_SPACE, _SPACE_PER_CATEGORY * d)
-    # Two given categories are on a line with g - 2 of the g**k vectors. A user whose category is
-    # one of these adds to their covariance if they hash it. They do so with probability
-    # (p - q) / (1 - q), which is (g - 2) / (2 (g - 1)) for the best g. The excess is computed in
-    # integers, so that all parties agree.
+    # Two categories are on a line with g - 2 of the g**k vectors. If a third category is one of
+    # these vectors, then each user who has it and hashes it adds to the covariance of the two. A
+    # user hashes with probability (p - q) / (1 - q), which is (g - 2) / (2 (g - 1)) for the best g.
+    # The excess is computed in integers, so that all parties agree.
     excess = Fraction(d * (g - 2) ** 2, 4 * (g - 1))
     # Ends: g**k reaches `limit`.
     while d > 2 and excess > _MAX_EXCESS * g**k and g ** (k + 1) <= limit:
@@ -526,7 +531,7 @@ def _pieces(order: int, n_digits: int, n_categories: int, n_places: int) -> list
 
 
 def _batches(counts: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    """Yield the codes repeated as often as counts say, at most `size` at a time."""
+    """Yield each code as often as its count, at most `size` codes at a time."""
     ends = np.cumsum(counts)
     for start in range(0, int(ends[-1]), size):
         stop = min(start + size, int(ends[-1]))
@@ -534,7 +539,7 @@ def _batches(counts: np.ndarray, size: int) -> Iterator[np.ndarray]:
 
 
 def _uniform_counts(n: int, n_cells: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw how many of n uniform draws fall in each cell."""
+    """Draw the numbers of n uniform draws in each cell."""
     if n > _MANY_UNIFORM * n_cells:
         return rng.multinomial(n, np.full(n_cells, 1 / n_cells))
     total, size = np.zeros(n_cells, dtype=np.int64), max(_CACHED, n_cells)
@@ -548,10 +553,10 @@ _CELLS = 1 << 16  # users times categories hashed at a time, so that they stay i
 
 
 class MixingHash(HashReports, tag="mixing-hash"):
-    """Report a random seed, and its hash of a digest after randomised response over g values."""
+    """Report a random seed, and its hash of a digest after randomized response over g values."""
 
-    # This is all that a client needs. The codes are 64-bit digests of the values, so the values
-    # need not be on any list.
+    # A client needs nothing else. The codes are 64-bit digests of the values, so clients need no
+    # list of the values.
 
     def __init__(self, hash_range: int, threshold: int):
         self.hash_range = hash_range
@@ -590,8 +595,8 @@ class MixingHash(HashReports, tag="mixing-hash"):
     @property
     def tally_size(self):
         raise ValueError(
-            "Reports over an open domain are added up for the categories that a server lists: "
-            "declare them in categories=."
+            "Reports over an open domain are counted for the categories that a server lists. "
+            "Declare this list, in categories=."
         )
 
     def tally(self, reports):
@@ -601,8 +606,8 @@ class MixingHash(HashReports, tag="mixing-hash"):
 class MixingHashChannel(HashReports, IndependentChannel, tag="mixing-hash-channel"):
     """`MixingHash` over a list of categories."""
 
-    # Epsilon does not depend on the hash, but the estimate does: q = 1 / g holds as far as
-    # 64-bit mixing is ideal.
+    # Epsilon does not depend on the hash, but the estimate does: q = 1 / g is exact only for ideal
+    # mixing.
 
     has_exact_support = False
 

@@ -1,4 +1,4 @@
-"""The mean of a number, without bins."""
+"""The mean of a number, estimated without bins."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
     Parameters
     ----------
     mean : ndarray of shape (n_estimates,)
-        Unbiased means; with few users one may lie outside of the bounds.
+        Unbiased means; with few users a mean may lie outside of the bounds.
     standard_error : ndarray of shape (n_estimates,)
-        Their standard errors about the mean of those who reported.
+        Standard errors with respect to the mean of the users who reported.
     population_error : ndarray of shape (n_estimates,)
-        Their standard errors about the mean of a population that the users are a sample of.
+        Standard errors with respect to the mean of a population of which the users are a sample.
     n_samples : ndarray of int of shape (n_estimates,)
         Numbers of users.
     bounds : (float, float)
@@ -40,7 +40,7 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
     row_names : list, default=None
         Names of the groups.
     oracle : LocalMean, default=None
-        The oracle, unfitted; None if unknown.
+        The unfitted oracle; None if unknown.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
         if not are_alike or np.min(numbers[1:], initial=0) < 0 or self.bounds[0] >= self.bounds[1]:
             raise ValueError("means without an error, a number of users and bounds that rise")
         if self.oracle is not None and tuple(self.oracle.bounds) != tuple(self.bounds):
-            raise ValueError("means of other bounds than those of its oracle")
+            raise ValueError("means within other bounds than the oracle's bounds")
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -83,12 +83,13 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
         level : float, default=0.95
             Probability that an interval covers its mean.
         of : {"users", "population"}, default="users"
-            Whose mean it is, see :mod:`sklearn_ldp.inference`.
+            Whether the interval covers the mean of the users or of a population, see
+            :mod:`sklearn_ldp.inference`.
 
         Returns
         -------
         low, high : ndarray of shape (n_estimates,)
-            The ends.
+            The lower and upper ends.
 
         Raises
         ------
@@ -99,11 +100,11 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
         check_of(of)
         error = self.standard_error if of == "users" else self.population_error
         half_width = ndtri(0.5 + level / 2) * error
-        least, most = self.bounds
-        # A mean outside of the bounds leaves an interval that is more than a point.
-        low = np.minimum(self.mean - half_width, most - half_width / 4)
-        high = np.maximum(self.mean + half_width, least + half_width / 4)
-        return np.clip(low, least, most), np.clip(high, least, most)
+        minimum, maximum = self.bounds
+        # The interval of a mean outside of the bounds is more than a single point.
+        low = np.minimum(self.mean - half_width, maximum - half_width / 4)
+        high = np.maximum(self.mean + half_width, minimum + half_width / 4)
+        return np.clip(low, minimum, maximum), np.clip(high, minimum, maximum)
 
     def _means(self) -> tuple[list[Any], np.ndarray, dict[str, np.ndarray]]:
         names = ["mean"] if self.row_names is None else self.row_names
@@ -115,7 +116,7 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
         check_level(level)
-        ends = self.confidence_interval(level ** (1 / max(len(self), 1)))  # of different users
+        ends = self.confidence_interval(level ** (1 / max(len(self), 1)))  # groups are independent
         names = ["mean"] if self.row_names is None else self.row_names
         columns = (names, self.mean.tolist(), ends[0].tolist(), ends[1].tolist())
         table = dict(zip(("category", "mean", "low", "high"), columns, strict=True))
@@ -161,35 +162,39 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
 class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mean"):
     """The mean of a number between public bounds.
 
-    Each user's number is randomised by a private and unbiased channel, whose variance is on average
-    the least over all numbers between the bounds, while none has more than `worst_case` times the
-    least possible worst variance. A linear programme finds it. For a budget that is not among the
-    common ones (such as 0.5, 1 or 2) this takes some seconds, once in a process.
+    A private and unbiased channel randomizes each user's number. The channel minimizes the average
+    variance over all numbers between the bounds, under a constraint: the variance at each number is
+    at most `worst_case` times the minimum possible worst-case variance. A linear program computes
+    the channel. Common budgets (such as 0.5, 1 or 2) are stored; for other budgets the computation
+    lasts some seconds, once per process.
 
-    Privacy: one report spends epsilon of its user. A channel is enumerated in integers: no report
-    is more than exp(epsilon) times as likely under one number as under another.
+    Privacy: one report spends epsilon of its user. The channel consists of integer probabilities,
+    so the bound is exact: no report is more than exp(epsilon) times as likely under one number as
+    under another.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one report, > 0. Below 0.2 a report is one bit, beyond 8 the channel of 8
+        Privacy budget of one report, > 0. Below 0.2 a report is one bit. Above 8 the channel for 8
         is used.
     bounds : (float, float)
-        The least and the largest number, which are public. The standard error grows with their
-        distance, so clip a few extreme numbers before they widen it.
+        The public minimum and maximum of the numbers. The standard error is proportional to their
+        distance, so rather clip a few extreme numbers than widen the bounds.
     clip : bool, default=False
-        Whether a number outside of the bounds counts as the nearest bound; otherwise it is refused.
-        The mean then is that of clipped values, and reports say so. `fit` and `partial_fit` count
-        such numbers in ``n_clipped_``, exactly: do not publish it.
+        If True, a number outside of the bounds is replaced by the nearest bound. The result is then
+        the mean of clipped values, which its `report` states. `fit` and `partial_fit` store the
+        exact count of such numbers in ``n_clipped_``: do not publish it. If False, such a number
+        raises an error.
     worst_case : float, default=1.1
-        How many times the least possible worst variance a report may have, at least 1. With 1 the
-        variance is nearly the same for all numbers, and the least in the worst case. With 1.1 it is
-        less for most numbers and up to 10 % more near the bounds, so that most columns have more
-        accurate means from epsilon 1 on. Clients and servers must agree on it.
+        Maximum variance of a report, as a multiple of the minimum possible worst-case variance; at
+        least 1. With 1 the variance is nearly the same for all numbers, and the worst case is
+        optimal. With 1.1 the variance is smaller for most numbers and up to 10 % larger near the
+        bounds, so from epsilon 1 on most columns have more accurate means. Clients and servers must
+        use the same value.
     missing : {"error", "report"}, default="error"
-        What to do with a number that is missing or outside the bounds. A user who then does not
-        report tells that by their absence. "report" takes the middle of the bounds in its place,
-        towards which such users draw the mean.
+        The treatment of a number that is missing or outside the bounds. If such users do not
+        report, their absence reveals this. With "report", the client reports the midpoint of the
+        bounds instead, which biases the mean towards the midpoint.
     %(collection)s
 
     Attributes
@@ -197,26 +202,28 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
     mean_ : float
         The unbiased mean.
     standard_error_ : float
-        Its standard error about those who reported.
+        The standard error with respect to the mean of the users who reported.
     estimate_ : MeanEstimate of length 1
-        Both, with the intervals.
+        The mean and its standard error, with methods for confidence intervals.
     n_samples_seen_ : int
         Number of users.
 
     See Also
     --------
-    sklearn_ldp.Domain.bins : For histograms and quantiles, whose estimate has a mean as well.
+    sklearn_ldp.Domain.bins : For histograms and quantiles. This estimate has a mean as well.
 
     Notes
     -----
-    The programme knows 33 numbers between the bounds, from epsilon 5 on 65, and others become one
-    of the two next to them, at random. That adds to the variance: with a `worst_case` of 1.1 the
-    worst one is up to 1.11 times the least possible one to epsilon 4, and 1.14 times at 8. Below
-    epsilon 0.7 all numbers have nearly the same variance, whatever `worst_case` is.
+    The linear program uses a grid of 33 numbers between the bounds (65 from epsilon 5 on). Other
+    numbers are randomly rounded to one of the two adjacent grid numbers, which adds to the
+    variance. With a `worst_case` of 1.1, the worst-case variance is up to 1.11 times the minimum up
+    to epsilon 4, and 1.14 times at 8. Below epsilon 0.7 all numbers have nearly the same variance
+    for any `worst_case`.
 
-    The standard error is estimated from the reports: each output has a number whose average is at
-    least the variance of a report, whatever the user's number is. So that few reports do not say
-    too little, it begins with four users of the worst variance, and it is at most the worst one.
+    The standard error is estimated from the reports: each output has a score, and the mean score is
+    at least the variance of a report, for any number of the user. The estimate starts with four
+    additional users with the worst-case variance, so that it is not too small for few reports. It
+    is at most the worst-case variance.
 
     Examples
     --------
@@ -231,7 +238,7 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
 
     _parameter_constraints: dict = {
         **BaseCollector._parameter_constraints,
-        "bounds": "no_validation",  # NumberDomain checks them, and says what is wrong
+        "bounds": "no_validation",  # NumberDomain checks them with specific errors
         "clip": ["boolean"],
         "worst_case": [Interval(Real, 1, None, closed="left")],
         "missing": [StrOptions({"error", "report"})],
@@ -261,7 +268,7 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    # -- what is known after fit --------------------------------------------------------------
+    # -- results of fit ------------------------------------------------------------------------
     @property
     def mean_(self) -> float:
         """The unbiased mean."""
@@ -269,7 +276,7 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
 
     @property
     def standard_error_(self) -> float:
-        """The standard error of the mean about those who reported."""
+        """The standard error with respect to the mean of the users who reported."""
         return float(self.estimate_.standard_error[0])
 
     def confidence_interval(self, level: float = 0.95, *, of: str = "users") -> tuple[float, float]:
@@ -280,12 +287,13 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
         level : float, default=0.95
             Probability that the interval covers the mean.
         of : {"users", "population"}, default="users"
-            Whose mean it is, see :mod:`sklearn_ldp.inference`.
+            Whether the interval covers the mean of the users or of a population, see
+            :mod:`sklearn_ldp.inference`.
 
         Returns
         -------
         (float, float)
-            The ends.
+            The lower and upper end.
 
         Raises
         ------
@@ -314,7 +322,7 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
         return {None: PlannedEstimate(protocol.domain, self, protocol.mechanism, 1.0)}
 
     def _estimate_of(self, state: Collected) -> MeanEstimate:
-        """The raw estimate of what was collected."""
+        """Return the raw estimate from the collected reports."""
         domain: Any = state.protocol.domain
         low, high = domain.bounds
         tallies, sizes = state.decoded
@@ -322,7 +330,7 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
         n = np.maximum(np.ravel(sizes), 1)
         means = tallies @ values / n
         known = state.mechanism.mean_variance(tallies, n)
-        # The variance of one report of a random user is at least that, and at most 1 more.
+        # The variance of one report of a random user is at least `known`, and at most 1 more.
         spread = (tallies @ values**2 - n * means**2) / np.maximum(n - 1, 1)
         spread = np.where(n > 1, np.clip(spread, known, known + 1), worst + 1)
         middle, scale = (low + high) / 2, (high - low) / 2
@@ -332,5 +340,6 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
         return MeanEstimate(mean, *errors, sizes, domain.bounds, names, clone(self))
 
     def _score(self, estimate: MeanEstimate, held_out: MeanEstimate) -> float:
-        # The distance to an unbiased mean is the error plus the variance of that mean.
+        # The expected squared distance to an unbiased mean is the squared error plus the variance
+        # of the unbiased mean.
         return float((held_out.standard_error**2 - (estimate.mean - held_out.mean) ** 2).mean())

@@ -1,4 +1,4 @@
-"""An oracle whose channel is made for the queries that will be asked."""
+"""An oracle with a channel that is optimized for a query workload."""
 
 from __future__ import annotations
 
@@ -21,38 +21,41 @@ from ._subset import best_subset_channel
 
 _MOST_OPTIMIZED, _MOST_INPUTS = 512, 2048
 _MOST_SETS = 4096  # outputs of a channel that lists all sets
-_SURE_EPSILON = 40.0  # beyond it the resolution of 2**-64 shows, and a smaller budget keeps epsilon
+# Beyond this budget the resolution of 2**-64 matters, so channels of this budget are used.
+_SURE_EPSILON = 40.0
 
 
 class MatrixOracle(BaseOracle, tag="matrix-oracle"):
-    """A channel made for the queries that will be asked, such as the prefixes of ordered bins.
+    """A channel optimized for a query workload, such as the prefixes of ordered bins.
 
-    A report is the number of one of m outputs, which `support_counts_` counts and least squares
-    decode. The estimate is unbiased, its noise is known exactly, and any linear answers have
-    intervals. Its reports do not support categories, so that there are no p and q: what needs them
-    (such as :class:`~sklearn_ldp.MLEApx`) refuses it; :class:`~sklearn_ldp.ExactMLE` takes it.
+    A report is the number of one of m outputs. `support_counts_` counts the outputs, and least
+    squares decode these counts. The estimate is unbiased, its covariance matrix is exact, and the
+    answers to all linear queries have confidence intervals. A report does not support a set of
+    categories, so p and q are undefined. Post-processors that need p and q, such as
+    :class:`~sklearn_ldp.MLEApx`, raise an error; :class:`~sklearn_ldp.ExactMLE` works.
 
-    The optimised channel minimises the mean variance of the answers to `queries` under uniform
-    frequencies, by projected gradient descent. The problem is not convex, so that the result is
-    good but not proved to be the best. For prefixes of 16, 32, 64, 128 and 256 bins at epsilon 0.5,
-    0.7, 1, 1.5, 2, 3, 4 and 6 it is in the package; others are computed once in a process, in about
-    a second for 64 categories, half a minute for 256 and minutes for 512. Machines differ in the
-    last digits of such a computation. So make the protocol once, and give servers and clients its
-    integers, ``strategy=oracle.channel().integers``. Files of another channel are refused in any
-    case.
+    The optimized channel minimizes the mean variance of the answers to `queries` under uniform
+    frequencies, by projected gradient descent. The problem is not convex, so the result is good but
+    there is no proof that it is the best. The package contains the channels for prefixes of 16, 32,
+    64, 128 and 256 bins at epsilon 0.5, 0.7, 1, 1.5, 2, 3, 4 and 6. Each process computes any other
+    channel once, in about a second for 64 categories, half a minute for 256 and minutes for 512.
+    Different machines may compute different last digits. So compute the channel once, and pass its
+    integers to servers and clients: ``strategy=oracle.channel().integers``. The server refuses
+    reports of another channel in any case.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; all that is done with reports is free.
+    user; everything computed from reports is free.
 
     %(parameters)s
     queries : QuerySet, list, (sparse) matrix of shape (n_queries, d) or None, default=None
-        What the channel is made for, as `answer` takes it. None stands for every category, where
-        it is as accurate as :class:`SubsetSelection`, or nearly so. All other queries have unbiased
-        answers too, with more noise: with very much if they tell apart what `queries` never do.
+        The query workload to optimize for, in a form that `answer` accepts. If None, the workload
+        is the frequency of every category, and the oracle is as accurate as
+        :class:`SubsetSelection`, or nearly so. Other queries also have unbiased answers, but with
+        more noise. The noise is very large if they compare categories that `queries` never compare.
     strategy : {"optimized", "square-wave"} or array-like of shape (m, d), default="optimized"
-        The channel. "square-wave" makes outputs near the user's own category likelier, whatever
-        the queries. An array holds the probability of each output given each category, or the
-        integers over 2**64 of :attr:`MatrixChannel.integers`, which are used as they are.
+        The channel. "square-wave" makes outputs near the user's own category more likely, and
+        ignores the queries. An array contains the probability of each output given each category,
+        or the integers over 2**64 of :attr:`MatrixChannel.integers`, which are used unchanged.
 
     %(attributes)s
 
@@ -84,7 +87,7 @@ class MatrixOracle(BaseOracle, tag="matrix-oracle"):
     _checked_sizes = (5, 2)  # for `check_oracle`: computing larger matrices takes a second
     _parameter_constraints: dict = {
         **BaseOracle._parameter_constraints,
-        "queries": "no_validation",  # the query sets say what is wrong
+        "queries": "no_validation",  # the query sets check them with specific errors
         "strategy": [StrOptions({"optimized", "square-wave"}), "array-like"],
     }
 
@@ -105,35 +108,37 @@ class MatrixOracle(BaseOracle, tag="matrix-oracle"):
         self.strategy = strategy
 
     def _make_mechanism(self, domain):
-        d, most = domain.size, _MOST_OPTIMIZED if self._way == "optimized" else _MOST_INPUTS
-        if d > most:
+        d = domain.size
+        max_size = _MOST_OPTIMIZED if self._way == "optimized" else _MOST_INPUTS
+        if d > max_size:
             raise ValueError(
-                f"MatrixOracle makes channels for at most {most} categories, got {d:,}: use "
+                f"MatrixOracle makes channels for at most {max_size} categories, got {d:,}. Use "
                 "coarser categories, or SubsetSelection or HadamardResponse."
             )
         return kept_channel(self._key(domain), lambda: self._integers(domain))
 
     @property
     def _way(self) -> str | None:
-        """How the channel is made; None if it is given."""
+        """The name of the strategy; None if `strategy` is an array."""
         return self.strategy if isinstance(self.strategy, str) else None
 
     def _key(self, domain: Any) -> bytes:
-        """A digest of everything that the channel depends on."""
-        given = None if self._way else np.asarray(self.strategy)
+        """Return a digest of everything that the channel depends on."""
+        array = None if self._way else np.asarray(self.strategy)
         gram = self._gram(domain) if self._way == "optimized" else None
-        said = pickle.dumps((self._way, domain.size, float(self.epsilon), given, gram))
-        return hashlib.sha256(said).digest()
+        content = pickle.dumps((self._way, domain.size, float(self.epsilon), array, gram))
+        return hashlib.sha256(content).digest()
 
     def _gram(self, domain: Any) -> np.ndarray:
-        """Inner products of the queries, less what they ask of the sum, which is known to be 1."""
+        """Return the inner products of the queries, without the part that asks for the sum 1."""
         rows = as_query_set(self.queries).aligned(domain.categories).matrix(domain.size)
         rows = rows - np.asarray(rows.mean(axis=1)).reshape(-1, 1)
         gram = np.asarray(rows.T @ rows)
         if not np.trace(gram) > 1e-12 * max(np.abs(rows).max(initial=0), 1e-300) ** 2:
             raise ValueError(
                 "The 'queries' parameter of MatrixOracle must ask for something, got queries of "
-                "rank 0, whose answers are known without any report."
+                "rank 0: their answers are known without any report. Pass queries that compare "
+                "categories."
             )
         return gram
 
@@ -146,13 +151,13 @@ class MatrixOracle(BaseOracle, tag="matrix-oracle"):
         gram = self._gram(domain)
         if _is_like(gram, np.eye(d)):
             size = best_subset_channel(d, epsilon).size
-            made = strategies.subset_channel(d, size, epsilon, _MOST_SETS)
-            return integer_channel(made, self.epsilon)
+            channel = strategies.subset_channel(d, size, epsilon, _MOST_SETS)
+            return integer_channel(channel, self.epsilon)
         stored, starts = _stored(d, epsilon) if _is_like(gram, np.tri(d)) else (None, [])
         if stored is not None:
             return stored
-        made = strategies.optimised_channel(gram, epsilon, starts=starts)
-        return integer_channel(made, self.epsilon)
+        channel = strategies.optimised_channel(gram, epsilon, starts=starts)
+        return integer_channel(channel, self.epsilon)
 
     def _given(self, n_categories: int) -> np.ndarray:
         try:
@@ -169,18 +174,19 @@ class MatrixOracle(BaseOracle, tag="matrix-oracle"):
 
 
 def _is_like(gram: np.ndarray, queries: np.ndarray) -> bool:
-    """Whether queries have the inner products of others, up to a factor."""
+    """Whether these are the inner products of the queries, up to a factor."""
     rows = queries - queries.mean(axis=1, keepdims=True)
     other = rows.T @ rows
     return bool(np.allclose(gram / np.trace(gram), other / np.trace(other), rtol=0, atol=1e-12))
 
 
 def _stored(n_categories: int, epsilon: float) -> tuple[np.ndarray | None, list[np.ndarray]]:
-    """Return the package's channel for prefixes; or None, and that of the next lower budget."""
+    """Return a stored channel for prefixes, or None and the channel of the next lower budget."""
     source = files(__package__).joinpath("data", "prefix_channels.npz")
     with source.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        of_size = [name for name in archive.files if name.startswith(f"{n_categories}_")]
-        below = [one for name in of_size if (one := float(name.split("_")[1])) <= epsilon]
+        names = [name for name in archive.files if name.startswith(f"{n_categories}_")]
+        budgets = [float(name.split("_")[1]) for name in names]
+        below = [budget for budget in budgets if budget <= epsilon]
         if not below:
             return None, []
         nearest = archive[f"{n_categories}_{max(below):g}"]

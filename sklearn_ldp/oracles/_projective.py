@@ -1,4 +1,4 @@
-"""Projective geometry response: a point of a projective space over a finite field."""
+"""Projective geometry response: reports of a point of a projective space over a finite field."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from .._core.support.locks import cached_property
 from .._core.support.random import RandomState
 from ._base import BaseOracle
 
-_MAX_FIELD = 64  # beyond, spaces outgrow any domain, and other oracles are as good
-# A decoded space has at most this many vectors, or this many per category if that is more.
+_MAX_FIELD = 64  # larger fields have too large spaces, and other oracles are as good
+# The maximum number of vectors of a decoded space: the first number, or the second per category if
+# larger.
 _SMALL_SPACE = 1 << 20
 _SPACE_PER_CATEGORY = 32  # a bound on the time of decoding
 _MAX_PRODUCTS = 1 << 16  # cells of the table of products, which should stay in the cache
@@ -29,29 +30,30 @@ _MAX_PRODUCTS = 1 << 16  # cells of the table of products, which should stay in 
 class ProjectiveGeometryResponse(BaseOracle, tag="projective-geometry-response"):
     """Projective geometry response: nearly the most accurate oracle, with small reports.
 
-    Say `epsilon` and `categories`; the defaults of the rest are good.
+    Specify `epsilon` and `categories`; the defaults of the other parameters are good.
 
     Categories and reports are points of the projective space PG(t-1, g): the K = (g^t - 1)/(g - 1)
     lines through the origin of GF(g)^t, where g is near :math:`e^\\epsilon + 1` and K at least d.
     A report supports the categories orthogonal to it. With probability p the user reports a uniform
-    one of the :math:`c = (g^{t-1} - 1)/(g - 1)` points orthogonal to their category, otherwise a
-    uniform one of the other points. With :math:`c_2 = (g^{t-2} - 1)/(g - 1)`,
+    point of the :math:`c = (g^{t-1} - 1)/(g - 1)` points orthogonal to their category, otherwise a
+    uniform point of the others. With :math:`c_2 = (g^{t-2} - 1)/(g - 1)`,
 
     .. math:: p = \\frac{c\\, e^\\epsilon}{c (e^\\epsilon - 1) + K}, \\qquad
               q = \\frac{c_2 (e^\\epsilon - 1) + c}{c (e^\\epsilon - 1) + K}.
 
-    A report is one integer in [0, K), and decoding takes near-linear time. For 1,000 or more
-    categories and epsilon up to 3 the total variance is within 3 % of that of `SubsetSelection`.
-    With fewer categories or a larger epsilon, up to 4, it may be 1.5 times as large, if the
-    categories fill only a small part of the smallest space that holds them; `best_oracle` compares.
+    A report is one integer in [0, K), and decoding runs in near-linear time. For 1,000 or more
+    categories and epsilon up to 3 the total variance is within 3 % of `SubsetSelection`. With fewer
+    categories or a larger epsilon, up to 4, the total variance may be 1.5 times as large, if the
+    categories fill only a small part of the smallest space that contains them; `best_oracle`
+    compares the oracles.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; all that is done with reports is free.
+    user; everything computed from reports is free.
 
     %(parameters)s
     field_order : "auto" or int, default="auto"
-        Number g of elements of the field, a prime or a power of a prime; "auto" takes the one with
-        the least total variance.
+        Number g of elements of the field, a prime or a power of a prime; "auto" chooses the order
+        with the minimum total variance.
 
     %(attributes)s
     field_order_ : int
@@ -59,7 +61,7 @@ class ProjectiveGeometryResponse(BaseOracle, tag="projective-geometry-response")
 
     See Also
     --------
-    sklearn_ldp.best_oracle : Which oracle to take.
+    sklearn_ldp.best_oracle : The choice of an oracle.
     OLH : Nearly as accurate, with two integers per report.
     SubsetSelection : The optimum, with large reports.
 
@@ -72,11 +74,11 @@ class ProjectiveGeometryResponse(BaseOracle, tag="projective-geometry-response")
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import ProjectiveGeometryResponse
-    >>> colours = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
+    >>> colors = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
     >>> oracle = ProjectiveGeometryResponse(
     ...     2.0, categories=["red", "green", "blue"], random_state=0
     ... )
-    >>> oracle.fit(colours).frequencies_.round(1)
+    >>> oracle.fit(colors).frequencies_.round(1)
     array([0.6, 0.3, 0.1])
     """
 
@@ -113,11 +115,11 @@ class ProjectiveGeometryResponse(BaseOracle, tag="projective-geometry-response")
 
 @lru_cache(maxsize=64)
 def best_field_order(n_categories: int, epsilon: float) -> int:
-    """Return the field order of least total variance whose space is quickly decoded."""
+    """Return the field order of minimum total variance among spaces that are quickly decoded."""
     spaces = {g: g ** _n_digits(n_categories, g) for g in _ORDERS}
     limit = max(min(spaces.values()), _SMALL_SPACE, _SPACE_PER_CATEGORY * n_categories)
     decodable = [g for g, size in spaces.items() if size <= limit]
-    # Channels are made of those only that may be the best in exact numbers.
+    # Channels are only constructed for orders that may be the best in exact arithmetic.
     about = {g: _about_variance(n_categories, epsilon, g) for g in decodable}
     near = [g for g in decodable if about[g] <= min(about.values()) * (1 + 1e-6)]
     channels = [ProjectiveChannel(n_categories, epsilon, g) for g in near or decodable]
@@ -128,12 +130,12 @@ _ORDERS = [g for g in range(2, _MAX_FIELD + 1) if prime_power(g) is not None]
 
 
 def _n_digits(n_categories: int, order: int) -> int:
-    """The least number of digits of vectors with this many points."""
+    """Return the minimum number of digits of vectors with at least this number of points."""
     return next(t for t in range(2, 65) if (order**t - 1) // (order - 1) >= n_categories)
 
 
 def _about_variance(n_categories: int, epsilon: float, order: int) -> float:
-    """The total variance of the channel in closed form, in floats; NaN where these do not do."""
+    """Return the total variance of the channel in closed form, in floats; NaN if p <= q."""
     n_digits = _n_digits(n_categories, order)
     points, inside, common = ((order ** (n_digits - i) - 1) / (order - 1) for i in range(3))
     weight, outside = inside * math.exp(min(epsilon, 500.0)), points - inside
@@ -150,14 +152,14 @@ def _products(order: int) -> tuple[int, np.ndarray]:
     while order ** (2 * n_digits + 2) <= _MAX_PRODUCTS:
         n_digits += 1
     table = field.products(n_digits).ravel()
-    return n_digits, table.astype(np.min_scalar_type(2 * order - 2))  # a sum of two fits
+    return n_digits, table.astype(np.min_scalar_type(2 * order - 2))  # the sum of two products fits
 
 
 class ProjectiveChannel(IndexChannel, tag="projective-channel"):
-    """Report a point, orthogonal to the category's with probability ``threshold / 2**64``."""
+    """Report a point, orthogonal to the category with probability ``threshold / 2**64``."""
 
-    # Points are vectors whose leading digit is 1. The point whose leading 1 is digit m, and
-    # whose digits below form the number x, has the number `(g**m - 1) / (g - 1) + x`.
+    # Points are vectors with leading digit 1. If the leading 1 is digit m, and the digits below it
+    # form the number x, the number of the point is `(g**m - 1) / (g - 1) + x`.
 
     report_name = "point"
 
@@ -167,8 +169,8 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
         self.n_digits = _n_digits(n_categories, g)
         n_points, n_inside, n_common = ((g ** (self.n_digits - i) - 1) // (g - 1) for i in range(3))
         super().__init__(n_categories, epsilon, n_points, n_inside, n_common)
-        # For each leading digit 0, 1, ..: its power, its first point, and the difference between
-        # the numbers of a vector and of its point.
+        # For each leading digit 0, 1, ..: the power of g, the first point, and the difference
+        # between the numbers of a vector and of its point.
         self._powers = np.array([g**m for m in range(self.n_digits)])
         self._starts = (self._powers - 1) // (g - 1)
         self._shifts = self._powers - self._starts
@@ -189,7 +191,7 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
         return points + self._shifts[leading], leading
 
     def _product(self, u, v):
-        """Return <u, v> of vectors given by their numbers (broadcasting)."""
+        """Return <u, v> for vectors with these numbers (broadcasting)."""
         n_low, table = _products(self.field.order)
         base, parts = self.field.order**n_low, []
         for _ in range(0, self.n_digits, n_low):
@@ -200,19 +202,20 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
 
     @cached_property
     def _pivots(self):
-        """Of each category: vector v, place value of its lowest nonzero digit v_l, and 1 / v_l."""
+        """For each category: vector v, place value of the lowest nonzero digit v_l, and 1 / v_l."""
         vectors = self._vectors(np.arange(self.n_categories))[0]
         place, digit = np.ones_like(vectors), np.zeros_like(vectors)
         for power in self._powers[::-1]:
-            found = vectors // power % self.field.order
-            place[found > 0], digit[found > 0] = power, found[found > 0]
+            digits = vectors // power % self.field.order
+            place[digits > 0] = power
+            digit[digits > 0] = digits[digits > 0]
         return vectors, place, self.field.invert(digit)
 
     def _solved(self, codes, rest, product):
-        """Return the u with <u, v> = product whose digits, except the l-th, are those of `rest`."""
-        # As v_l is the lowest nonzero digit of v, the digits of u below the l-th do not
-        # matter. Where `rest` has no digits above it either, <u, v> = 0 makes u_l = 0. So u
-        # has a leading 1 if `rest` has one.
+        """Return the u with <u, v> = product and the digits of `rest`, except the l-th digit."""
+        # The digits of u below the l-th do not matter, because v_l is the lowest nonzero digit of
+        # v. If `rest` has no digits above the l-th either, <u, v> = 0 implies u_l = 0. So u has a
+        # leading 1 if `rest` has a leading 1.
         v, place, inverse = (table[codes] for table in self._pivots)
         u = rest + rest // place * place * (self.field.order - 1)  # digits from l on move up
         missing = self.field.subtract(product, self._product(u, v))
@@ -220,12 +223,12 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
 
     def privatize(self, codes, coins):
         if len(codes) >= self.n_categories * self.n_reports:
-            _ = self._listed  # a table is quicker from now on, and costs no more than these users
+            _ = self._listed  # from here on a table is faster, and it costs less than these users
         return super().privatize(codes, coins)
 
     @cached_property
     def _listed(self):
-        """Numbers of all points for each category in turn, the orthogonal ones first."""
+        """Numbers of all points for each category in turn, the orthogonal points first."""
         codes = np.arange(self.n_categories)[:, None]
         sets = [(self._orthogonal, self.n_inside), (self._others, self.n_reports - self.n_inside)]
         rows = [f(*map(np.ravel, np.broadcast_arrays(codes, np.arange(n)))) for f, n in sets]
@@ -249,9 +252,8 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
 
     def _others(self, codes, index):
         """Return the index-th point u with <u, v> not 0."""
-        # Such points lead with u_l, or with a digit above it. In the second case the
-        # product may be any number but 0, and takes the place of the leading 1 in the
-        # index.
+        # The leading digit of such a point is u_l, or a digit above it. In the second case the
+        # product may be any number except 0, and replaces the leading 1 in the index.
         place = self._pivots[1][codes]
         power = self._powers[n_reached(self._powers, np.maximum(index, 1)) - 1]
         product = index // power
@@ -264,20 +266,20 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
 
     @property
     def report_law(self):
-        p = self.threshold / TWO_64  # a quotient of floats, on whose last digit estimates depend
+        p = self.threshold / TWO_64  # a float quotient; estimates depend on its last digit
         inside, outside = p / self.n_inside, (1 - p) / (self.n_reports - self.n_inside)
         return ReportLaw(inside, outside, self._spread, self._gather, takes_rows=True)
 
     @property
     def largest_support(self):
-        # The first points are those of a hyperplane.
+        # The first points form a hyperplane.
         return min(self.n_categories, self.n_inside)
 
     @property
     def _functions(self):
         return linear_functions(self.field.order, self.n_digits)
 
-    # Floats are summed by transforms, of many rows at once; counts, exactly, by `decode`.
+    # Transforms sum floats, of many rows together; `decode` sums counts exactly.
     def _spread(self, weights):
         """Return, for each point, the sum of the weights of the categories orthogonal to it."""
         return self._functions.zero_sums(weights)
@@ -287,10 +289,9 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
         return self._functions.zero_sums(weights)[: self.n_categories]
 
     def decode(self, tallies):
-        # For each of the first points, the sum over the points orthogonal to it.
-        # Points that lead with digit m are (1, x), x being the m digits below, and support v
-        # where <x, v below m> + v_m = 0: like reports of local hashing with the value 0, see
-        # `contract`.
+        # Returns, for each of the first points, the sum over the points orthogonal to it. A point
+        # with the leading digit m is (1, x), where x are the m digits below. It supports v if
+        # <x, v below m> + v_m = 0, like a report of local hashing with the value 0: see `contract`.
         g = self.field.order
         vectors = self._vectors(np.arange(self.n_categories))[0]
         support = np.where(vectors % g == 0, tallies[:, :1], 0)  # the point of m = 0

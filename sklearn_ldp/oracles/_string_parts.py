@@ -1,4 +1,4 @@
-"""The questions of a StringOracle: prefixes of growing lengths, under linear hash functions."""
+"""The parts of a StringOracle: prefixes of growing lengths, under linear hash functions."""
 
 from __future__ import annotations
 
@@ -20,27 +20,29 @@ from .._core.numerics.transforms import mixed
 from .._core.support.locks import cached_property
 from ._local_hashing import LinearHash, MixingHash
 
-_DIGEST_BITS = 40  # of a prefix: with its new digits, a code has fewer than 63 bits
-_MOST_FIRST, _MOST_NEXT = 1 << 20, 1 << 18  # extensions of the empty prefix, and of each other one
-_BUCKETS = 1 << 18, 1 << 21  # of the held-out part: the least and the most
-_MOST_CELLS = 1 << 22  # counts in the tally of a part
-_USERS_OF_FUNCTION = 4  # users who are expected to share a function, if the tally is not too large
+_DIGEST_BITS = 40  # of a prefix: together with the new digits, a code has fewer than 63 bits
+# Maximum numbers of extensions of the empty prefix, and of each other prefix.
+_MOST_FIRST, _MOST_NEXT = 1 << 20, 1 << 18
+_BUCKETS = 1 << 18, 1 << 21  # minimum and maximum number of buckets of the held-out part
+_MOST_CELLS = 1 << 22  # maximum number of counts in the tally of a part
+_USERS_OF_FUNCTION = 4  # expected users per function, if the tally is not too large
 _MOST_ORDER, _MOST_PARTS = 1 << 9, 24
-_HELD_OUT = 0.15  # among .10, .15 and .20, by recall of random strings: notes on strings
-_ROWS = 1 << 15  # strings that are coded at a time
+_HELD_OUT = 0.15  # the best of .10, .15 and .20 by recall of random strings: notes on strings
+_ROWS = 1 << 15  # strings that are encoded at a time
 
 
 class PrefixHash(LinearHash):
-    """Report a hash function, and its value at a prefix after randomised response."""
+    """Report a hash function, and its value at a prefix after randomized response."""
 
     # A code is `digest * g**k + e`, where e has the k new digits of the prefix, and the digest
-    # stands for all digits before them. The value of a function is `<a, e> + s`, where a is a
+    # represents all digits before them. The value of a function is `<a, e> + s`, where a is a
     # linear function on GF(g)^k, and s mixes the digest with the number of the function: there
     # are `n_copies` functions with the same a. So two extensions of one prefix have the same
-    # value with probability 1 / g exactly, and a Fourier transform sums the reports up for all
-    # of them. Two different prefixes have so as far as the mixing is ideal.
-    # A tally counts the reports of each kind, so it holds all that the reports do, in a size
-    # that does not depend on their number.
+    # value with probability exactly 1 / g, and a Fourier transform counts the reports for all
+    # extensions. Two different prefixes have the same value with this probability if the mixing is
+    # ideal.
+    # A tally counts each distinct report, so it contains all information of the reports, and its
+    # size does not depend on the number of reports.
 
     def __init__(self, field: FiniteField, n_digits: int, n_copies: int, threshold: int) -> None:
         self.field, self.n_digits, self.n_copies = field, n_digits, n_copies
@@ -74,7 +76,7 @@ class PrefixHash(LinearHash):
         return self.field.add(values.astype(np.int64), self._shifts(functions, digests))
 
     def _shifts(self, functions: np.ndarray, digests: np.ndarray) -> np.ndarray:
-        """The shifts of the values by the digits before the new ones."""
+        """Return the shifts of the values, which depend on the digits before the new digits."""
         mixing = MixingHash(self.field.order, self.threshold)
         return mixing.hash(functions, digests.astype(np.uint64)).astype(np.int64)
 
@@ -94,20 +96,20 @@ class PrefixHash(LinearHash):
         return self.n_extensions
 
     def largest_weight(self, n_targets):
-        """The most that a report adds to n times the sum of this many estimates."""
+        """Return a report's maximum contribution to n times the sum of `n_targets` estimates."""
         return float(n_targets * (1 - self.q) / (self.p - self.q))
 
     def decode_operations(self, n_samples):
         return n_samples + int(self.n_extensions * np.log2(self.n_extensions))
 
     def count_extensions(self, tally: np.ndarray, digests: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield, for each prefix, how many reports support each of its extensions."""
-        # No extension is hashed: the share of the prefix is subtracted from the values, so
-        # that what is left is the value of a linear function at the new digits.
+        """Yield, for each prefix, the number of reports that support each extension."""
+        # No extension is hashed. Instead the shift of the prefix is subtracted from the values,
+        # and the result is the value of a linear function at the new digits.
         g, kinds = self.field.order, np.flatnonzero(tally)
         functions, values = np.divmod(kinds, g)
         counts, linear = tally[kinds].astype(float), functions % self.n_linear * g
-        for start in range(0, len(digests), 2):  # the transform takes two at a time
+        for start in range(0, len(digests), 2):  # two prefixes are transformed at a time
             tables = np.empty((len(digests[start : start + 2]), self.n_linear, g))
             for table, digest in zip(tables, digests[start : start + 2], strict=True):
                 left = self.field.subtract(values, self._shifts(functions, digest))
@@ -116,16 +118,16 @@ class PrefixHash(LinearHash):
             yield from np.rint(self.functions.gather(tables))
 
     def support_of(self, tallies: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Return, in each tally, how many reports support some codes, by hashing these."""
+        """Return, for each tally, the number of reports that support each code, by hashing."""
         functions = np.arange(self.n_functions)
         values = (self.hash(functions, code) for code in codes[:, None])
-        kinds = (functions * self.field.order + of_code for of_code in values)
-        return np.column_stack([tallies[:, one].sum(axis=1) for one in kinds])
+        kinds = (functions * self.field.order + code_values for code_values in values)
+        return np.column_stack([tallies[:, cells].sum(axis=1) for cells in kinds])
 
 
-# -- how strings become codes -----------------------------------------------------------------
+# -- codes of strings -------------------------------------------------------------------------
 def digest_of_digits(digits: np.ndarray) -> np.ndarray:
-    """Return a digest below 2**40 of each row, 0 without digits; it is part of the protocol."""
+    """Return a digest below 2**40 of each row, 0 without digits. The protocol includes it."""
     words = np.full(len(digits), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for digit in digits.T:
         words = mixed(words ^ (digit.astype(np.uint64) + np.uint64(1)))
@@ -135,28 +137,28 @@ def digest_of_digits(digits: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class StringPlan:
-    """The questions about strings: the digits of each part, and who is asked it."""
+    """The design of a string collection: the digits of each part, and its proportion of users."""
 
     epsilon: float
     hash_range: int  # number g of values of a digit
     steps: tuple[int, ...]  # number of new digits of each searching part
     shares: tuple[float, ...]  # of the users, in each searching part and in the held-out one
-    n_strings: float  # that these digits can tell
+    n_strings: float  # number of strings that these digits distinguish
     n_found: int
     expected_n_users: int
 
     @property
     def n_kept(self) -> int:
-        """Number of prefixes that are kept after each part."""
+        """Number of prefixes that the search keeps after each part."""
         return 2 * self.n_found
 
     def found_probability(self, frequencies: np.ndarray, n_users: int | None = None) -> np.ndarray:
-        """Return about how likely strings are found.
+        """Return approximate probabilities that strings of these frequencies are found.
 
         Shapes: frequencies (n,) -> (n,).
-        n_users: number of users; None takes the expected number.
-        The product of the probabilities that their prefixes stand out from those that nobody has,
-        without help by strings with the same prefix.
+        n_users: number of users; if None, the expected number.
+        The result is the product, over the parts, of the probability that the prefix of the string
+        exceeds all prefixes of frequency 0. Other strings with the same prefix are ignored.
         """
         n = self.expected_n_users if n_users is None else n_users
         levels, errors = self.noise_levels, self._errors_of_one / math.sqrt(n)
@@ -165,21 +167,21 @@ class StringPlan:
         return each.prod(axis=-1)
 
     def threshold(self, n_users: int | None = None) -> float:
-        """Return about the frequency from which a string is more likely found than not."""
+        """Return the approximate frequency above which a string is more likely found than not."""
         n = self.expected_n_users if n_users is None else n_users
         return float((self.noise_levels * self._errors_of_one).max()) / math.sqrt(n)
 
     @cached_property
     def n_rivals(self) -> np.ndarray:
-        """Number of prefixes among which each part chooses, of shape (n_parts,)."""
-        # Some strings of this many digits are not valid: they have letters after the end.
+        """Number of candidate prefixes of each part, of shape (n_parts,)."""
+        # Some sequences of digits are not valid strings: they have letters after the end.
         logs = np.log(self.hash_range) * np.array(self.steps)
         logs = np.minimum(logs, math.log(self.n_strings) * logs / logs.sum())
         return np.exp(logs) * np.where(np.arange(len(logs)), self.n_kept, 1)
 
     @cached_property
     def noise_levels(self) -> np.ndarray:
-        """The standard errors that prefixes must stand out by, of shape (n_parts,)."""
+        """Height, in standard errors, above which a part keeps a prefix, of shape (n_parts,)."""
         kept = np.full(len(self.steps), self.n_kept / 2)
         kept[-1] = self.n_found / 2
         return np.maximum(ndtri(1 - np.minimum(kept / self.n_rivals, 0.5)), 1.0).round(9)
@@ -190,22 +192,23 @@ class StringPlan:
         return np.sqrt(variance / np.array(self.shares[:-1]))
 
     def mechanisms(self) -> list[PrefixHash]:
-        """Return the mechanism of each part, the held-out one last."""
+        """Return the mechanism of each part; the last part is the held-out part."""
         field = FiniteField(self.hash_range)
         threshold = direct_threshold(self.epsilon, self.hash_range)
-        found: list[PrefixHash] = []
+        mechanisms: list[PrefixHash] = []
         for step, share in zip(self.steps, self.shares[:-1], strict=True):
-            one = PrefixHash(field, step, 1, threshold)
+            single = PrefixHash(field, step, 1, threshold)
             expected = self.expected_n_users * share / _USERS_OF_FUNCTION
-            n_copies = int(min(expected / one.n_linear, _MOST_CELLS / one.tally_size))
-            found.append(PrefixHash(field, step, max(n_copies, 1), threshold) if found else one)
+            n_copies = int(min(expected / single.n_linear, _MOST_CELLS / single.tally_size))
+            copied = PrefixHash(field, step, max(n_copies, 1), threshold)
+            mechanisms.append(copied if mechanisms else single)
         order, n_digits = bucket_space(self.epsilon)
         whole = FiniteField(order), n_digits, 1, direct_threshold(self.epsilon, order)
-        return [*found, PrefixHash(*whole)]
+        return [*mechanisms, PrefixHash(*whole)]
 
 
 class PrefixDomain(StringDomain):
-    """Strings whose codes are those of their prefixes, one for each part of a plan."""
+    """Strings that are encoded by their prefixes, with one code for each part of a plan."""
 
     def __init__(self, strings: StringDomain, plan: StringPlan, is_stood_in: bool = False) -> None:
         vars(self).update(vars(strings))
@@ -240,7 +243,7 @@ class PrefixDomain(StringDomain):
         return np.column_stack([*columns, digest_of_digits(digits) % order**n_digits])
 
 
-# -- how the parts are chosen -----------------------------------------------------------------
+# -- choice of the parts ----------------------------------------------------------------------
 def _null_variance(epsilon: float, order: int) -> float:
     ratio = float(min(exp_lower_bound(epsilon), Fraction(1 << 60)))
     p, q = ratio / (ratio + order - 1), 1 / order
@@ -248,9 +251,9 @@ def _null_variance(epsilon: float, order: int) -> float:
 
 
 @lru_cache(maxsize=64)
-def _orders(epsilon: float, most: int) -> list[int]:
-    """Field orders whose hash values are worth a look at a budget, the best one first."""
-    largest = min(int(2 * min(exp_lower_bound(epsilon), Fraction(most))) + 4, most)
+def _orders(epsilon: float, max_order: int) -> list[int]:
+    """Return the field orders that may be the best at a budget, in order of variance."""
+    largest = min(int(2 * min(exp_lower_bound(epsilon), Fraction(max_order))) + 4, max_order)
     powers = [(n, prime_power(n)) for n in range(2, largest + 1)]
     orders = [n for n, at in powers if at and (at[1] == 1 or n <= MAX_SUGGESTED_POWER)]
     return sorted(orders, key=lambda order: _null_variance(epsilon, order))
@@ -258,11 +261,11 @@ def _orders(epsilon: float, most: int) -> list[int]:
 
 @lru_cache(maxsize=64)
 def bucket_space(epsilon: float) -> tuple[int, int]:
-    """Return (g, k) of the best field with 2**18 to 2**21 vectors, the digests of whole strings."""
-    least, most = _BUCKETS
+    """Return (g, k) of the best field with 2**18 to 2**21 vectors, for digests of whole strings."""
+    minimum, maximum = _BUCKETS
     orders = _orders(epsilon, 1 << 10)  # 2 is among them
-    spaces = ((g, math.ceil(math.log2(least) / math.log2(g) - 1e-9)) for g in orders)
-    return next((g, n_digits) for g, n_digits in spaces if g**n_digits <= most)
+    spaces = ((g, math.ceil(math.log2(minimum) / math.log2(g) - 1e-9)) for g in orders)
+    return next((g, n_digits) for g, n_digits in spaces if g**n_digits <= maximum)
 
 
 @lru_cache(maxsize=64)
@@ -270,8 +273,8 @@ def best_plan(
     epsilon: float, strings: StringDomain, n_found: int, n_users: int, hash_range: int | None
 ) -> StringPlan:
     """Return the plan with the largest expected recall."""
-    # The recall is that of the strings up to rank `n_found` where frequencies fall as
-    # `rank**-1.2`, which is about as those of words do. Nothing of it depends on the users.
+    # The recall is computed for the strings up to rank `n_found`, with frequencies proportional to
+    # `rank**-1.2`, which is approximately the distribution of words. It depends on no data.
     frequencies, plans = np.arange(1, n_found + 1) ** -1.2 / _ZETA, []
     for order in _orders(epsilon, _MOST_ORDER) if hash_range is None else [hash_range]:
         n_digits = strings.coder(order).n_digits
@@ -280,28 +283,28 @@ def best_plan(
         for steps in _divisions(n_digits, order):
             even = (1.0,) * (len(steps) + 1)
             plan = StringPlan(epsilon, order, steps, even, n_strings, n_found, n_users)
-            squares = plan.noise_levels**2  # so all parts have the same threshold
+            squares = plan.noise_levels**2  # these shares give all parts the same threshold
             shares = ((1 - _HELD_OUT) * squares / squares.sum()).round(9).tolist()
             plans.append(replace(plan, shares=(*shares, _HELD_OUT)))
     if not plans:
         raise ValueError(
             f"StringOracle needs more than {_MOST_PARTS} parts for strings of up to "
             f"{strings.max_length} of {strings.size - 1} letters, too many for any number of "
-            "users: take a smaller max_length, or a code."
+            "users. Use a smaller max_length, or a code as alphabet."
         )
     return max(plans, key=lambda plan: plan.found_probability(frequencies).mean().round(9))
 
 
-_ZETA = 5.591582441177750  # of 1.2
+_ZETA = 5.591582441177750  # the Riemann zeta function at 1.2
 
 
 def _divisions(n_digits: int, order: int) -> Iterator[tuple[int, ...]]:
-    """Ways to divide digits into steps: a first one, and others that are as even as can be."""
+    """Yield divisions of the digits into a first step, and further steps of nearly equal size."""
     powers = (math.log2(m) / math.log2(order) + 1e-9 for m in (_MOST_FIRST, _MOST_NEXT))
-    first_most, most = (max(int(n), 1) for n in powers)
-    for first in range(1, min(first_most, n_digits) + 1):
+    max_first, max_next = (max(int(n), 1) for n in powers)
+    for first in range(1, min(max_first, n_digits) + 1):
         left = n_digits - first
-        fewest = -(-left // most)
+        fewest = -(-left // max_next)
         for n_parts in range(fewest, min(left, fewest + 2, _MOST_PARTS - 1) + 1):
             small, n_larger = divmod(left, max(n_parts, 1))
             yield (first, *(small + (j < n_larger) for j in range(n_parts)))

@@ -1,4 +1,4 @@
-"""The most frequent strings of an open domain, which no client and no server lists."""
+"""The most frequent strings of an open domain, without a list on clients or servers."""
 
 from __future__ import annotations
 
@@ -23,28 +23,29 @@ from ._local_hashing import MixingHash, MixingHashChannel
 from ._string_parts import PrefixDomain, StringPlan, best_plan, digest_of_digits
 
 _NOTHING: tuple[int, ...] = ()  # the letters of the empty prefix
-# These bound the work of the server: chosen by hand, not measured.
-_TRIED = 16  # extensions of a prefix that are looked at, for each that is kept ..
-_MOST_TRIED = 1 << 18  # .. and the most of all prefixes
-_LEVEL = 0.95  # with this probability, each string of `estimate_` is somebody's
+# These two bound the work of the server; they were chosen by hand, not measured.
+_TRIED = 16  # extensions of a prefix that are examined for each prefix that is kept
+_MOST_TRIED = 1 << 18  # maximum number of examined extensions of all prefixes together
+_LEVEL = 0.95  # with this probability, some user has each string of `estimate_`
 
 
 def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> tuple[list, np.ndarray]:
-    """Search for the strings that most reports tell of, part by part."""
-    # Returns what was kept after each part, the surest first: the letters, and an estimate that
-    # selection biases; and the digits of the strings found.
+    """Search for the most frequent strings, part by part."""
+    # Returns the prefixes kept after each part, in order of evidence, with their letters and an
+    # estimate that is biased by selection; and the digits of the strings in the last part.
     plan, coder = domain.plan, domain.digits
     digits, letters = np.zeros((1, 0), dtype=np.int64), [_NOTHING]
     prefixes, errors, paths, rivals = [], np.zeros(0), np.zeros((1, 0)), np.zeros((1, 0))
     for j in range(len(plan.steps)):
         channel: Any = survey.mechanisms[j]
-        of_part, n_users = survey.tallies_on(tally, j)
+        part_tally, n_users = survey.tallies_on(tally, j)
         noise = NoiseModel(float(channel.p), float(channel.q), max(int(n_users), 1))
         is_last = j == len(plan.steps) - 1
         n_kept = plan.n_found if is_last else plan.n_kept
-        has_ended = np.array([one[-1:] == (0,) for one in letters])  # its further digits are known
+        has_ended = np.array([prefix[-1:] == (0,) for prefix in letters])  # no further letters
         ended = {int(i): letters[i] for i in np.flatnonzero(has_ended)}
-        before, digits, support = _extended(channel, coder, of_part, digits, ended, _TRIED * n_kept)
+        n_tried = _TRIED * n_kept
+        before, digits, support = _extended(channel, coder, part_tally, digits, ended, n_tried)
         errors = np.append(errors, noise.std)
         paths = np.column_stack([paths[before], noise.debias(support)])
         own = np.where(has_ended[before], 0.0, plan.n_rivals[j])
@@ -54,18 +55,19 @@ def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> tuple[li
         rows, letters = list(chosen), list(chosen.values())
         digits, paths, rivals = digits[rows], paths[rows], rivals[rows]
         prefixes.append(list(zip(letters, paths[:, -1].tolist(), strict=True)))
-        if not letters:  # no string begins with what was looked at
+        if not letters:  # no examined prefix is the beginning of a valid string
             break
     return prefixes, digits
 
 
 def evidence(paths: np.ndarray, errors: np.ndarray, n_rivals: np.ndarray) -> np.ndarray:
-    """Return how sure it is that somebody has each prefix."""
-    # If nobody has a prefix, there is a first part from which on its estimates are noise: the
-    # estimates from there on, together, must stand out from those of all its rivals there. The
-    # evidence, the logarithm of a likelihood ratio less that of the number of rivals, is that
-    # against the likeliest such part. `paths` and `n_rivals` have a row for each prefix and a
-    # column for each part; there are 0 rivals where the string had ended before.
+    """Return the evidence that at least one user has each prefix."""
+    # If no user has a prefix, its estimates are noise from some first part on. So the combined
+    # estimates from this part on must exceed the estimates of all rival prefixes there. For each
+    # possible first part, the evidence is the logarithm of a likelihood ratio minus the logarithm
+    # of the number of rivals; the result is the minimum over the first parts. `paths` and
+    # `n_rivals` have a row for each prefix and a column for each part. The number of rivals is 0
+    # in a part if the string has ended before.
     precisions = errors**-2.0
     sums = np.cumsum((paths * precisions)[:, ::-1], axis=1)[:, ::-1]
     z = sums / np.sqrt(np.cumsum(precisions[::-1])[::-1])
@@ -74,36 +76,38 @@ def evidence(paths: np.ndarray, errors: np.ndarray, n_rivals: np.ndarray) -> np.
 
 
 def _extended(channel, coder, tally, digits, ended, n_best):
-    """The best extensions of prefixes, some of which have ended: whose, their digits, support."""
+    """Return the best extensions of prefixes: the number of the prefix, the digits, the support."""
     n_best = min(n_best, max(_TRIED, _MOST_TRIED // len(digits)), channel.n_extensions)
     powers, start = channel.field.order ** np.arange(channel.n_digits)[::-1], digits.shape[1]
     digests = digest_of_digits(digits)
     is_open = [i for i in range(len(digits)) if i not in ended]
     supports = channel.count_extensions(tally, digests[is_open])
-    found: list[Any] = []
+    # A prefix in `ended` is a whole string, so it has a single extension.
+    extensions: list[Any] = []
     for i, support in zip(is_open, supports, strict=True):
         best = np.argpartition(-support, n_best - 1)[:n_best]
         new = best[:, None] // powers % channel.field.order
         extended = np.concatenate([np.tile(digits[i], (n_best, 1)), new], axis=1)
-        found.append((np.full(n_best, i), extended, support[best]))
+        extensions.append((np.full(n_best, i), extended, support[best]))
     for i, letters in ended.items():
         padded = np.pad(letters, (0, coder.length - len(letters)))
         whole = coder.digits(padded[None])[:, : start + channel.n_digits]
         codes = digests[i] * channel.n_extensions + whole[:, start:] @ powers
-        found.append(([i], whole, channel.support_of(tally[None], codes)[0]))
-    return [np.concatenate(one) for one in zip(*found, strict=True)]
+        extensions.append(([i], whole, channel.support_of(tally[None], codes)[0]))
+    return [np.concatenate(column) for column in zip(*extensions, strict=True)]
 
 
 def _told_apart(domain, digits, surest, n_kept, is_last):
-    """The letters of the surest prefixes that some string has; different strings in the end."""
+    """Return the letters of the best valid prefixes, without duplicates in the last part."""
     coder, chosen = domain.digits, {}
     taken: set[Any] = set()
     for i in surest.tolist():
         letters = coder.read(digits[i].tolist())
         if letters is None:
             continue
-        # Of strings in one bucket, held-out users tell of the most frequent one only.
-        name = domain.text(letters)  # a string and a longer one that is cut off behind it share it
+        # If several strings share a bucket, the reports of held-out users cannot separate them, so
+        # only the first string is kept. A truncated longer string has the same name as a string.
+        name = domain.text(letters)
         marks = {name, int(domain.codes(digits[i][None])[0, -1])} if is_last else set()
         if taken.isdisjoint(marks):
             taken |= marks
@@ -114,26 +118,26 @@ def _told_apart(domain, digits, surest, n_kept, is_last):
 
 
 class Found(NamedTuple):
-    """The prefixes kept after each part of a search, and the estimate by users held out from it."""
+    """The prefixes kept after each part of a search, and the estimates from held-out users."""
 
     prefixes: list[list[tuple[str, float]]]
     all: FrequencyEstimate
     detected: FrequencyEstimate
 
 
-# What was found in the collections in memory: an oracle's `estimate_` is read many times.
+# The results of the collections in memory, because `estimate_` of an oracle is read many times.
 _found: WeakKeyDictionary[Collected, Found] = WeakKeyDictionary()
 
 
 def found_in(state: Collected) -> Found:
-    """Search for strings, and estimate and test them by the users who were held out."""
-    # These did not choose the strings, so the tests are exact: a report supports a string that
-    # nobody has with the probability q. Holm's method bounds the probability of any error among
-    # all strings that were kept.
+    """Search for strings, and estimate and test them with the reports of held-out users."""
+    # The tests are exact, because the reports of held-out users did not select the strings: such a
+    # report supports a string of frequency 0 with the probability q. Holm's method bounds the
+    # probability of any error among all strings that were kept.
     domain: Any = state.protocol.domain
     survey = state.mechanism
     kept, digits = search(survey, domain, state.decoded[0].sum(axis=0))
-    texts = [[(domain.text(one), estimate) for one, estimate in step] for step in kept]
+    texts = [[(domain.text(prefix), value) for prefix, value in step] for step in kept]
     strings = np.array([text for text, _ in texts[-1]], dtype=object)
     may_go_on = np.array([letters[-1:] != (0,) for letters, _ in kept[-1]], dtype=bool)
     tallies, sizes = survey.tallies_on(state.decoded[0], len(domain.plan.steps))
@@ -154,92 +158,96 @@ def found_in(state: Collected) -> Found:
         values, noise = channel.estimate_decoded(support[:, chosen], sizes[rows])
         n_users, names = state.of_rows(rows)
         noise = noise.of_sample(n_users)
-        facts: dict[str, Any] = {"row_names": names, "flags": flags, "caveats": state.caveats}
-        return FrequencyEstimate(values, texts, noise, **facts)
+        options: dict[str, Any] = {"row_names": names, "flags": flags, "caveats": state.caveats}
+        return FrequencyEstimate(values, texts, noise, **options)
 
     return Found(texts, estimate(slice(None), detected=detected), estimate(detected))
 
 
 class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-oracle"):
-    """The most frequent strings that users have, where nobody can list them.
+    """The most frequent strings of the users (heavy hitters), without a list of candidates.
 
-    The collection has one round, and clients need no candidates. Each user is asked about a prefix
-    of their string, of one of several lengths, which is drawn in public: their report is a hash
-    function and a randomised hash value, as :class:`OLH` makes them. The server keeps the most
-    frequent prefixes of one length, and looks at all their extensions by the digits of the next
-    length; a Fourier transform adds up the reports for all of them at once [1]_. One user in seven
-    is held out from the search and tells about their whole string. The estimate of what was found
-    is of these users alone, so it is not biased by the selection.
+    The collection has one round, and clients need no candidates. Each user reports on a prefix of
+    their string. The prefix has one of several lengths, which is drawn with public randomness. The
+    report is a hash function and a randomized hash value, as for :class:`OLH`. The server keeps the
+    most frequent prefixes of one length, and examines all extensions of these prefixes by the
+    digits of the next length; a Fourier transform counts the reports for all extensions together
+    [1]_. One user in seven is held out from the search and reports on their whole string. The
+    estimate uses only the held-out users, so it is not biased by the selection of strings.
 
-    Strings are written in digits of a finite field, which is chosen with the lengths and the shares
-    of the users by the expected recall. That depends on parameters and never on data, so all
-    parties agree.
+    Strings are encoded as digits of a finite field. The field, the prefix lengths and the
+    proportions of users are chosen for the maximum expected recall. The choice depends on the
+    parameters and never on data, so all parties agree.
 
-    What the held-out users do not detect is left out of the estimate, as nobody has most of it. The
-    probability that any string of an estimate is nobody's is at most 5 % (Holm's method over all
-    that the search has kept), unless users lie.
+    The estimate leaves out the strings that the held-out users do not detect, because no user has
+    most of these strings. With a probability of at least 95 %, each string of an estimate belongs
+    to some user (Holm's method over all strings that the search has kept), unless malicious users
+    poison the data.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; all that is done with reports is free. That is all that protects a user: where epsilon is
+    user; everything computed from reports is free. There is no other protection: if epsilon is
     large, a string of one or two users may be detected. ``estimate_.detected(threshold=k / n)``
-    tells which strings more than k of n users have.
+    shows which strings more than k of n users have.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget of one report, > 0.
     alphabet : str or StringDomain, default=None
-        The letters, which are public; or what :meth:`Domain.strings` returns, for a code in which
-        frequent letters are short. None takes the code of the package, for texts in Latin script.
+        The public letters; or the result of :meth:`Domain.strings`, for a code in which frequent
+        letters are short. If None, the code of the package, for texts in Latin script.
     max_length : int, default=20
-        The most letters of a string; longer ones are cut off. Each letter costs accuracy. A domain
-        given as `alphabet` has its own.
+        Maximum number of letters of a string; longer strings are truncated. Each letter reduces
+        accuracy. If `alphabet` is a domain, its own maximum is used instead.
     n_found : int, default=32
-        The most strings to find.
+        Maximum number of strings to find.
     expected_n_users : int, default=1_000_000
-        Number of users to plan for. Any other number may report.
+        Number of users to plan for. The actual number may differ.
     hash_range : "auto" or int, default="auto"
-        Number of values of a digit: a prime, or a power of one. "auto" chooses it.
+        Number of values of a digit: a prime, or a power of a prime. If "auto", the plan chooses it.
     missing : {"error", "report"}, default="error"
-        What to do with a string that is empty, missing or not of the alphabet's letters. A user who
-        then does not report tells that by their absence. "report" takes the last letter of the
-        alphabet, alone, in its place.
+        The treatment of a string that is empty, missing or contains letters outside of the
+        alphabet. If such users do not report, their absence reveals this. With "report", the client
+        reports the last letter of the alphabet, as a string of one letter, instead.
     input : {"values", "reports"}, default="values"
         Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
     random_state : int, RandomState, Generator or None, default=None
-        None draws every coin from the operating system's secure source. Anything else makes reports
-        predictable, and is for simulations.
+        If None, all random bits come from the operating system's secure source. Any other value
+        makes reports predictable, and is for simulations.
     n_jobs : int, default=None
         Number of threads that work on chunks of users; it does not change the result.
 
     Attributes
     ----------
     estimate_ : FrequencyEstimate of shape (1, n_detected)
-        The strings that were detected, the surest first, with frequencies by held-out users. They
-        do not add up to 1, so post-processors that assume it are not for them. Its `flags` say
-        which strings are as long as `max_length`: users of "or longer" ones are counted there.
+        The detected strings, in order of evidence, with frequencies from held-out users. The
+        frequencies do not sum to 1, so do not use post-processors that assume this. The `flags`
+        mark strings of length `max_length`, which also count users with longer strings, as "or
+        longer".
     found_ : FrequencyEstimate of shape (1, n_kept)
-        The same of all that the search has kept, at most `n_found`; `flags` say what is "detected".
-        Its simultaneous intervals hold for whatever is chosen among them, such as the detected.
+        The same for all strings that the search has kept, at most `n_found`; the flag "detected"
+        marks the detected strings. Simultaneous intervals remain valid for any selection of these
+        strings, such as the detected strings.
     n_samples_seen_ : int
         Number of users.
 
     Notes
     -----
-    A string is estimated by the bucket that its digest falls into, one of more than 2**18. Of two
-    strings in one bucket only the more frequent one is found. If the other one was not found, and
-    is not rare, the estimate is of both, which happens to few strings in ten thousand. A string and
-    longer ones whose next letter a code cuts off have one name, and the surer one is found.
+    The frequency of a string is estimated by its bucket: the digest of the string is one of more
+    than 2**18 buckets. If two strings share a bucket, the search finds only the more frequent
+    string. If the other string is not rare, the estimate is the sum of both, which happens for few
+    strings in ten thousand. If a code truncates longer strings, they have the same name as a
+    shorter string, and the search finds the string with more evidence.
 
-    A tally counts each kind of report: the memory of a server depends on the plan, not on the
-    number of users. It is about 100 MB for a million expected ones.
+    A tally counts each distinct report: the memory of a server depends on the plan, not on the
+    number of users. A server needs about 100 MB for a million expected users.
 
     References
     ----------
     .. [1] T. Wang, N. Li, S. Jha, "Locally differentially private heavy hitter identification",
        IEEE Transactions on Dependable and Secure Computing 18(2), 2021,
-       :doi:`10.1109/TDSC.2019.2927695` (the prefixes; the transform and the held-out users are
-       not in it).
+       :doi:`10.1109/TDSC.2019.2927695` (for the prefixes; the transform and the held-out
+       users are additions of this package).
 
     Examples
     --------
@@ -252,7 +260,7 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
 
     _parameter_constraints: dict = {
         **BaseCollector._parameter_constraints,
-        "alphabet": "no_validation",  # StringDomain checks these two, and says what is wrong
+        "alphabet": "no_validation",  # StringDomain checks these two with specific errors
         "max_length": "no_validation",
         "n_found": [Interval(Integral, 1, 1 << 10, closed="both")],
         "expected_n_users": [Interval(Integral, 1, 1 << 40, closed="both")],
@@ -288,12 +296,12 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         self.n_jobs = n_jobs
 
     def plan(self) -> StringPlan:
-        """Return the plan: the questions, and the recall to expect, before any data.
+        """Return the plan of the collection, with its expected recall, before any data.
 
         Returns
         -------
         StringPlan
-            The lengths, the shares, and ``found_probability(frequencies)``.
+            The lengths, the proportions of users, and ``found_probability(frequencies)``.
 
         Raises
         ------
@@ -309,18 +317,18 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         """
         return self._domain().plan
 
-    # -- what is known after fit --------------------------------------------------------------
+    # -- results of fit ------------------------------------------------------------------------
     @property
     def found_prefixes_(self) -> list[list[tuple[str, float]]]:
-        """The prefixes kept after each part, the surest first, with estimates biased by selection.
+        """The prefixes kept after each part, in order of evidence, with estimates.
 
-        It shows where a string was lost.
+        The estimates are biased by selection. The list shows in which part a string was lost.
         """
         return self._found_in(self._fitted("found_prefixes_")).prefixes
 
     @property
     def found_(self) -> FrequencyEstimate:
-        """All strings that the search has kept, of which some are nobody's."""
+        """All strings that the search has kept, including strings that no user has."""
         return self._found_in(self._fitted("found_")).all
 
     # -- the hooks ----------------------------------------------------------------------------
@@ -328,7 +336,7 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         return False
 
     def _domain(self) -> PrefixDomain:
-        return self._domain_of(self.alphabet)  # which depends on other parameters, too
+        return self._domain_of(self.alphabet)  # the domain also depends on other parameters
 
     def _domain_of(self, declared: Any) -> PrefixDomain:
         self._check_parameters()
@@ -340,8 +348,8 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         order = None if self.hash_range == "auto" else int(self.hash_range)
         if order is None and strings.max_digits is not None:
             raise ValueError(
-                f"{self._name} needs hash_range= with max_digits=, as these are digits of a field "
-                "of so many elements."
+                f"{self._name} needs hash_range= if the alphabet has max_digits=. Pass the number "
+                "of values of these digits as hash_range=."
             )
         users, epsilon = int(self.expected_n_users), float(self.epsilon)
         plan = best_plan(epsilon, strings, int(self.n_found), users, order)
@@ -351,18 +359,19 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         return Several.drawn(domain.plan.mechanisms(), domain.plan.shares)
 
     def _found_in(self, state: Any) -> Found:
-        """The strings found in a collection; warns once of those that are not detected."""
+        """Return the strings found in a collection; warn once about undetected strings."""
         if state in _found:
             return _found[state]
         found, plan = _found.setdefault(state, found_in(state)), state.protocol.domain.plan
         n_users, n_found = int(np.sum(state.decoded[1])), plan.n_found
         if n_missed := found.all.shape[1] - found.detected.shape[1]:
-            least = plan.threshold(max(n_users, 1))
-            needs = f"a frequency of about {least:.2g}" if least < 1 else "more users than these"
+            bar = plan.threshold(max(n_users, 1))
+            needs = f"a frequency of about {bar:.2g}" if bar < 1 else "more users than these"
             warnings.warn(
                 f"{self._name} looked for {n_found} strings and leaves out {n_missed} that are not "
-                f"detected among {n_users:,} users: nobody has most of them. A string that is "
-                f"found needs {needs}. All are in found_, which marks the detected ones.",
+                f"detected among {n_users:,} users, because no user has most of these strings. A "
+                f"string needs {needs} to be found. See found_ for all strings, with a flag "
+                "for the detected strings.",
                 stacklevel=4,
             )
         return found

@@ -1,4 +1,4 @@
-"""Subset selection: a set of categories of fixed size."""
+"""Subset selection: reports of a set of categories of fixed size."""
 
 from __future__ import annotations
 
@@ -26,43 +26,45 @@ from .._core.support.locks import cached_property
 from .._core.support.random import RandomState
 from ._base import BaseOracle
 
-_PROTOCOL_BITS = 1 << 20  # users times categories up to which simulate runs the protocol itself
-_BYTE_CODES = 256  # up to here a code takes no more than a byte
-_LISTED_ROWS = 1 << 12  # lists that are made or read at a time
+_PROTOCOL_BITS = 1 << 20  # up to this many users times categories, `simulate` runs the protocol
+_BYTE_CODES = 256  # up to this number of categories, a code fits in a byte
+_LISTED_ROWS = 1 << 12  # lists that are written or read at a time
 _MAX_URN = 10**9  # NumPy's limit on the size of an urn
 
 
 class SubsetSelection(BaseOracle, tag="subset-selection"):
     """Subset selection: the most accurate oracle, with large reports.
 
-    Say `epsilon` and `categories`; the defaults of the rest are good. It is also called the
-    omega-subset mechanism.
+    Specify `epsilon` and `categories`; the defaults of the other parameters are good. This oracle
+    is also called the omega-subset mechanism.
 
-    A user reports a set of w categories: with probability p a set that holds their own, otherwise
-    one that does not, uniformly among all such sets,
+    A user reports a set of w categories: with probability p a set that contains their own category,
+    otherwise a set without it, uniformly among all such sets,
 
     .. math:: p = \\frac{w e^\\epsilon}{w e^\\epsilon + d - w}, \\qquad
               q = p \\frac{w - 1}{d - 1} + (1 - p) \\frac{w}{d - 1}.
 
-    With w next to :math:`d / (e^\\epsilon + 1)` its total variance is the least that any oracle can
-    have at this budget and domain. (The papers' p = 1/2 is the case where that quotient is a whole
+    With w next to :math:`d / (e^\\epsilon + 1)` no oracle has a smaller total variance at this
+    budget and domain. (The papers' p = 1/2 is the special case in which this quotient is a whole
     number.)
 
-    A report is a sorted array of w codes, so that its order says nothing; or, where more than 256
-    categories are there and that is shorter, an array of d / 8 bytes: the bits of all categories,
-    packed as `numpy.packbits` does it. Servers take both. A report takes more room than those of
-    :class:`ProjectiveGeometryResponse` and :class:`OLH`, which are nearly as accurate.
+    A report is an array of w codes, which is sorted so that the order reveals nothing. If there are
+    more than 256 categories, and this form is shorter, a report is an array of d / 8 bytes:
+    `numpy.packbits` of the bits of all categories. Servers accept both forms. Reports are larger
+    than with :class:`ProjectiveGeometryResponse` and :class:`OLH`, which are nearly as accurate.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; all that is done with reports is free.
+    user; everything computed from reports is free.
 
-    For more than about a million bits (users times categories) `simulate` draws each category's
-    own support from its exact law, and the support by others' reports from an urn with the exact
-    total and variance: means, variances and covariances are exact, higher moments approximate.
+    For more than about a million bits (users times categories) `simulate` uses an approximation. It
+    draws the support of each category by its own users from the exact distribution, and the support
+    by other users' reports from an urn with the exact total and variance. Means, variances and
+    covariances are exact; higher moments are approximate.
 
     %(parameters)s
     subset_size : "auto" or int, default="auto"
-        Size w of the reported sets, from 1 to d - 1; "auto" takes the size of least total variance.
+        Size w of the reported sets, from 1 to d - 1; "auto" chooses the size of
+        minimum total variance.
 
     %(attributes)s
     subset_size_ : int
@@ -70,7 +72,7 @@ class SubsetSelection(BaseOracle, tag="subset-selection"):
 
     See Also
     --------
-    sklearn_ldp.best_oracle : Which oracle to take.
+    sklearn_ldp.best_oracle : The choice of an oracle.
     ProjectiveGeometryResponse : Nearly as accurate on large domains, with one integer per report.
 
     References
@@ -86,9 +88,9 @@ class SubsetSelection(BaseOracle, tag="subset-selection"):
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import SubsetSelection
-    >>> colours = np.repeat(["red", "green", "blue", "grey"], [60_000, 20_000, 10_000, 10_000])
+    >>> colors = np.repeat(["red", "green", "blue", "grey"], [60_000, 20_000, 10_000, 10_000])
     >>> oracle = SubsetSelection(1.0, categories=["red", "green", "blue", "grey"], random_state=0)
-    >>> oracle.fit(colours).frequencies_.round(1)
+    >>> oracle.fit(colors).frequencies_.round(1)
     array([0.6, 0.2, 0.1, 0.1])
     >>> oracle.subset_size_
     1
@@ -131,7 +133,7 @@ class SubsetSelection(BaseOracle, tag="subset-selection"):
 
 
 def best_subset_channel(n_categories: int, epsilon: float) -> SubsetChannel:
-    """Return the channel of least total variance with a size next to ``d / (exp(epsilon) + 1)``."""
+    """Return the channel of minimum variance, with a size next to ``d / (exp(epsilon) + 1)``."""
     return SubsetChannel(n_categories, _best_subset_size(n_categories, epsilon), epsilon)
 
 
@@ -144,7 +146,7 @@ def _best_subset_size(n_categories: int, epsilon: float) -> int:
 
 
 class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
-    """Report a uniform set of fixed size; it holds the user's code with ``threshold / 2**64``."""
+    """Report a uniform set of fixed size, with the user's code with ``threshold / 2**64``."""
 
     has_two_likelihoods = True
 
@@ -157,14 +159,14 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
         self._set_form(n_categories, size)
 
     def _set_form(self, n_places: int, size: int) -> None:
-        """Say that reports are sets of `size` of some places, the first of which are categories."""
+        """Set the form of reports: `size` of `n_places`; the first places are categories."""
         self.n_places, self.size = n_places, size
         self._n_bytes = -(-n_places // 8)
         self.report_bytes = 16 * self._n_bytes if self.is_packed else 2 * n_places + 16 * size
 
     @property
     def is_packed(self) -> bool:
-        """Whether reports are bits, which take fewer bytes and integers than a list then."""
+        """Whether reports are packed bits, because these are shorter than a list of codes."""
         return self.n_places > _BYTE_CODES and self.size > self._n_bytes
 
     @property
@@ -188,7 +190,7 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
 
     @property
     def report_bits(self):
-        # A set is sent as d bits, or as its number among all sets, whichever is shorter.
+        # The shorter form counts: d bits, or the number of the set among all sets.
         return min(self.n_places, bits_for(math.comb(self.n_places, self.size)))
 
     def report_entropy(self, order=1):
@@ -209,10 +211,11 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
     @property
     def joint_support(self):
         d, w, p = self.n_places, self.size, float(self.p)
-        # With the user's own category, the set holds w - 1 of the d - 1 others; without it, w.
-        of_true_code = p * (w - 1) / (d - 1)
+        # With the user's own category, the set contains w - 1 of the d - 1 others; without
+        # it, w.
+        with_true_code = p * (w - 1) / (d - 1)
         pairs = p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)
-        return JointSupport(of_true_code, pairs / max((d - 1) * (d - 2), 1))
+        return JointSupport(with_true_code, pairs / max((d - 1) * (d - 2), 1))
 
     @property
     def support_sizes(self):
@@ -222,7 +225,7 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
         return self._reports(self._drawn(codes, coins))
 
     def lists(self, reports: np.ndarray) -> np.ndarray:
-        """Return the codes in each report, of shape (n, size), in rising order."""
+        """Return the codes in each report, of shape (n, size), in ascending order."""
         if not self.is_packed:
             return reports
         result = np.empty((len(reports), self.size), dtype=self._dtype)
@@ -234,18 +237,18 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
     def _listed(self, packed):
         bits = np.unpackbits(packed, axis=1, count=self.n_places)
         members = np.flatnonzero(bits).reshape(len(bits), self.size)
-        # Small integers wrap around, so differences of what is left of two numbers are right.
+        # Small integers wrap around, so the differences of truncated numbers are correct.
         starts = self.n_places * np.arange(len(bits))[:, None]
         return members.astype(self._dtype) - starts.astype(self._dtype)
 
     @cached_property
     def _dtype(self):
-        # Hundreds of 64-bit integers a report take longer to fetch from memory than to draw.
+        # Fetching hundreds of 64-bit integers per report from memory is slower than drawing them.
         return np.min_scalar_type(self.n_places - 1)
 
     def draw(self, codes, coins):
         packed = self._drawn(codes, coins)
-        # Mark packed sets that are no reports, as these are lists.
+        # Mark packed sets that are not reports, because reports are lists.
         return packed if self.is_packed else packed.view(self._unlisted)
 
     def _reports(self, packed):
@@ -260,7 +263,7 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
         """Draw the sets as packed bits, of shape (n, n_bytes)."""
         n, d = len(codes), self.n_places
         holds_own = coins.bernoulli(self.threshold, n)
-        # The other codes are numbered 0 .. d-2: d-1 takes the place of the user's own code.
+        # The other codes have the numbers 0 .. d-2: d-1 replaces the user's own code.
         packed = coins.packed_subsets(self.size - holds_own, d - 1, self._n_bytes)
         was_member = set_packed_bits(packed, codes, holds_own)
         packed[:, -1] |= np.where(was_member, 128 >> (d - 1 & 7), 0).astype(np.uint8)
@@ -270,8 +273,8 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
         packed, size = super()._checked_bits(reports), self.size
         is_wrong = count_members(packed) != size
         if is_wrong.any():
-            what = f"sets of {size} of {self.n_places} categories, packed in {self._n_bytes} bytes"
-            raise ValueError(f"expected {what}, got another one in row {np.argmax(is_wrong)}")
+            form = f"sets of {size} of {self.n_places} categories, packed in {self._n_bytes} bytes"
+            raise ValueError(f"expected {form}, got another set in row {np.argmax(is_wrong)}")
         return packed
 
     def _of_plain(self, reports, form):
@@ -295,7 +298,7 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
     def count_support(self, reports):
         if self.is_packed:
             return count_packed_bits(reports)[: self.n_places]
-        if reports.dtype == self._unlisted:  # as `draw` makes them
+        if reports.dtype == self._unlisted:  # the unlisted sets that `draw` returns
             return count_packed_bits(reports["bits"][:, 0])[: self.n_places]
         return np.bincount(reports.ravel(), minlength=self.n_places)
 
@@ -303,8 +306,8 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
         if self.is_packed:
             yield from super().tally_each(reports, groups)
             return
-        of_members = np.repeat(groups, self.size)
-        yield from counted_by_group(reports.ravel(), of_members, self.n_places)
+        member_groups = np.repeat(groups, self.size)
+        yield from counted_by_group(reports.ravel(), member_groups, self.n_places)
 
     def simulate(self, counts, n_repeats, rng):
         n, d = int(counts.sum()), self.n_places
@@ -313,7 +316,7 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
             return np.array([self.count_support(self.draw(codes, coins)) for _ in range(n_repeats)])
         own = rng.binomial(counts, float(self.p), (n_repeats, d))
         # Every report has `size` members, so the supports by other users' reports have a known sum.
-        # The sum over categories of what is at most n is exact in int64 unless it may not fit.
+        # Each support is at most n. The sum over categories is exact in int64 if n * d fits.
         kind = np.int64 if n * d < 2**63 else np.float64
         totals = kind(n * self.size) - own.sum(axis=1, dtype=kind)
         return own + shared_support(n - counts, totals, float(self.q), rng)
@@ -326,11 +329,11 @@ def shared_support(
 
     Shapes: others (d,), totals (n_repeats,) -> (n_repeats, d).
     """
-    # The support is drawn without replacement from an urn whose size makes the variance `others
-    # * q * (1 - q)`. Where that urn is too large for NumPy, it is drawn from binomials that are
-    # scaled and shifted to the same variance and sum.
+    # The support is drawn without replacement from an urn. The size of the urn is chosen such that
+    # the variance is `others * q * (1 - q)`. If this urn is too large for NumPy, the support is
+    # drawn from binomial distributions, and then scaled and shifted to the same variance and sum.
     d, weight = len(others), others / others.sum(dtype=totals.dtype)
-    if q * d <= 1:  # one category per report: no more than the users
+    if q * d <= 1:  # one category per report: at most the number of users
         return rng.multinomial(totals.astype(np.int64), weight)
     urn = np.rint(others * (q * (d - 1) / (q * d - 1))).astype(np.int64)
     if urn.sum(dtype=np.float64) < _MAX_URN:
@@ -340,6 +343,6 @@ def shared_support(
     values = (values - weight * values.sum(axis=1, keepdims=True)) * np.sqrt(d / (d - 1))
     ends = np.cumsum(values + weight * totals[:, None], axis=1)
     ends[:, -1] = totals
-    # All ends are rounded at one random place: sums are kept, and no category is favoured.
+    # All ends are rounded with one random offset: this keeps sums, and favors no category.
     rounded = np.floor(ends + rng.random((len(totals), 1)))
     return np.diff(rounded, axis=1, prepend=0.0).astype(np.int64)

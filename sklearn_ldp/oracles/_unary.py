@@ -13,25 +13,25 @@ from .._core.mechanisms.mechanism import ReportField
 from .._core.mechanisms.packed import PackedReports, count_packed_bits, packed_bits, set_packed_bits
 from ._base import BaseOracle
 
-_BITS_APART = 256  # up to here reports are easier to read, and small enough
+_BITS_APART = 256  # up to this number, unpacked reports are small enough, and easier to read
 
 
 class OUE(BaseOracle, tag="oue"):
-    """Optimised unary encoding: reports of a bit per category.
+    """Optimized unary encoding: reports of one bit per category.
 
-    Say `epsilon` and `categories`; the defaults of the rest are good.
+    Specify `epsilon` and `categories`; the defaults of the other parameters are good.
 
-    A user encodes their category as d bits, of which a single one is 1, and randomises each bit
-    independently: the 1 is kept with probability p, a 0 becomes 1 with probability q,
+    A user encodes their category as d bits: 1 for their category, and 0 for the others. Each bit is
+    randomized independently: the 1 is kept with probability p, a 0 becomes 1 with probability q,
 
     .. math:: p = \\frac12, \\qquad q = \\frac{1}{e^\\epsilon + 1}.
 
-    A report is an array of d bits, or, where there are more than 256 categories, of d / 8 bytes:
-    the bits packed as `numpy.packbits` does it. Servers take both. It takes more room than a report
-    of :class:`OLH`, whose variance is the same up to the rounding of its hash range.
+    A report is an array of d bits. If there are more than 256 categories, a report is an array of
+    d / 8 bytes: `numpy.packbits` of the bits. Servers accept both forms. A report is larger than a
+    report of :class:`OLH`, which has the same variance up to the rounding of its hash range.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; all that is done with reports is free.
+    user; everything computed from reports is free.
 
     %(parameters)s
 
@@ -40,7 +40,7 @@ class OUE(BaseOracle, tag="oue"):
     See Also
     --------
     OLH : The same accuracy with two integers per report.
-    sklearn_ldp.best_oracle : Which oracle to take.
+    sklearn_ldp.best_oracle : The choice of an oracle.
 
     References
     ----------
@@ -52,9 +52,9 @@ class OUE(BaseOracle, tag="oue"):
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import OUE
-    >>> colours = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
+    >>> colors = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
     >>> oracle = OUE(epsilon=2.0, categories=["red", "green", "blue"], random_state=0)
-    >>> oracle.fit(colours).frequencies_.round(1)
+    >>> oracle.fit(colors).frequencies_.round(1)
     array([0.6, 0.3, 0.1])
     >>> oracle.privatize(["red", "blue"]).shape
     (2, 3)
@@ -67,20 +67,21 @@ class OUE(BaseOracle, tag="oue"):
 class SUE(BaseOracle, tag="sue"):
     """Symmetric unary encoding, basic RAPPOR: for reports that were collected with it.
 
-    New collections take :class:`OUE` or another oracle.
+    For new collections use :class:`OUE` or another oracle.
 
-    A user encodes their category as d bits, of which a single one is 1, and flips each bit
-    independently with the same probability,
+    A user encodes their category as d bits: 1 for their category, and 0 for the others. Each bit is
+    flipped independently with the same probability,
 
     .. math:: p = \\frac{e^{\\epsilon/2}}{e^{\\epsilon/2} + 1}, \\qquad q = 1 - p.
 
-    A report is an array of d bits, or, where there are more than 256 categories, of d / 8 bytes:
-    the bits packed as `numpy.packbits` does it. Servers take both. :class:`OUE` chooses the two
-    probabilities for the least variance, and is better at every budget when d is large.
+    A report is an array of d bits. If there are more than 256 categories, a report is an array of
+    d / 8 bytes: `numpy.packbits` of the bits. Servers accept both forms. :class:`OUE` has the
+    probabilities with the minimum variance, and is better at every budget when d is large.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; all that is done with reports is free. (RAPPOR's permanent responses, for repeated
-    collections, are those of :class:`~sklearn_ldp.collection.RepeatedClient` for any oracle.)
+    user; everything computed from reports is free. (For repeated
+    collections, :class:`~sklearn_ldp.collection.RepeatedClient` implements RAPPOR's permanent
+    responses for any oracle.)
 
     %(parameters)s
 
@@ -99,15 +100,15 @@ class SUE(BaseOracle, tag="sue"):
     --------
     >>> import numpy as np
     >>> from sklearn_ldp import SUE
-    >>> colours = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
+    >>> colors = np.repeat(["red", "green", "blue"], [60_000, 30_000, 10_000])
     >>> oracle = SUE(epsilon=2.0, categories=["red", "green", "blue"], random_state=0)
-    >>> oracle.fit(colours).frequencies_.round(1)
+    >>> oracle.fit(colors).frequencies_.round(1)
     array([0.6, 0.3, 0.1])
     """
 
     def _make_mechanism(self, domain):
-        one = symmetric_threshold(self.epsilon)
-        return UnaryChannel(domain.size, one, TWO_64 - one)
+        threshold = symmetric_threshold(self.epsilon)
+        return UnaryChannel(domain.size, threshold, TWO_64 - threshold)
 
 
 class UnaryChannel(PackedReports, IndependentChannel, tag="unary-channel"):
@@ -168,6 +169,6 @@ class UnaryChannel(PackedReports, IndependentChannel, tag="unary-channel"):
         return np.packbits(bits, axis=1) if self.is_packed else bits
 
     def count_support(self, reports):
-        if reports.shape[1] == self.n_categories:  # as `draw` makes them, if they are packed
+        if reports.shape[1] == self.n_categories:  # not packed: `draw` never packs bits
             return count_bits(reports)
         return count_packed_bits(reports)[: self.n_categories]

@@ -1,7 +1,7 @@
-"""Parts for your own oracle: the base of its mechanism, coins and private thresholds.
+"""Parts for your own oracle: the base of its mechanism, random bits and private thresholds.
 
-:class:`Channel` is the mechanism inside an oracle, :class:`Mechanism` is the part of it that
-collecting reports needs, :class:`Coins` is the source of its randomness, and the thresholds are the
+:class:`Channel` is the mechanism of an oracle. :class:`Mechanism` is the part of a channel that
+the collection of reports needs. :class:`Coins` is the source of random bits. The thresholds are the
 integers that keep a mechanism within epsilon. The guide's page on extending builds an oracle from
 these parts, and ``sklearn_ldp.utils.estimator_checks`` proves its epsilon.
 """

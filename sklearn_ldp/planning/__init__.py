@@ -1,4 +1,4 @@
-"""Planning of a collection before there is any data: errors, power, and the users they take."""
+"""Planning of a collection before there is any data: errors, power, and the number of users."""
 
 from ._plan import Plan
 

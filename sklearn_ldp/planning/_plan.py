@@ -1,4 +1,4 @@
-"""The plan of a collection: the errors to expect, what it can tell, and the users it needs."""
+"""The plan of a collection: expected errors, statistical power, and the number of users."""
 
 from __future__ import annotations
 
@@ -29,76 +29,79 @@ from ..postprocessing import significance_threshold
 from ..surveys import BaseColumnSurvey
 
 _DRAWN_USERS = np.geomspace(1e4, 1e8, 9)
-_NUMBERS = 1025  # at equal distances, in the place of uniform ones
+_NUMBERS = 1025  # equally spaced points that approximate the uniform distribution
 
 
 class Plan:
-    """The expected errors of a collection before there is any data, and the users it needs.
+    """The expected errors of a collection before there is any data, and the required users.
 
-    All errors are frequencies: an error of 0.01 is one percentage point. They are those of the raw
-    estimate, with respect to the frequencies among the users themselves; a good post-processor only
-    makes them smaller (:func:`~sklearn_ldp.model_selection.simulate_errors` tells by how much).
+    All errors are frequencies: an error of 0.01 is one percentage point. The errors apply to the
+    raw estimate, with respect to the frequencies among the users themselves. A good post-processor
+    only reduces them (:func:`~sklearn_ldp.model_selection.simulate_errors` shows by how much).
 
-    A survey, such as a :class:`~sklearn_ldp.ColumnOracle` or a
-    :class:`~sklearn_ldp.MarginalOracle`, plans each of its columns or tables. Its errors contain
-    that of drawing whom to ask, its numbers of users are those of the whole survey, and each answer
-    is a dict by the name of the column or table.
+    The plan of a survey, such as a :class:`~sklearn_ldp.ColumnOracle` or a
+    :class:`~sklearn_ldp.MarginalOracle`, covers each column or table. Its errors include the
+    random assignment of users to columns. Numbers of users are totals for the whole survey, and
+    each result is a dict by the name of the column or table.
 
-    A :class:`~sklearn_ldp.LocalMean` plans its mean, in the unit of the number. A learner plans its
-    `oracle()`: of a :class:`~sklearn_ldp.learning.LabelDPRegressor` that is the mean label, and the
-    reports add as much to the error of each coefficient of uncorrelated features of variance 1.
+    The plan of a :class:`~sklearn_ldp.LocalMean` is about the mean, in the unit of the number. The
+    plan of a learner is the plan of its `oracle()`. For a
+    :class:`~sklearn_ldp.learning.LabelDPRegressor` this is the mean label, and the reports add the
+    same error to each coefficient if the features are uncorrelated with variance 1.
 
     Parameters
     ----------
     oracle : oracle, survey or learner
-        What collects; it need not be fitted, and stays as it is.
+        The object that collects reports. It need not be fitted, and is not changed.
     n_categories : int, default=None
-        Size d of the domain; None takes the domain that the oracle declares. A survey declares
-        those of its columns.
+        Size d of the domain. If None, the domain that the oracle declares. For a survey it must be
+        None, because the survey declares the domains of its columns.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The queries over whose answers errors are averaged, see :mod:`sklearn_ldp.queries`; None
-        asks for every category. A mapping by the names of the columns for a survey.
+        The query workload over which errors are averaged, see :mod:`sklearn_ldp.queries`. If None,
+        the frequency of every category. For a survey, a mapping from names of columns to queries.
     frequencies : array-like of shape (d,), default=None
-        Presumed true frequencies, which sum to 1; None is the uniform distribution. For most
-        oracles they matter little if d is large. A mapping by the names of the columns for a
-        survey; columns that it leaves out are taken as uniform. Of a mean any number of shares:
-        those of numbers at equal distances from the least to the largest.
-        Of an :class:`~sklearn_ldp.ItemOracle` the share of each item, from 0 to 1; None is
-        ``max_items`` items a user, all equally frequent.
+        Assumed true frequencies, which sum to 1. If None, the uniform distribution. For most
+        oracles the frequencies matter little if d is large. For a survey, a mapping from names of
+        columns to frequencies; the other columns are assumed to be uniform. For a
+        :class:`~sklearn_ldp.LocalMean`, the assumed proportion of users at each of any number of
+        equally spaced points from the lower to the upper bound. For an
+        :class:`~sklearn_ldp.ItemOracle`, the frequency of each item, from 0 to 1; if None,
+        ``max_items`` items per user, all equally frequent.
     level : float, default=0.95
-        Level of the confidence intervals; and one minus the probability of telling a difference
-        that is not there.
+        Level of the confidence intervals, and one minus the significance level of the tests.
 
     Attributes
     ----------
     oracle : oracle, or dict of oracle
-        What reports, unfitted and over its domain; None for what no single oracle reports.
+        The unfitted oracle of the reports, with its domain; None for a column or table without a
+        single oracle.
     n_categories : int, or dict of int
-        Sizes of the domains; None of a mean.
+        Sizes of the domains; None for a mean.
 
     Raises
     ------
     ValueError
-        If the domain is not known, or a parameter is out of range.
+        If the domain is unknown, or a parameter is out of range.
     TypeError
-        If it is neither an oracle nor a survey.
+        If `oracle` is not an oracle, a survey or a learner.
 
     See Also
     --------
-    sklearn_ldp.oracles.profile_oracle : The size of reports and the work of decoding.
-    sklearn_ldp.best_oracle : The oracle with the least error.
+    sklearn_ldp.oracles.profile_oracle : The size of reports and the cost of decoding.
+    sklearn_ldp.best_oracle : The oracle with the smallest error.
 
     Notes
     -----
-    The mean squared error is exact and includes the covariances between categories, if the
-    mechanism knows them (``oracle.channel().has_exact_covariance``). All mechanisms of this package
-    do, except linear hashing in spaces of millions of points. Otherwise the variance of sums is
-    estimated from 2**14 drawn reports; this is rough if some rare reports support many categories.
-    Absolute errors, intervals and power follow from the variances by the normal approximation.
+    If ``oracle.channel().has_exact_covariance`` is True, the mean squared error is exact and
+    includes the covariances between categories. This is the case for all mechanisms of this
+    package, except linear hashing in spaces of millions of points. Otherwise the variance of sums
+    is estimated from 2**14 simulated reports; this is rough if some rare reports support many
+    categories. Absolute errors, intervals and power follow from the variances by the normal
+    approximation.
 
-    Sums of categories are noisier with the linear hashing of :class:`~sklearn_ldp.OLH` than with
-    ideal hashing, which is that of ``hash_family="mixing"``: by some percent for a thousand
-    categories and epsilon up to 4, but several times for far more categories or larger epsilon.
+    Sums of categories have a larger variance with the linear hashing of :class:`~sklearn_ldp.OLH`
+    than with ideal hashing (``hash_family="mixing"``): by some percent for a thousand categories
+    and epsilon up to 4, but several times larger for far more categories or larger epsilon.
 
     Examples
     --------
@@ -136,7 +139,7 @@ class Plan:
         self.level: float = level
         if isinstance(oracle, LabelDPRegressor | LDPNaiveBayes):
             oracle = oracle.oracle()
-        # A survey says what to expect of each of its columns; an oracle has one, called None.
+        # The plan of a survey has named columns; the plan of an oracle has one column, called None.
         self._is_survey: bool = isinstance(oracle, BaseColumnSurvey)
         columns, kind = _planned_of(oracle, n_categories), type(oracle).__name__
         self._is_mean: bool = isinstance(columns.get(None, [None])[0], NumberDomain)
@@ -144,13 +147,13 @@ class Plan:
             queries is not None or frequencies is not None
         )
         if self._is_survey:
-            asked = _by_name("queries", queries, columns, kind)
-            presumed = _by_name("frequencies", frequencies, columns, kind)
+            workloads = _by_name("queries", queries, columns, kind)
+            assumed = _by_name("frequencies", frequencies, columns, kind)
         else:
-            asked, presumed = {None: queries}, {None: frequencies}
+            workloads, assumed = {None: queries}, {None: frequencies}
         make = _Mean if self._is_mean else _Column
         self._columns: dict[Any, _Column] = {
-            name: make(column, asked[name], presumed[name]) for name, column in columns.items()
+            name: make(column, workloads[name], assumed[name]) for name, column in columns.items()
         }
         self.oracle = self._of_each(lambda column: column.oracle)
         self.n_categories = self._of_each(
@@ -167,12 +170,12 @@ class Plan:
         Parameters
         ----------
         n_users : float or array-like
-            Number of users; of a survey those of all columns together.
+            Number of users; for a survey, the total over all columns.
 
         Returns
         -------
         float, ndarray of the shape of `n_users`, or dict of these
-            The errors; by name for a survey.
+            The errors; for a survey, a dict by name.
         """
         return self._error("rmse", n_users)
 
@@ -187,7 +190,7 @@ class Plan:
         Returns
         -------
         float, or ndarray of the shape of `n_users`
-            The error: for a survey, too, a single one. That of a single column is its `rmse`.
+            The error: a single value even for a survey. Without a survey, it is the `rmse`.
         """
         return _plain(self._overall_rmse / np.sqrt(_numbers("n_users", n_users)))
 
@@ -197,60 +200,62 @@ class Plan:
         Parameters
         ----------
         n_users : float or array-like
-            Number of users; of a survey those of all columns together.
+            Number of users; for a survey, the total over all columns.
 
         Returns
         -------
         float, ndarray of the shape of `n_users`, or dict of these
-            The errors; by name for a survey.
+            The errors; for a survey, a dict by name.
         """
         return self._error("mae", n_users)
 
     def half_width(self, n_users: ArrayLike) -> Any:
-        """Return half the width of the confidence intervals, the mean over the queries.
+        """Return half the width of the confidence intervals, averaged over the queries.
 
-        Half a report is included. Intervals are clipped to the possible answers afterwards, so
-        the intervals of rare categories are up to half as wide.
+        The width includes a continuity correction of half a report. Intervals are clipped to the
+        possible answers afterwards, so the intervals of rare categories are up to half as wide.
 
         Parameters
         ----------
         n_users : float or array-like
-            Number of users; of a survey those of all columns together.
+            Number of users; for a survey, the total over all columns.
 
         Returns
         -------
         float, ndarray of the shape of `n_users`, or dict of these
-            The half widths of intervals for the frequencies among the users; by name for a survey.
+            The half widths of intervals for the frequencies among the users; for a survey, a dict
+            by name.
         """
         return self._error("half_width", n_users)
 
-    # -- statements about categories ----------------------------------------------------------
+    # -- detection and comparison -------------------------------------------------------------
     def detection_threshold(self, n_users: ArrayLike, *, alpha: float | None = None) -> Any:
-        """Return the frequency above which a category can be told from one that nobody has.
+        """Return the frequency above which a category can be distinguished from frequency 0.
 
-        Of d categories that nobody has, `alpha` are expected to have an estimate above
-        ``Phi^-1(1 - alpha/d) sigma`` (2020 paper, Eq. 9). This is also the threshold of
-        :class:`~sklearn_ldp.BaseCut` with this `alpha`. The estimate of a category whose true
-        frequency equals the threshold exceeds it in half of the collections.
+        If all d categories have the frequency 0, the expected number of estimates above
+        ``Phi^-1(1 - alpha/d) sigma`` is `alpha` (2020 paper, Eq. 9). This is also the threshold of
+        :class:`~sklearn_ldp.BaseCut` with this `alpha`. If the true frequency of a category equals
+        the threshold, its estimate exceeds the threshold in half of the collections.
 
         Parameters
         ----------
         n_users : float or array-like
-            Number of users; of a survey those of all columns together.
+            Number of users; for a survey, the total over all columns.
         alpha : float, default=None
-            Expected number of false discoveries, and a bound on the probability that there is one;
-            None is one minus the level.
+            Expected number of false discoveries, and a bound on the probability of any false
+            discovery. If None, one minus the level.
 
         Returns
         -------
         float, ndarray of the shape of `n_users`, or dict of these
-            The frequencies; by name for a survey. Above 1, no category can be told from one that
-            nobody has.
+            The frequencies; for a survey, a dict by name. If the frequency is above 1, no category
+            can be distinguished from frequency 0.
 
         Notes
         -----
-        With blocks in :class:`~sklearn_ldp.HadamardResponse` the noise level depends on the
-        frequency of the block; the frequencies of all other categories are then taken as uniform.
+        With blocks in :class:`~sklearn_ldp.HadamardResponse` the standard error at frequency 0
+        depends on the frequency of the block. All other categories are then assumed to be equally
+        frequent.
         """
         alpha = 1 - self.level if alpha is None else alpha
         _check_number("alpha", alpha)
@@ -271,37 +276,39 @@ class Plan:
         frequency: float | None = None,
         of: str = "population",
     ) -> Any:
-        """Return the probability that a collection tells a difference: give exactly one.
+        """Return the probability that a collection detects a difference: specify exactly one.
 
         Parameters
         ----------
         n_users : float or array-like
-            Number of users, in each collection; of a survey those of all columns together.
+            Number of users in each collection; for a survey, the total over all columns.
         change : float, default=None
-            That one category, named beforehand, grew by so much between two collections; 0.005 is
-            half a percentage point.
+            An increase of the frequency of one category, named beforehand, between two collections;
+            0.005 is half a percentage point.
         order : float, default=None
-            That one of two categories, named beforehand, is more frequent by so much.
+            A difference between the frequencies of two categories, named beforehand, in one
+            collection.
         detection : float, default=None
-            That a category of this frequency is there at all, while all d categories are searched
-            and no false one may be found.
+            The frequency of a category to detect. All d categories are tested, with a bound on the
+            probability of any false discovery.
         frequency : float, default=None
-            The smaller one of the two frequencies that are compared; None is 1/d, or less if there
-            is no room for that. All other categories are taken as equally frequent. A detection
-            compares with 0.
+            The smaller of the two compared frequencies. If None, 1/d, or less if the frequencies
+            would exceed 1. All other categories are assumed to be equally frequent. A detection
+            compares with the frequency 0.
         of : {"population", "users"}, default="population"
-            Whom the statement is about, see :meth:`FrequencyEstimate.confidence_interval`.
+            Whether the difference refers to the users or to a population, see
+            :meth:`FrequencyEstimate.confidence_interval`.
 
         Returns
         -------
         float, ndarray of the shape of `n_users`, or dict of these
-            The probabilities; by name for a survey.
+            The probabilities; for a survey, a dict by name.
 
         Raises
         ------
         ValueError
-            If not exactly one difference is given, one is out of range, or the plan is about other
-            queries or frequencies than these.
+            If the number of specified differences is not one, the difference is out of range, or
+            the plan has queries or frequencies.
 
         Examples
         --------
@@ -330,33 +337,35 @@ class Plan:
         frequency: float | None = None,
         of: str | None = None,
     ) -> Any:
-        """Return the least number of users with which one aim is reached: give exactly one.
+        """Return the minimum number of users that reaches one aim: specify exactly one.
 
         Parameters
         ----------
         rmse, overall_rmse, mae, half_width : float, default=None
-            The allowed error, a frequency: see the methods of these names.
+            The maximum error, a frequency: see the methods of these names.
         change, order, detection : float, default=None
-            The difference to tell, a frequency: see :meth:`power`. A change takes so many users in
-            each of the two collections.
+            The difference to detect, a frequency: see :meth:`power`. A change needs the
+            resulting number of users in each of the two collections.
         power : float, default=None
-            For a difference: the probability with which it is told; None is 0.8.
+            For a difference: the probability of its detection. If None, 0.8.
         frequency : float, default=None
-            For a change or an order: the smaller one of the two frequencies; None is 1/d, or less
-            if there is no room for that.
+            For a change or an order: the smaller of the two frequencies. If None, 1/d, or less if
+            the frequencies would exceed 1.
         of : {"population", "users"}, default=None
-            For a difference: whom the statement is about; None is the population.
+            For a difference: whether it refers to the users or to a population. If None, the
+            population.
 
         Returns
         -------
         int, or dict of int
-            The number of users, at least 1; by name for a survey: how many users the whole survey
-            needs for this aim in each column. For `overall_rmse` a single one.
+            The number of users, at least 1. For a survey, a dict by name with the number of users
+            that the whole survey needs for this aim in each column; for `overall_rmse` a single
+            number.
 
         Raises
         ------
         ValueError
-            If not exactly one aim is given, or a parameter is out of range.
+            If the number of specified aims is not one, or a parameter is out of range.
 
         Examples
         --------
@@ -367,12 +376,13 @@ class Plan:
         >>> from sklearn_ldp import OUE
         >>> from sklearn_ldp.planning import Plan
         >>> from sklearn_ldp.queries import top_k
-        >>> presumed = np.r_[0.01, np.full(999, 0.99 / 999)]
-        >>> plan = Plan(OUE(epsilon=1.0), 1000, queries=top_k(1), frequencies=presumed)
+        >>> assumed = np.r_[0.01, np.full(999, 0.99 / 999)]
+        >>> plan = Plan(OUE(epsilon=1.0), 1000, queries=top_k(1), frequencies=assumed)
         >>> plan.users_for(half_width=0.001)
         14189661
 
-        How many users are needed each week to tell that one of 100 categories grew by half a point?
+        How many users are needed each week to detect that one of 100 categories grew by half a
+        percentage point?
 
         >>> Plan(OUE(epsilon=1.0), 100).users_for(change=0.005, power=0.8)
         2328001
@@ -389,39 +399,40 @@ class Plan:
         if aim in ("change", "order", "detection"):
             wanted = 0.8 if power is None else power
             if not 0.5 <= wanted < 1:
-                raise ValueError(f"Argument power must fulfil 0.5 <= power < 1, got {wanted!r}.")
+                raise ValueError(f"Argument power must satisfy 0.5 <= power < 1, got {wanted!r}.")
             statement = self._statement(aim, goal, frequency, "population" if of is None else of)
             return self._of_each(lambda column: _least_number(statement(column).root(wanted)))
         if any(option is not None for option in (power, frequency, of)):
             raise ValueError(
-                "Arguments power, frequency and of are for a change, order or detection: leave "
+                "Arguments power, frequency and of are for a change, order or detection. Leave "
                 f"them out with {aim}."
             )
-        most = max(column.most for column in self._columns.values())
-        if goal >= most:
-            within = f"less than {most:g}, which all answers are within"
+        widest = max(column.max_distance for column in self._columns.values())
+        if goal >= widest:
             raise ValueError(
-                f"Argument {aim} must be {within}, got {goal!r}: 0.01 is a percentage point."
+                f"Argument {aim} must be less than {widest:g}, the distance of the possible "
+                f"answers, got {goal!r}. Pass an error in the unit of the answers: for a "
+                "frequency, 0.01 is a percentage point."
             )
         if aim == "overall_rmse":
             return _least_number(self._overall_rmse / goal)
         return self._of_each(lambda column: _least_number(column.root(aim, self.level, goal)))
 
-    # -- picture ------------------------------------------------------------------------------
+    # -- plot ---------------------------------------------------------------------------------
     def plot(
         self, n_users: ArrayLike | None = None, *, ax: Axes | None = None, **kwargs: Any
     ) -> Any:
-        """Draw what to expect against the number of users.
+        """Plot the expected errors against the number of users.
 
-        Of an oracle: its `rmse`, `half_width` and `detection_threshold`. Of a survey: the `rmse` of
-        each column.
+        For an oracle: its `rmse`, `half_width` and `detection_threshold`. For a survey: the `rmse`
+        of each column.
 
         Parameters
         ----------
         n_users : array-like of shape (n_points,), default=None
-            Numbers of users; None is ten thousand to a hundred million.
+            Numbers of users. If None, ten thousand to a hundred million.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a new figure.
+            Axes to draw on. If None, a new figure.
         **kwargs : dict
             Passed to the ``plot`` of :class:`~sklearn_ldp.inspection.ErrorCurveDisplay`.
 
@@ -450,9 +461,9 @@ class Plan:
         options = {"x": "n_users", "by": "curve", "error": error, "spread": None, "x_scale": "log"}
         return ErrorCurveDisplay.from_results(table, ax=ax, **{**options, **kwargs})
 
-    # -- what they share ----------------------------------------------------------------------
+    # -- shared by the methods ----------------------------------------------------------------
     def _of_each(self, compute: Callable[[_Column], Any]) -> Any:
-        """Return a result for the column of an oracle, or for each of a survey by name."""
+        """Return the result for an oracle, or a dict of results for the columns of a survey."""
         results = {name: compute(column) for name, column in self._columns.items()}
         return results if self._is_survey else results[None]
 
@@ -462,7 +473,7 @@ class Plan:
 
     @property
     def _overall_rmse(self) -> float:
-        """The overall error of one user."""
+        """The overall error with one user."""
         columns = self._columns.values()
         weights = [column.weight for column in columns]
         return math.sqrt(np.average([column.mse for column in columns], weights=weights))
@@ -474,10 +485,10 @@ class Plan:
         if self._has_questions:
             raise ValueError(
                 f"Plan(queries=..., frequencies=...) cannot plan a {aim}, which is about single "
-                "categories: leave both out, and give the smaller frequency as frequency=.."
+                "categories. Leave both out, and pass the smaller frequency as frequency=.."
             )
         if aim == "detection" and frequency is not None:
-            raise ValueError("A detection compares with the frequency 0: leave out frequency.")
+            raise ValueError("A detection compares with the frequency 0. Leave out frequency.")
         return lambda column: column.statement(aim, gap, frequency, self.level, of)
 
 
@@ -490,28 +501,29 @@ class _Column:
         self.queries = as_query_set(queries).aligned(categories, self.domain)
         if self.queries.depends_on_truth and frequencies is None:
             raise ValueError(
-                f"{self.queries!r} needs the true frequencies: give presumed ones as frequencies."
+                f"{self.queries!r} needs the true frequencies. Pass assumed frequencies as "
+                "frequencies=.."
             )
         overlap = self.domain.shares_overlap
-        if frequencies is None:  # users have as many items as are reported
-            most = getattr(self.domain, "max_items", 1) if overlap else 1
-            frequencies = np.full(d, min(most / d, 1))
+        if frequencies is None:  # each user has as many items as a report covers
+            n_items = getattr(self.domain, "max_items", 1) if overlap else 1
+            frequencies = np.full(d, min(n_items / d, 1))
         self.frequencies = as_distribution(frequencies, categories, "Plan", overlap=overlap)
 
-    # Errors with one user: those of n users are sqrt(n) times smaller.
+    # Errors with one user; errors with n users are sqrt(n) times smaller.
     @cached_property
     def mse(self) -> float:
         return max(self.queries.mean_variance(self.noise, self.frequencies), 0.0)
 
     @cached_property
-    def most(self) -> float:
-        """How far apart the answers to a query can be, at most."""
+    def max_distance(self) -> float:
+        """The maximum distance between two possible answers to a query."""
         rows = as_rows(self.queries.matrix(self.domain.size, self.frequencies))
         return float(np.ptp(answer_range(rows), axis=0).max())
 
     @cached_property
     def half_count(self) -> float:
-        """How much half a report adds to the answer of one user, at least."""
+        """The minimum change of an answer with one user by half a report."""
         rows = as_rows(self.queries.matrix(self.domain.size, self.frequencies))
         return float(np.ravel(self.noise.half_count)[0] * abs(rows.data).min(initial=1))
 
@@ -529,33 +541,33 @@ class _Column:
         return normal * self.mean_std
 
     def error(self, name: str, level: float, root: Any) -> Any:
-        """Return an error, with the square root of the number of users."""
+        """Return an error; `root` is the square root of the number of users."""
         step = self.half_count if name == "half_width" else 0.0
         return self.error_of_one(name, level) / root + step / root**2
 
     def root(self, name: str, level: float, goal: float) -> float:
-        """Return the square root of the number of users with whom an error is the goal."""
+        """Return the square root of the number of users for which an error equals the goal."""
         step = self.half_count if name == "half_width" else 0.0
-        one = self.error_of_one(name, level)
-        return (one + math.sqrt(one**2 + 4 * goal * step)) / (2 * goal)
+        error = self.error_of_one(name, level)
+        return (error + math.sqrt(error**2 + 4 * goal * step)) / (2 * goal)
 
     @cached_property
     def empty_std(self) -> float:
-        """Standard deviation of the estimate of a category that nobody has."""
+        """Standard error at frequency 0."""
         return math.sqrt(self.noise.variance(self._rest([0.0]))[0])
 
     def statement(
         self, aim: str, gap: float, frequency: float | None, level: float, of: str
     ) -> _Statement:
-        """Return the statement to be told, of two frequencies with this gap."""
+        """Return the statement that two frequencies differ by this gap."""
         d, n_compared = self.domain.size, 2 if aim == "order" else 1
         base = 0.0 if aim == "detection" else min(1 / d, max(1 - gap, 0) / n_compared)
         base = base if frequency is None else float(frequency)
         rest = 1 - gap - n_compared * base  # for the other categories
         if not (0 <= base < 1 and rest >= -1e-12 and (d > n_compared or rest < 1e-6)):
             raise ValueError(
-                f"No two frequencies differ by {gap:g} if the smaller one is {base:g}: name a "
-                "smaller gap, or another frequency."
+                f"No two frequencies differ by {gap:g} if the smaller one is {base:g}. Specify a "
+                "smaller difference, or another frequency."
             )
         bar = float(ndtri(0.5 + level / 2))
         if aim == "order":
@@ -574,43 +586,44 @@ class _Column:
         return np.r_[first, np.full(others, (1 - sum(first)) / max(others, 1))]
 
     def _variance(self, signs: list[float], first: list[float], of: str) -> float:
-        """Return the variance of a difference of the first categories."""
+        """Return the variance of the sum of the first categories with these signs."""
         places = ([0] * len(signs), range(len(signs)))
         row = sparse.csr_array((signs, places), shape=(1, self.domain.size))
         frequencies = self._rest(first)
         variance = max(float(self.noise.answer_variance(row, frequencies)[0]), 0.0)
-        if of == "population":  # of which the users are a sample
+        if of == "population":  # the users are a sample of the population
             mean = float((row @ frequencies)[0])
             variance += max(float((row.power(2) @ frequencies)[0]) - mean**2, 0.0)
         return variance
 
 
 class _Mean(_Column):
-    """The plan of the mean of a number, in its unit, from the variance of one report."""
+    """The plan of a mean, in the unit of the number, from the variance of one report."""
 
     def __init__(self, planned: PlannedEstimate, queries: Any, frequencies: Any) -> None:
         self.domain, self.oracle, mechanism, self.weight = planned
         bounds: Any = planned.oracle.bounds
         if queries is not None:
-            raise ValueError("Plan knows no queries of a mean: leave them out.")
+            raise ValueError("Plan supports no queries for a mean. Leave queries out.")
         shares = np.full(_NUMBERS, 1.0) if frequencies is None else np.asarray(frequencies)
         shares = as_distribution(shares / shares.sum(), np.arange(len(shares)), "Plan")
         numbers = np.linspace(-1, 1, len(shares))
         scale = float(np.ptp(bounds)) / 2
         self.mse = scale**2 * float(shares @ mechanism.variance(numbers))
-        self.mean_std, self.most = math.sqrt(self.mse), 2 * scale
+        self.mean_std = math.sqrt(self.mse)
+        self.max_distance = 2 * scale
         self.half_count = 0.0
         self._spread = scale**2 * float(shares @ (numbers - shares @ numbers) ** 2)
 
     @property
     def empty_std(self) -> float:
-        raise ValueError("A mean has no category to detect: plan its half_width, or a change.")
+        raise ValueError("A mean has no category to detect. Plan its half_width, or a change.")
 
     def statement(
         self, aim: str, gap: float, frequency: float | None, level: float, of: str
     ) -> _Statement:
         if aim != "change" or frequency is not None:
-            raise ValueError("A mean is one number: plan a change, without a frequency.")
+            raise ValueError("A mean is one number. Plan a change, without a frequency.")
         variance = self.mse + (self._spread if of == "population" else 0.0)
         std = math.sqrt(2 * variance)
         return _Statement(gap, std, std, float(ndtri(0.5 + level / 2)))
@@ -618,27 +631,27 @@ class _Mean(_Column):
 
 @dataclass(frozen=True)
 class _Statement:
-    """A difference to tell, and the errors of one user (in each collection) that are in its way."""
+    """A difference to detect, and its standard errors with one user (in each collection)."""
 
     gap: float  # the difference, a frequency
-    # Null_std, std: Standard deviation if there is no difference, and if there is one.
+    # Standard deviations if there is no difference, and if there is a difference.
     null_std: float
     std: float
-    bar: float  # number of the former that a significant estimate is away from no difference
+    bar: float  # minimum distance of a significant estimate from 0, in units of null_std
 
     def power(self, root: Any) -> Any:
-        """Return the probability of telling it, with the square root of the number of users."""
+        """Return the probability of detection; `root` is the square root of the number of users."""
         return ndtr((self.gap * root - self.bar * self.null_std) / self.std)
 
     def root(self, power: float) -> float:
-        """Return the square root of the number of users that tell it with a probability."""
+        """Return the square root of the number of users for this probability of detection."""
         root = (self.bar * self.null_std + float(ndtri(power)) * self.std) / self.gap
         return max(root, 0.0)
 
 
 # -- arguments ------------------------------------------------------------------------------------
 def _planned_of(oracle: Any, n_categories: int | None) -> dict[Any, PlannedEstimate]:
-    """Return the expectations of the estimates, by name."""
+    """Return the planned estimates, by name."""
     kind = oracle.__name__ if isinstance(oracle, type) else type(oracle).__name__
     if not isinstance(oracle, BaseOracle | BaseColumnSurvey | LocalMean):
         raise TypeError(
@@ -647,36 +660,36 @@ def _planned_of(oracle: Any, n_categories: int | None) -> dict[Any, PlannedEstim
     oracle = clone(oracle)
     if n_categories is not None:
         if not isinstance(oracle, BaseOracle):
-            raise ValueError(f"{kind} declares its domains: leave out n_categories.")
+            raise ValueError(f"{kind} declares its own domains. Leave out n_categories.")
         oracle.set_params(categories=n_categories)
     return oracle.__collector__().planned()
 
 
-def _by_name(what: str, given: Any, names: Mapping, survey: str) -> dict[Any, Any]:
-    """Return the value given for each column, None where it is left out."""
-    given = {} if given is None else given
-    if not isinstance(given, Mapping):
+def _by_name(argument: str, values: Any, names: Mapping, survey: str) -> dict[Any, Any]:
+    """Return the value for each column; None for a column without a value."""
+    values = {} if values is None else values
+    if not isinstance(values, Mapping):
         raise ValueError(
-            f"{survey} takes {what} of each column, by name: pass a mapping such as "
-            f"{{{next(iter(names))!r}: ...}}, got {type(given).__name__}."
+            f"{survey} needs {argument} for each column, by name, got {type(values).__name__}. "
+            f"Pass a mapping such as {{{next(iter(names))!r}: ...}}."
         )
-    unknown = [name for name in given if name not in names]
+    unknown = [name for name in values if name not in names]
     if unknown:
         raise ValueError(
-            f"{survey} got {what} for {unknown[0]!r}, which is not one of its columns: "
-            f"{', '.join(map(repr, names))}."
+            f"{survey} got {argument} for {unknown[0]!r}, which is not the name of a column. "
+            f"Choose from {', '.join(map(repr, names))}."
         )
-    return {name: given.get(name) for name in names}
+    return {name: values.get(name) for name in names}
 
 
 def _only(**aims: float | None) -> tuple[str, float]:
-    """Return the name and value of the only aim that is given."""
-    given = {name: value for name, value in aims.items() if value is not None}
-    if len(given) != 1:
+    """Return the name and value of the single specified aim."""
+    specified = {name: value for name, value in aims.items() if value is not None}
+    if len(specified) != 1:
         raise ValueError(
-            f"Give exactly one of {', '.join(aims)}, got {', '.join(given) or 'none'}."
+            f"Specify exactly one of {', '.join(aims)}, got {', '.join(specified) or 'none'}."
         )
-    ((name, value),) = given.items()
+    ((name, value),) = specified.items()
     _check_number(name, value)
     return name, value
 
@@ -688,7 +701,7 @@ def _check_number(name: str, value: object) -> None:
 
 
 def _numbers(name: str, values: Any) -> np.ndarray:
-    """Return an argument as an array, whose elements must be finite numbers above 0."""
+    """Return an argument as an array, after a check that all elements are finite and above 0."""
     array = np.asarray(values)
     if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < math.inf)):
         raise ValueError(
@@ -698,13 +711,16 @@ def _numbers(name: str, values: Any) -> np.ndarray:
 
 
 def _plain(result: Any) -> Any:
-    """Return a float for a single number of users, an array for an array of them."""
+    """Return a float for a single number of users, an array for an array of numbers."""
     return result if np.ndim(result) else float(result)
 
 
 def _least_number(root: float) -> int:
-    """Return the least whole number of users, at least 1, whose square root is not below this."""
-    if not root < 1e150:  # whose square is a float
-        raise ValueError("Plan.users_for needs more than 10**300 users for this: ask for less.")
-    # A quotient that is a whole number except for rounding errors needs no further user.
+    """Return the minimum number of users, at least 1, with at least this square root."""
+    if not root < 1e150:  # its square is a float
+        raise ValueError(
+            "Plan.users_for needs more than 10**300 users for this aim. Allow a larger error, or "
+            "detect a larger difference."
+        )
+    # If rounding errors alone raise a quotient above a whole number, no further user is needed.
     return max(1, math.ceil(root**2 * (1 - 1e-12)))

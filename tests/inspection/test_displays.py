@@ -635,7 +635,7 @@ def test_queries_without_names_and_noise_without_covariances():
     np.testing.assert_allclose(display.frequencies, [0.7, 0.3])
     np.testing.assert_allclose(display.truth, [0.7, 0.3])
     assert display.ax_.get_xlabel() == "all 2 queries, largest true frequencies first"
-    with pytest.raises(ValueError, match="does not tell the covariance"):
+    with pytest.raises(ValueError, match="do not determine the covariance"):
         ESTIMATE.confidence_interval(0.95, ranges(2))
     assert display.interval is None
 

@@ -104,7 +104,7 @@ def test_held_out_score_refuses():
     # p, q and n are enough for single categories, but do not determine the variance of sums.
     plain = replace(silent, noise=NoiseModel(raw.noise.p, raw.noise.q, raw.noise.n_samples))
     assert held_out_score(GUESS, plain) == held_out_score(GUESS, raw[0])
-    with pytest.raises(ValueError, match="does not tell the covariance"):
+    with pytest.raises(ValueError, match="do not determine the covariance"):
         held_out_score(GUESS, plain, queries=random_sets(3))
     with pytest.raises(ValueError, match="top_k.* depends on the truth"):
         held_out_score(GUESS, raw[0], queries=top_k(2))

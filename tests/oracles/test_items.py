@@ -350,7 +350,7 @@ def test_what_adds_up_overlapping_shares_is_refused():
         fitted.simulate(np.full(8, 10))
     with pytest.raises(TypeError, match="Collect sets of items separately"):
         ColumnOracle(domains={"a": 2}, oracle=ItemOracle()).protocol()
-    with pytest.raises(TypeError, match="how many items"):
+    with pytest.raises(TypeError, match="number of the user's items"):
         support_size_test(oracle().privatize(USERS[:9]), oracle())
 
 

@@ -134,13 +134,16 @@ def test_detection_thresholds_are_those_of_the_users_who_are_asked():
 @pytest.mark.parametrize(
     ("message", "arguments"),
     [
-        ("leave out n_categories", {"n_categories": 5}),
+        ("Leave out n_categories", {"n_categories": 5}),
         (
-            "'height', which is not one of its columns: 'sex', 'age', 'state'",
+            "'height', which is not the name of a column. Choose from 'sex', 'age', 'state'",
             {"frequencies": {"height": [1.0]}},
         ),
-        ("frequencies of each column, by name: pass a mapping", {"frequencies": [0.5, 0.5]}),
-        ("queries of each column, by name", {"queries": groups([0, 1])}),
+        (
+            "frequencies for each column, by name, got list. Pass a mapping",
+            {"frequencies": [0.5, 0.5]},
+        ),
+        ("queries for each column, by name", {"queries": groups([0, 1])}),
         ("must have shape", {"frequencies": {"age": [1]}}),
         ("declare the categories", {"oracle": ColumnOracle()}),
     ],

@@ -1,4 +1,4 @@
-"""Noise: the covariance of any linear answers to an estimate, whatever made it."""
+"""Noise: the covariance of any linear answers to an estimate, for all kinds of estimates."""
 
 from ._covariance import (
     MULTINOMIAL,

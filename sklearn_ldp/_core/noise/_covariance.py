@@ -1,4 +1,4 @@
-"""Covariances of linear answers to an estimate, as operators: no matrix of all pairs is built."""
+"""Covariances of linear answers to an estimate, as operators without a matrix of all pairs."""
 
 from __future__ import annotations
 
@@ -12,36 +12,38 @@ from ..support.locks import cached_property
 from ..support.tags import TAGGED
 from ..support.typing import Matrix
 
-_CELLS = 1 << 21  # numbers worked on at a time
+_CELLS = 1 << 21  # numbers that are processed at a time
 
 
-# What a covariance matrix diag(D) + B W B' of all categories is made of:
+# The factors of a covariance matrix diag(D) + B W B' of all categories:
 # - D, of shape (d,);
-# - what returns B' of a vector of shape (d,), or of each row of a (sparse) matrix of shape (n, d);
-# - what returns B times a vector of shape (k,);
-# - W, of shape (k, k), or the diagonal of it, of shape (k,).
+# - a function that returns B' times a vector of shape (d,), or times each row of a (sparse) matrix
+#   of shape (n, d);
+# - a function that returns B times a vector of shape (k,);
+# - W, of shape (k, k), or its diagonal, of shape (k,).
 Factors = tuple[np.ndarray, Callable[[Any], np.ndarray], Callable[[Any], np.ndarray], np.ndarray]
 
 
 class Covariance:
     """The covariance of any linear answers a'F, for one user: diag(D) + B W B'."""
 
-    # The users' categories are fixed, and f are their frequencies: all randomness is that of
-    # the reports. Every mechanism that is known exactly has this form.
-    # - **A law of reports.** A report of kind r adds the r-th number of B'a to n times an answer.
-    #   For a user of category x its mean is ``a_x``, as the estimate is unbiased, so with the
-    #   probabilities P of the kinds ``n Cov(a'F, c'F) = (B'a)' diag(P f) (B'c) - a' diag(f) c``.
+    # The users' categories are fixed, with frequencies f, so only the reports are random. Every
+    # mechanism with an exact covariance has this form.
+    # - **A distribution of reports.** A report with the value r adds the r-th number of B'a to n
+    #   times an answer. For a user of category x the mean of this number is ``a_x``, because the
+    #   estimate is unbiased. So with the probabilities P of the values
+    #   ``n Cov(a'F, c'F) = (B'a)' diag(P f) (B'c) - a' diag(f) c``.
     # - **Joint support.** For two categories v, w and a user of category x let ``r(x)`` be the
-    #   probability that their report supports both: `own` if x is one of them, `other` if not. Then
+    #   probability that a report supports both: `own` if x is v or w, `other` if not. Then
     #   ``n (p - q)**2 Cov_vw = sum over x of f_x (r(x) - Pr[v | x] Pr[w | x])
     #   = alpha + beta (f_v + f_w)`` with ``alpha = other - q**2`` and
     #   ``beta = own - other - q (p - q)``: of rank two, with the columns 1 and f in B.
     # - **A draw of users** from a distribution f: ``diag(f) - f f'``.
-    # law: returns the variance of each category by `variances(frequencies)`, which may be known
-    # where the rest is not.
+    # law: its method `variances(frequencies)` returns the variance of each category. This may be
+    # available even if the covariances are unknown.
     # frequencies (d,): frequencies among the users.
-    # factors: takes `frequencies` and returns the `Factors`; it is not called before they are
-    # needed. It raises ValueError if they are not known.
+    # factors: a function of `frequencies` that returns the `Factors`. It is only called when they
+    # are needed, and raises ValueError if they are unknown.
 
     def __init__(
         self, law: Any, frequencies: np.ndarray, factors: Callable[[np.ndarray], Factors]
@@ -62,7 +64,7 @@ class Covariance:
         """Return the variances of answers.
 
         Shapes: rows (n_queries, d) -> (n_queries,) or (d,).
-        rows: one row per query; None asks for each category.
+        rows: one row per query; if None, the frequency of each category.
         """
         if rows is None:
             return self._single
@@ -77,10 +79,10 @@ class Covariance:
         return result
 
     def _sums(self, rows: Any) -> np.ndarray:
-        """The variances of sums of categories."""
+        """Return the variances of sums of categories."""
         diagonal, spread, _, weights = self._factors
         result = (rows.power(2) if sparse.issparse(rows) else rows**2) @ diagonal
-        # A few rows at a time are as fast as many, and what `spread` makes of each may be large.
+        # A few rows at a time are as fast as many, and the result of `spread` may be large.
         for block in _blocks(rows.shape[0], _CELLS // 8 // max(len(weights), 1)):
             x = spread(rows[block])
             result[block] += np.einsum("ij,ij->i", _weighted(x, weights), x)
@@ -92,7 +94,7 @@ class Covariance:
         Shapes: rows (n_queries, d) -> (n_queries, n_queries).
         """
         if sparse.issparse(rows) and (rows.nnz == 0 or np.ptp(rows.indices) == 0):
-            sums = rows.sum(axis=1)  # answers about one category need its variance alone
+            sums = rows.sum(axis=1)  # answers about one category only need its variance
             return np.outer(sums, sums) * self._single[rows.indices[:1]].sum()
         diagonal, spread, _, weights = self._factors
         if sparse.issparse(rows):
@@ -120,19 +122,19 @@ class Covariance:
 
 
 def _weighted(spread: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return W times what `spread` returned."""
+    """Return W times a result of `spread`."""
     return spread * weights if weights.ndim == 1 else spread @ weights
 
 
 class Covariances:
-    """A sum of covariances, each times a factor, that look at the answers through a view."""
+    """A sum of covariances, each times a factor, for answers that a view transforms."""
 
-    # summands: the factors, which may be negative, and what they are of.
-    # view: its method `pull` takes answers, of shape (n_queries, d) or (d,), and returns them
-    # as answers to the estimates that the summands are of, an array for each in turn; `push` is
-    # the transpose, from a vector for each summand to one of shape (d,). None leaves all.
-    # single: returns the variance of each category, if there is a faster way than that of all
-    # answers.
+    # summands: pairs of a factor, which may be negative, and a covariance.
+    # view: its method `pull` transforms answers, of shape (n_queries, d) or (d,), into answers to
+    # the estimates of the summands, with an array for each summand in turn; `push` is the
+    # transpose, from a vector for each summand to a vector of shape (d,). If None, no change.
+    # single: a function that returns the variance of each category, if there is a faster way than
+    # for general answers.
 
     def __init__(
         self,
@@ -150,23 +152,23 @@ class Covariances:
         return sum(factor * getattr(summand, ask)(x) for (factor, summand), x in terms)
 
     def variances(self, rows: Any = None) -> np.ndarray:
-        """Return the variances of answers, as :meth:`Covariance.variances` does."""
+        """Return the variances of answers, see :meth:`Covariance.variances`."""
         if rows is None and self._single is not None:
             return self._single()
         if self._view is None:
             return self._sum("variances", rows)
         if rows.shape[0] == 0:
             return np.zeros(0)
-        # Views of sparse rows are dense.
+        # A view may turn sparse rows into dense rows.
         blocks = _blocks(rows.shape[0], 2 * _CELLS // rows.shape[1])
         return np.concatenate([self._sum("variances", rows[block]) for block in blocks])
 
     def matrix(self, rows: Any) -> np.ndarray:
-        """Return the covariances of answers, as :meth:`Covariance.matrix` does."""
+        """Return the covariances of answers, see :meth:`Covariance.matrix`."""
         return self._sum("matrix", rows)
 
     def product(self, vector: np.ndarray) -> np.ndarray:
-        """Return the product with a vector, as :meth:`Covariance.product` does."""
+        """Return the product with a vector, see :meth:`Covariance.product`."""
         if self._view is None:
             return self._sum("product", vector)
         terms = zip(self._summands, self._pulled(vector), strict=True)
@@ -174,7 +176,7 @@ class Covariances:
 
 
 def of_columns(diagonal: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> Factors:
-    """Return the factors of a matrix whose B, of shape (d, k), is at hand."""
+    """Return the factors of a covariance matrix with an explicit B of shape (d, k)."""
     return diagonal, lambda rows: rows @ columns, lambda x: columns @ x, weights
 
 
@@ -184,21 +186,22 @@ def _blocks(n_rows: int, width: int) -> Iterator[slice]:
 
 
 class CategoryLaw(NamedTuple):
-    """The law of single categories: the variance ``A + b f - c f**2`` of one user."""
+    """The variance ``A + b f - c f**2`` of the estimate of one category, for one user."""
 
-    # It is of a category of frequency f. How the errors of several categories go together is
-    # known if there are factors.
+    # Here f is the frequency of the category. The covariance of several categories is known if
+    # there are factors.
 
     null_variance: float  # null_variance, slope, curvature: A, b and c
     slope: float = 0.0
     curvature: float = 0.0
-    # How much half a report adds to the estimate of one user; 0 if it is not known.
+    # The change of an estimate from one user by half a report; 0 if it is unknown.
     half_count: float = 0.0
     factors: Callable[[np.ndarray], Factors] | None = None  # as for `Covariance`
     shares_overlap: bool = False  # whether a user may be in several categories
 
     def __reduce__(self) -> Any:
-        # Of the one that is made of a function, copies are itself, and files have its name.
+        # The only instance with a function is MULTINOMIAL: copies are the same object, and files
+        # store its name.
         return "MULTINOMIAL" if self.factors is not None else (type(self), tuple(self))
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
@@ -211,10 +214,10 @@ class CategoryLaw(NamedTuple):
 
 
 def support_law(p: float, q: float) -> CategoryLaw:
-    """Return the law of the estimate of one user, from p and q (2020 paper, Eq. 5)."""
+    """Return the variances of the estimate of one user, from p and q (2020 paper, Eq. 5)."""
     if not 0 <= q < p <= 1:
         raise ValueError(
-            f"NoiseModel needs 0 <= q < p <= 1, got p={p}, q={q}; p is the probability that a "
+            f"NoiseModel needs 0 <= q < p <= 1, got p={p}, q={q}. Pass as p the probability that a "
             "report supports the user's own category."
         )
     null_variance, slope = q * (1 - q) / (p - q) ** 2, (1 - p - q) / (p - q)
@@ -223,8 +226,8 @@ def support_law(p: float, q: float) -> CategoryLaw:
 
 def _refuse(frequencies: np.ndarray) -> Factors:
     raise ValueError(
-        "Noise known only by its level, or by p, q and n_samples, does not tell the covariance of "
-        "several categories, which depends on the mechanism: use that of the oracle's own estimate "
+        "A standard error alone, or p, q and n_samples, do not determine the covariance of several "
+        "categories, which depends on the mechanism. Use the noise of the oracle's own estimate "
         "(oracle.noise_, estimate.noise), or oracle.channel(n_categories).noise(n_samples)."
     )
 
@@ -247,10 +250,10 @@ def as_rows(matrix: Matrix, n_categories: int | None = None) -> sparse.csr_array
     """Return queries as a sparse matrix without explicit zeros or repeated entries.
 
     Shapes: matrix (n_queries, d) -> (n_queries, d).
-    n_categories: the expected d; None accepts any.
+    n_categories: the expected d; if None, any.
     """
-    given: Any = matrix
-    rows = sparse.csr_array(given if sparse.issparse(given) else np.atleast_2d(given))
+    queries: Any = matrix
+    rows = sparse.csr_array(queries if sparse.issparse(queries) else np.atleast_2d(queries))
     rows = rows.astype(np.float64, copy=True)
     if rows.ndim != 2 or n_categories not in (None, rows.shape[1]):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Noise: what is known about the errors of an estimate, which are a sum of independent ones."""
+"""Noise: a model of the errors of an estimate, as a sum of independent terms."""
 
 from __future__ import annotations
 
@@ -20,18 +20,17 @@ from ._covariance import MULTINOMIAL, CategoryLaw, Covariances, as_rows, support
 
 
 class Term(NamedTuple):
-    """One of the independent errors of an estimate: those of a law, times ``weight / users``."""
+    """One independent error of an estimate: a covariance for one user times ``weight / users``."""
 
-    # What is known of one user: `null_variance`, `slope`, `curvature` and `half_count`, the
+    # The properties for one user: `null_variance`, `slope`, `curvature` and `half_count`, the
     # variance of each category by `variances(frequencies)`, and all covariances by
     # `covariance(frequencies)`.
     law: Any
     weight: Any = 1.0  # weight, users: (n_estimates,): the factor, which may be negative
     users: Any = 1.0
-    # (d,): the position of each category among those of the law, if these stand in another
-    # order.
+    # (d,): the position of each category in the order of the law, if the orders differ.
     order: np.ndarray | None = None
-    # (d,) or (n_estimates, d): its own frequencies; None takes those that are asked about.
+    # (d,) or (n_estimates, d): fixed frequencies; if None, the frequencies in the argument.
     frequencies: np.ndarray | None = None
 
     def __check_state__(self) -> None:
@@ -53,9 +52,9 @@ class Term(NamedTuple):
         return value / np.asarray(self.users, dtype=float) * self.weight
 
     def is_like(self, other: Term) -> bool:
-        """Whether the term differs from another one in the factor at most."""
+        """Whether the term differs from another term in the factor at most."""
         fields = zip(self[3:], other[3:], strict=True)  # laws from pickles are copies
-        return self.law == other.law and all(_is_same(one, another) for one, another in fields)
+        return self.law == other.law and all(_is_same(a, b) for a, b in fields)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
         """Return the variance of each category, of the shape of the frequencies or (n, d)."""
@@ -77,12 +76,12 @@ class Term(NamedTuple):
         return Covariances([(1.0, inner)], view, lambda: inner.variances()[self.order])
 
     def of_rows(self, rows: Rows) -> Term:
-        """Return the term of the given estimates."""
+        """Return the term of the selected estimates."""
         numbers = {name: _some(getattr(self, name), rows) for name in ("weight", "users")}
         return self._replace(**numbers, frequencies=_some(self.frequencies, rows, least=2))
 
     def permuted(self, order: np.ndarray) -> Term:
-        """Return the term of an estimate whose categories stand in another order."""
+        """Return the term of an estimate with another order of the categories."""
         f = None if self.frequencies is None else self.frequencies[..., order]
         if not self.is_draw:
             order = order if self.order is None else self.order[order]
@@ -93,12 +92,12 @@ TAGGED["term"] = Term
 
 
 class _Reordered(NamedTuple):
-    """Answers to categories that stand in another order."""
+    """Answers to categories in another order."""
 
     order: np.ndarray
 
     def back(self, vectors: np.ndarray) -> np.ndarray:
-        """Put numbers of the categories, along the last axis, into the order of the law."""
+        """Return numbers of the categories, along the last axis, in the original order."""
         known = np.empty_like(vectors)
         known[..., self.order] = vectors
         return known
@@ -115,41 +114,41 @@ class _Reordered(NamedTuple):
 
 
 class Noise(Tagged, tag="noise"):
-    """The errors of an estimate as a sum of terms, whatever made it."""
+    """The errors of an estimate as a sum of terms, for all kinds of estimates."""
 
-    # It answers one question: what is the covariance of the linear answers `matrix @ estimate`,
-    # given the true frequencies? The errors are a sum of independent ones, its terms: those of
-    # the reports, and those of a random choice of users. A collection of n users has the law of
-    # its mechanism divided by n; drawing m of n users without replacement adds
+    # The object computes the covariance of the linear answers `matrix @ estimate` for given true
+    # frequencies. The errors are a sum of independent terms: errors of the reports, and errors of
+    # a random selection of users. The covariance of a collection of n users is the covariance of
+    # its mechanism for one user divided by n. Drawing m of n users without replacement adds
     # .. math:: \Big(\frac 1m - \frac 1n\Big) \frac{n}{n - 1} (\mathrm{diag}(f) - f f^T)
-    # to that of the m reports [1]_ (which is linear in the frequencies of those asked, so that
-    # its mean over the draws is its value at the frequencies of all users), and users who are a
-    # sample of a population add `(diag(f) - f f') / n`. The law of a weighted sum or of a
-    # difference of independent estimates has the terms of all, times the squares of the
-    # weights: for a difference of two tables, what is known of each (of one that was asked for as
-    # it is, its mechanism; of one that combines several, `TableLaw` of the surveys) at its own
-    # frequencies, and the two draws of users. Everything else is fixed: the users, unless it is
-    # said that they were drawn.
+    # to the covariance of the m reports [1]_. (The covariance of the reports is linear in the
+    # frequencies of the selected users, so its mean over the draws is its value at the frequencies
+    # of all users.) If the users are a sample of a population, this adds `(diag(f) - f f') / n`.
+    # A weighted sum or a difference of independent estimates has the terms of all estimates, times
+    # the squares of the weights. For a difference of two tables these are the errors of each table
+    # at its own frequencies (the mechanism for a table with its own reports, `TableLaw` of the
+    # surveys for a table that combines several), and the two draws of users. Everything else is
+    # fixed. In particular the users are fixed if no term states that they were drawn.
     # [1] W. G. Cochran, "Sampling techniques", third edition, Wiley 1977, theorem 2.2.
 
     terms: tuple[Term, ...]  # the independent errors
     n_samples: Any  # (n_estimates,): number of users behind each estimate; None if unknown
-    # (n_estimates,): number of users whose frequencies the estimate is of: more than were
-    # asked, if these were drawn. None takes `n_samples`.
+    # (n_estimates,): number of users that the estimated frequencies refer to. It is larger than the
+    # number of reports if the reporting users were drawn. If None, `n_samples`.
     n_users: Any
-    # p, q: probabilities that a report supports the user's own category, and a given other one;
-    # None if the estimate is not made of such reports.
+    # p, q: probabilities that a report supports the user's own category, and one other category;
+    # None if the estimate has no such reports.
     p: Any
     q: Any
-    # (n_estimates,): laws whose `half_count`, divided by a number, are half the distance of
-    # possible estimates.
+    # Pairs of a law and a number (n_estimates,): `half_count` of the law divided by the number is
+    # half the distance between possible estimates.
     grids: tuple[tuple[Any, Any], ...]
-    # Whether the variance of a category follows its own frequency, with the same growth for
-    # all.
+    # Whether the variance of a category depends on its own frequency only, with the same slope for
+    # all categories.
     has_slope: bool
-    level: Any  # the standard deviation, if nothing else is known: its square may be no float
-    # The errors of a draw of the users, which statements about a population add. None takes those
-    # of `n_users` drawn at once; the groups of a weighted mean were drawn one by one.
+    level: Any  # the standard deviation, if it alone is known: its square may be no float
+    # The errors of a draw of the users, which statements about a population add. If None, a single
+    # draw of `n_users`; the groups of a weighted mean were drawn separately.
     draws: tuple[Term, ...] | None = None
 
     def __init__(
@@ -187,9 +186,9 @@ class Noise(Tagged, tag="noise"):
             raise ValueError(f"noise of level {self.level!r:.80}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{type(self).__name__} does not change: make another one.")
+        raise AttributeError(f"{type(self).__name__} is immutable. Make another object instead.")
 
-    # -- of one collection, and what follows from it ---------------------------------------------
+    # -- noise of one collection, and combinations ------------------------------------------------
     @classmethod
     def of(cls, law: Any, n_samples: ArrayLike) -> Noise:
         """Return the noise of the estimates of one collection.
@@ -215,14 +214,14 @@ class Noise(Tagged, tag="noise"):
 
     @classmethod
     def of_level(cls, std: float, n_samples: ArrayLike | None = None) -> Noise:
-        """Return the noise of which nothing but its level is known, the same at all frequencies.
+        """Return noise with a known standard deviation only, which is the same at all frequencies.
 
         Parameters
         ----------
         std : float
-            Standard deviation of the estimate of any category; with `n_samples`, of its count.
+            Standard deviation of the estimate of a category; with `n_samples`, of the count.
         n_samples : int or array-like of shape (n_estimates,), default=None
-            Number of users, if it is known.
+            Number of users; None if unknown.
 
         Returns
         -------
@@ -242,43 +241,43 @@ class Noise(Tagged, tag="noise"):
         Parameters
         ----------
         noises : sequence of Noise
-            Those of the estimates.
+            The noise of each estimate.
         weights : array-like of shape (n_noises,) or (n_noises, n_estimates)
-            Their weights; (1, -1) for a difference.
+            The weights of the estimates; (1, -1) for a difference.
 
         Returns
         -------
         Noise
-            The noise. Its `n_users` are those whose mean differs as much from a population.
+            The noise. Its `n_users` is the effective sample size of a draw from a population.
         """
         weights = np.asarray(weights, dtype=float)
         pairs = list(zip(noises, weights, strict=True))
         terms, draws = (
-            [term._replace(weight=term.weight * w**2) for one, w in pairs for term in own(one)]
+            [term._replace(weight=term.weight * w**2) for noise, w in pairs for term in own(noise)]
             for own in (attrgetter("terms"), Noise._draws)
         )
-        is_known = all(one.n_samples is not None for one in noises)
-        sizes = [np.asarray(one.n_users, dtype=float) for one in noises] if is_known else []
-        is_grid = all(one.grids for one in noises)
+        is_known = all(noise.n_samples is not None for noise in noises)
+        sizes = [np.asarray(noise.n_users, dtype=float) for noise in noises] if is_known else []
+        is_grid = all(noise.grids for noise in noises)
         return Noise(
             _joined(terms),
-            sum(np.asarray(one.n_samples) for one in noises) if is_known else None,
+            sum(np.asarray(noise.n_samples) for noise in noises) if is_known else None,
             n_users=1 / sum(w**2 / n for n, w in zip(sizes, weights, strict=True))
             if sizes
             else None,
             grids=[(law, n / abs(w)) for x, w in pairs for law, n in x.grids] if is_grid else (),
             has_slope=is_known,
-            draws=draws if any(one.draws is not None for one in noises) else None,
+            draws=draws if any(noise.draws is not None for noise in noises) else None,
         )
 
     @classmethod
     def of_estimates(cls, noises: Sequence[Noise]) -> Noise:
-        """Return the noise of estimates of one mechanism, each from its own users, as rows of one.
+        """Return the noise of estimates of one mechanism, from different users, as rows.
 
         Parameters
         ----------
         noises : sequence of Noise
-            That of each, for a single estimate.
+            The noise of each single estimate.
 
         Returns
         -------
@@ -288,50 +287,53 @@ class Noise(Tagged, tag="noise"):
         Raises
         ------
         ValueError
-            If they are not alike but for the numbers of users.
+            If the noises differ in more than the numbers of users.
         """
         first = noises[0]
         same = [(len(x.terms), x.p, x.q, x.has_slope, x.draws, x.n_samples is None) for x in noises]
         pairs = [zip(x.terms, first.terms, strict=False) for x in noises]
         if len(set(same)) > 1 or not all(a.is_like(b) for pair in pairs for a, b in pair):
-            raise ValueError("The errors of these estimates follow different laws.")
+            raise ValueError(
+                "The errors of these estimates have different distributions. Combine only "
+                "estimates of a single mechanism."
+            )
 
         def rows(numbers: Iterable[Any]) -> Any:
-            found = list(numbers)
-            return None if found[0] is None else np.array([np.ravel(x)[0] for x in found])
+            values = list(numbers)
+            return None if values[0] is None else np.array([np.ravel(x)[0] for x in values])
 
         terms = [
             first.terms[i]._replace(
-                weight=rows(one.terms[i].weight for one in noises),
-                users=rows(one.terms[i].users for one in noises),
+                weight=rows(noise.terms[i].weight for noise in noises),
+                users=rows(noise.terms[i].users for noise in noises),
             )
             for i in range(len(first.terms))
         ]
         laws = [law for law, _ in first.grids]
         return first._with(
             terms,
-            n_samples=rows(one.n_samples for one in noises),
-            n_users=rows(one.n_users for one in noises),
-            level=rows(one.level for one in noises),
-            grids=[(law, rows(one.grids[i][1] for one in noises)) for i, law in enumerate(laws)],
+            n_samples=rows(noise.n_samples for noise in noises),
+            n_users=rows(noise.n_users for noise in noises),
+            level=rows(noise.level for noise in noises),
+            grids=[(law, rows(n.grids[i][1] for n in noises)) for i, law in enumerate(laws)],
         )
 
     @property
     def design_effect(self) -> Any:
-        """The cost of weighting users unequally, of shape (n_estimates,); 1 without weights."""
+        """The design effect of unequal weights, of shape (n_estimates,); 1 without weights."""
         n = np.ravel(np.asarray(self.n_samples))
         laws = [term for term in self.terms if not term.is_draw]
         if any(getattr(term.law, "of_all_users", False) for term in laws):
-            return np.ones(len(n))  # of a survey's tables, whose law is not that of one user
+            return np.ones(len(n))  # tables of a survey: the law is for all users
         return n * np.ravel(sum(term.times(1.0) for term in laws))
 
     @property
     def is_weighted(self) -> bool:
-        """Whether it is of a mean of groups that count more or less than their users do."""
+        """Whether the estimate is a mean of groups with unequal weights per user."""
         return self.n_samples is not None and bool(np.any(self.design_effect > 1 + 1e-9))
 
     def of_sample(self, n_users: Any) -> Noise:
-        """Return the noise of an estimate about all users, of whom those who reported were drawn.
+        """Return the noise of an estimate about all users, if a random sample of them reports.
 
         Parameters
         ----------
@@ -348,7 +350,7 @@ class Noise(Tagged, tag="noise"):
         return self._with([*self.terms, drawn], n_users=n_users, draws=None)
 
     def of_population(self) -> Noise:
-        """Return the noise of an estimate about a population, of which the users are a sample.
+        """Return the noise of an estimate about a population, if the users are a random sample.
 
         Returns
         -------
@@ -356,7 +358,10 @@ class Noise(Tagged, tag="noise"):
             The noise.
         """
         if self.n_users is None:
-            raise ValueError("Noise without a number of users tells nothing about a population.")
+            raise ValueError(
+                "Noise without a number of users has no error about a population. Use noise with "
+                "n_samples."
+            )
         return self._with([*self.terms, *self._draws()], draws=())
 
     def _draws(self) -> tuple[Term, ...]:
@@ -365,7 +370,7 @@ class Noise(Tagged, tag="noise"):
         return self.draws or ()
 
     def of_reports(self) -> Noise:
-        """Return the noise of the reports alone, without that of a choice of users.
+        """Return the noise of the reports alone, without the error of a random selection of users.
 
         Returns
         -------
@@ -376,7 +381,7 @@ class Noise(Tagged, tag="noise"):
         return self._with(terms, n_users=self.n_samples, draws=None)
 
     def permuted(self, order: np.ndarray) -> Noise:
-        """Return the noise of an estimate whose categories stand in another order.
+        """Return the noise of an estimate with another order of the categories.
 
         Parameters
         ----------
@@ -391,7 +396,7 @@ class Noise(Tagged, tag="noise"):
         return self._of_each_term(lambda term: term.permuted(order))
 
     def scaled(self, factor: float) -> Noise:
-        """Return the noise of an estimate whose covariances are larger by a factor.
+        """Return the noise with covariances that are larger by a factor.
 
         Parameters
         ----------
@@ -401,8 +406,8 @@ class Noise(Tagged, tag="noise"):
         Returns
         -------
         Noise
-            That of fewer users, by this factor. Unless it is that of one collection, nothing is
-            known of what its reports support.
+            The noise with a number of users divided by this factor. The result only has p and q if
+            this is the noise of one collection.
         """
         is_plain = self.p is not None and len(self.terms) == 1 and self.terms[0].order is None
         fewer = None if self.n_samples is None else np.asarray(self.n_samples) / factor
@@ -416,7 +421,7 @@ class Noise(Tagged, tag="noise"):
         )
 
     def given(self, frequencies: np.ndarray) -> Noise:
-        """Return the same noise at frequencies of its own, whatever it is asked about later.
+        """Return the same noise at fixed frequencies, which later arguments do not change.
 
         Parameters
         ----------
@@ -426,7 +431,7 @@ class Noise(Tagged, tag="noise"):
         Returns
         -------
         Noise
-            The noise. What a draw of the users adds is at these frequencies, too.
+            The noise. The error of a draw of the users is also evaluated at these frequencies.
         """
         whole = self._with(self.terms, draws=self._draws())
         return whole._of_each_term(lambda term: term._replace(frequencies=frequencies))
@@ -442,7 +447,7 @@ class Noise(Tagged, tag="noise"):
         Returns
         -------
         Noise
-            The noise of these estimates; this very object if all estimates have the same number
+            The noise of these estimates; the same object if all estimates have the same number
             of users.
         """
         terms = (*self.terms, *(self.draws or ()))
@@ -464,14 +469,14 @@ class Noise(Tagged, tag="noise"):
     def _with(self, terms: Any, **changes: Any) -> Noise:
         return Noise(**{**vars(self), "terms": tuple(terms), **changes})
 
-    # -- what it is -------------------------------------------------------------------------------
+    # -- properties -------------------------------------------------------------------------------
     def __repr__(self) -> str:
         law = self.terms[0].law
         if self.n_samples is None:
             return f"<Noise of level {self.std:.6g}>"
         if self.p is not None and len(self.terms) == 1 and isinstance(law, CategoryLaw):
             return f"NoiseModel(p={self.p!r}, q={self.q!r}, n_samples={self.n_samples!r})"
-        names = dict.fromkeys(type(one.law).__name__ for one in self.terms if not one.is_draw)
+        names = dict.fromkeys(type(term.law).__name__ for term in self.terms if not term.is_draw)
         p_q = "" if self.p is None else f", p={self.p:.6g}, q={self.q:.6g}"
         of = "" if self.n_users is self.n_samples else f", n_users={self.n_users!r}"
         return f"<Noise of {' and '.join(names)}{p_q}, n_samples={self.n_samples!r}{of}>"
@@ -483,25 +488,25 @@ class Noise(Tagged, tag="noise"):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Noise):
             return NotImplemented
-        one, another = self._key(), other._key()
-        return len(one) == len(another) and all(map(_is_same, one, another))
+        own, others = self._key(), other._key()
+        return len(own) == len(others) and all(map(_is_same, own, others))
 
     def __hash__(self) -> int:
         return hash((len(self.terms), np.asarray(self.n_samples, dtype=float).tobytes()))
 
     @property
     def presumes_normal(self) -> bool:
-        """Whether only the standard deviation is known, so that intervals presume normal noise."""
+        """Whether only the standard deviation is known, so intervals assume normal noise."""
         return self.level is not None
 
     @property
     def channel(self) -> Any:
-        """The mechanism that made the reports; of a combination, that of the first estimate."""
+        """The mechanism of the reports; for a combination, the mechanism of the first estimate."""
         return self.terms[0].law
 
     @property
     def support_law(self) -> Noise | None:
-        """Itself, if its reports support categories or do not (p and q); None for others."""
+        """The object itself if it has p and q; otherwise None."""
         return None if self.p is None else self
 
     def _total(self, question: Callable[[Any], Any]) -> Any:
@@ -509,9 +514,10 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def std(self) -> Any:
-        """Standard deviation of the estimate of a category that nobody has (2020 paper, Eq. 7).
+        """Standard error at frequency 0 (2020 paper, Eq. 7).
 
-        A float or one for each estimate. Where categories differ, it is the root of the mean.
+        A float, or an array with an entry for each estimate. If categories differ, it is the root
+        of the mean variance.
         """
         if self.level is not None:
             return self.level
@@ -519,16 +525,16 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def growth(self) -> Any:
-        """How much the variance of a category's estimate grows with its frequency."""
+        """The slope of the variance of an estimate in the frequency of the category."""
         return self._total(lambda law: law.slope)
 
     @property
     def curvature(self) -> Any:
-        """How much the variance of a category falls with the square of its frequency.
+        """The decrease of the variance of a category with the square of its frequency.
 
-        A float or one for each estimate; 0 unless only a random part of the users was asked.
+        A float, or an array with an entry for each estimate; 0 if no users were drawn at random.
         """
-        return sum((one.times(one.law.curvature) for one in self.terms if one.law.curvature), 0.0)
+        return sum((t.times(t.law.curvature) for t in self.terms if t.law.curvature), 0.0)
 
     def _per_user(self, question: Callable[[Any], float]) -> float | None:
         if not self.has_slope:
@@ -538,21 +544,22 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def null_variance(self) -> float | None:
-        """The square of `std`, times the number of users; None if no `slope` is known."""
+        """The square of `std`, times the number of users; None if `slope` is None."""
         return self._per_user(lambda law: law.null_variance)
 
     @property
     def slope(self) -> float | None:
-        """`growth`, times the number of users; None where it differs between categories."""
+        """`growth`, times the number of users; None if it differs between categories."""
         return self._per_user(lambda law: law.slope)
 
     @property
     def half_count(self) -> Any:
-        """How much half a report adds to an estimate: a float or one for each estimate.
+        """The continuity correction: the change of an estimate by half a report.
 
-        Estimates lie on a grid, and a probability on a grid is compared with a continuous one at
-        the middle between two points. It is 0 if the grid is not known; of several, it is the
-        coarsest: a part whose reports are hardly ever false has few values, in finer steps or not.
+        A float, or an array with an entry for each estimate. Estimates lie on a grid, and a
+        probability on a grid is compared with a continuous distribution at the midpoint between two
+        grid points. The value is 0 if the grid is unknown. If there are several grids, the coarsest
+        grid counts, because a part with nearly noiseless reports has few possible values.
         """
         halves = [law.half_count / np.asarray(n, dtype=float) for law, n in self.grids]
         return np.max(halves, axis=0) if halves else 0.0
@@ -563,7 +570,7 @@ class Noise(Tagged, tag="noise"):
         Parameters
         ----------
         support_counts : array-like of shape (d,) or (n_estimates, d)
-            How many reports support each category.
+            Number of reports that support each category.
 
         Returns
         -------
@@ -574,7 +581,7 @@ class Noise(Tagged, tag="noise"):
         return (np.asarray(support_counts) / n_samples - self.q) / (self.p - self.q)
 
     def frequencies_behind(self, values: np.ndarray) -> np.ndarray:
-        """Return a distribution at which to take the covariances of a raw estimate.
+        """Return a distribution at which to evaluate the covariances of a raw estimate.
 
         Parameters
         ----------
@@ -584,12 +591,12 @@ class Noise(Tagged, tag="noise"):
         Returns
         -------
         ndarray of shape (d,)
-            The nearest distribution, or one that the mechanism of the reports knows to be better;
-            of shares that overlap, the values within 0 and 1.
+            The nearest distribution, or a better distribution if the mechanism provides one. If a
+            user may have several categories, the values clipped to [0, 1].
         """
         kept = [term for term in self.terms if not term.is_draw]
         if any(getattr(term.law, "shares_overlap", False) for term in kept):
-            return np.clip(values, 0, 1)  # they sum to anything
+            return np.clip(values, 0, 1)  # these frequencies need not sum to 1
         if len(kept) != 1 or not hasattr(kept[0].law, "frequencies_behind"):
             return norm_sub(values)
         law, order = kept[0].law, kept[0].order
@@ -597,7 +604,7 @@ class Noise(Tagged, tag="noise"):
             return law.frequencies_behind(values)
         return law.frequencies_behind(_Reordered(order).back(values))[order]
 
-    # -- its covariances --------------------------------------------------------------------------
+    # -- covariances ------------------------------------------------------------------------------
     def at(self, frequencies: ArrayLike) -> Covariances:
         """Return the covariance of linear answers to a single estimate.
 
@@ -640,7 +647,7 @@ class Noise(Tagged, tag="noise"):
         Raises
         ------
         ValueError
-            If this noise does not know how the errors of these answers are correlated.
+            If the covariance of these answers is unknown.
         """
         rows = as_rows(matrix, np.shape(frequencies)[-1])
         return self._of_each(frequencies, lambda errors: errors.matrix(rows))
@@ -697,14 +704,14 @@ class Noise(Tagged, tag="noise"):
         Raises
         ------
         ValueError
-            If this noise does not know how the errors of the categories are correlated.
+            If the covariance of the categories is unknown.
         """
         return self.at(frequencies).product(vector)
 
     def _of_each(
         self, frequencies: ArrayLike, ask: Callable[[Covariances], np.ndarray]
     ) -> np.ndarray:
-        """Apply `ask`, which answers for one estimate, to each of the estimates."""
+        """Return the results of `ask`, a function for one estimate, for each estimate."""
         f = np.asarray(frequencies, dtype=np.float64)
         n_estimates = {len(x) for x in (f[..., 0], self.n_samples) if np.ndim(x)}
         if not n_estimates:
@@ -715,27 +722,27 @@ class Noise(Tagged, tag="noise"):
 
 @dataclass(frozen=True, eq=False)
 class NoiseModel(Noise, tag="noise-model"):
-    """The noise of a pure frequency oracle, known by p, q and the number of users.
+    """The noise of a pure frequency oracle, from p, q and the number of users.
 
     Every report of a pure oracle *supports* a set of categories: the user's own category with
-    probability `p`, and any other category with probability `q`. These determine the variance of
-    each category's estimate. They do not determine how the errors of two categories are
-    correlated, which depends on the mechanism. The noise of an oracle's own estimate
-    (``oracle.noise_``, ``estimate.noise``) knows that too.
+    probability `p`, and any other category with probability `q`. These two determine the variance
+    of each category's estimate. They do not determine the covariance of two categories, which
+    depends on the mechanism. The noise of an oracle's own estimate (``oracle.noise_``,
+    ``estimate.noise``) includes the covariances.
 
     Parameters
     ----------
     p : float
         Probability that a report supports the user's own category.
     q : float
-        Probability that a report supports a given other category, ``0 <= q < p <= 1``.
+        Probability that a report supports each other category, ``0 <= q < p <= 1``.
     n_samples : int or ndarray of shape (n_estimates,)
         Number of users behind each estimate.
 
     Attributes
     ----------
     std : float or ndarray of shape (n_estimates,)
-        Standard deviation of the estimate of a category that nobody has.
+        Standard error at frequency 0.
 
     References
     ----------
@@ -761,14 +768,15 @@ class NoiseModel(Noise, tag="noise-model"):
         super().__init__(terms, n, p=self.p, q=self.q, grids=grids, has_slope=True)
 
 
-def _checked(given: ArrayLike) -> Any:
-    """Return a number of users as it is, or those of several estimates as an array."""
-    n_samples = np.asarray(given)
+def _checked(n_users: ArrayLike) -> Any:
+    """Return a number of users unchanged, or several numbers as an array."""
+    n_samples = np.asarray(n_users)
     if n_samples.ndim > 1 or not _is_finite(n_samples) or not np.all(n_samples > 0):
         raise ValueError(
-            f"Noise needs finite n_samples > 0, got {given!r}: one, or one for each row."
+            f"Noise needs finite n_samples > 0, got {n_users!r}. Pass a single number, or a number "
+            "for each row."
         )
-    return n_samples if n_samples.ndim else given
+    return n_samples if n_samples.ndim else n_users
 
 
 def _is_finite(numbers: Any) -> bool:
@@ -776,21 +784,22 @@ def _is_finite(numbers: Any) -> bool:
     return is_number and bool(np.all(np.isfinite(numbers)))
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.array_equal(one, other)
-    return bool(one == other)
+def _is_same(value: Any, other: Any) -> bool:
+    if isinstance(value, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(value, other)
+    return bool(value == other)
 
 
 def _some(numbers: Any, rows: Any, least: int = 1) -> Any:
-    """Return the values of some of the estimates, if each has its own."""
+    """Return the values of some estimates, if there is a value for each estimate."""
     return np.asarray(numbers)[rows] if np.ndim(numbers) >= least else numbers
 
 
 def _joined(terms: Sequence[Term]) -> list[Term]:
-    """Return terms, with a single one for the reports of a mechanism at several frequencies."""
+    """Return terms, with a single term for the reports of a mechanism at several frequencies."""
     # Users report independently of each other, so the covariance of their reports is a sum over
-    # the users, and linear in their frequencies: it is that at the weighted mean of these.
+    # the users, and linear in their frequencies. So a weighted sum of covariances is the covariance
+    # at the weighted mean of the frequencies.
     alike: list[list[Term]] = []
     for term in terms:
         is_linear = term.frequencies is not None and not term.law.curvature
@@ -815,41 +824,41 @@ def _mean_term(terms: Sequence[Any]) -> Term:
 def variances_after_norm(
     noise: Noise, rows: sparse.csr_array, frequencies: np.ndarray
 ) -> np.ndarray:
-    """Return the variances of linear answers of a raw estimate whose sum was made 1 by Norm.
+    """Return the variances of linear answers to a raw estimate after Norm, which makes the sum 1.
 
     Shapes: rows (n_queries, d), frequencies (d,) -> (n_queries,).
     """
     errors = noise.at(frequencies)
     try:
-        of_sum = errors.product(np.ones(len(frequencies)))
+        with_sum = errors.product(np.ones(len(frequencies)))  # covariances with the sum
         variances = errors.variances(rows)
     except ValueError:
-        of_sum = errors.variances()
-        variances = rows.power(2) @ of_sum
-    # Norm takes from each answer its share of the error of the sum.
+        with_sum = errors.variances()
+        variances = rows.power(2) @ with_sum
+    # Norm subtracts from each answer its share of the error of the sum.
     shares = rows.sum(axis=1) / len(frequencies)
-    result = variances - 2 * shares * (rows @ of_sum) + shares**2 * of_sum.sum()
+    result = variances - 2 * shares * (rows @ with_sum) + shares**2 * with_sum.sum()
     return np.maximum(result, 0)
 
 
 def independent_noise(noise: Noise, largest: int, n_categories: int) -> tuple[float, float]:
-    """Return the noise of independent errors whose differences have the same variances.
+    """Return the noise of independent errors with the same variances of differences.
 
     largest: the category that may have all users.
-    Returns: the standard deviation of a category that nobody has, and how much the variance
-    grows with the frequency.
-    If the sum of the frequencies is known, the differences of the estimates are all that matters.
-    Without a known covariance, the errors count as independent.
+    Returns: the standard error at frequency 0, and the slope of the variance in the frequency.
+    If the sum of the frequencies is known, only the differences of the estimates matter. If the
+    covariance is unknown, the errors are assumed to be independent.
     """
-    rows, of_all = np.eye(n_categories), np.arange(n_categories) == largest
+    rows = np.eye(n_categories)
+    is_largest = np.arange(n_categories) == largest
     try:
         mean = _spread(noise.at(np.full(n_categories, 1 / n_categories)).matrix(rows))
         if n_categories == 2:
             return np.sqrt(mean), 0.0
-        nobody = _spread(noise.at(of_all * 1.0).matrix(rows[~of_all]))
+        empty = _spread(noise.at(is_largest * 1.0).matrix(rows[~is_largest]))
     except ValueError:
         return float(np.ravel(noise.std)[0]), float(np.ravel(noise.growth)[0])
-    return np.sqrt(nobody), n_categories * (mean - nobody)
+    return np.sqrt(empty), n_categories * (mean - empty)
 
 
 def _spread(covariance: np.ndarray) -> float:
@@ -858,5 +867,5 @@ def _spread(covariance: np.ndarray) -> float:
     return max((np.trace(covariance) - covariance.sum() / n) / (n - 1), 0.0)
 
 
-#: The constraint of a parameter `noise`: what the estimate carries, a noise level, or a model.
+#: The constraint of a parameter `noise`: None (the estimate's own), a standard error, or a model.
 NOISE_CONSTRAINT = [None, Interval(Real, 0, None, closed="neither"), Noise]

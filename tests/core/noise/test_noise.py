@@ -20,9 +20,9 @@ PAIRS = np.array([[1.0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, -1]])
 def test_p_q_and_n_alone_refuse_what_they_do_not_know():
     noise = NoiseModel(0.5, 0.25, 1000)
     for matrix in (PAIRS, np.eye(4)):
-        with pytest.raises(ValueError, match="does not tell the covariance of several"):
+        with pytest.raises(ValueError, match="do not determine the covariance of several"):
             noise.covariance(matrix, TRUTH)
-    with pytest.raises(ValueError, match="does not tell the covariance"):
+    with pytest.raises(ValueError, match="do not determine the covariance"):
         noise.answer_variance(PAIRS, TRUTH)
     # For single categories it knows everything.
     variance = noise.variance(TRUTH)
@@ -80,7 +80,7 @@ def test_what_is_printed_behaves_as_it_says():
     for one in (of_oracle, of_oracle.of_sample(2000), model.of_population(), Noise.of_level(0.1)):
         assert repr(one).startswith("<Noise of ") or one.curvature
     assert "DirectChannel, p=" in repr(of_oracle)
-    with pytest.raises(AttributeError, match="does not change"):
+    with pytest.raises(AttributeError, match="is immutable"):
         of_oracle.n_samples = 5
     with pytest.raises(TypeError):
         replace(of_oracle, n_samples=5)
