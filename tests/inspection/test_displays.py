@@ -645,7 +645,8 @@ def test_a_difference_that_presumes_normal_noise_says_so_on_its_axis():
         FrequencyEstimate.from_counts(counts, std=10.0, n_samples=1000)
         for counts in ([500, 300, 200], [400, 400, 200])
     )
-    assert (one - other).plot().ax_.get_xlabel().endswith("at once (95%), if noise is normal")
+    label = (one - other).plot().ax_.get_xlabel()
+    assert label.endswith("simultaneous\n95% intervals, if noise is normal")
     known = GRR(4.0, categories=3, random_state=0).fit_transform([0, 1, 2] * 300)
     difference = known - GRR(4.0, categories=3, random_state=1).fit_transform([0, 1, 1] * 300)
-    assert difference.plot().ax_.get_xlabel().endswith("(95%)")  # negative control
+    assert difference.plot().ax_.get_xlabel().endswith("95% intervals")  # negative control

@@ -39,7 +39,7 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
 
     def __init__(self, domains: Mapping[Any, Domain]) -> None:
         self.columns = dict(domains)
-        self.size = sum(self.sizes)
+        self.size: int = sum(self.sizes)
 
     @classmethod
     def declared(cls, domains: Any, name: str) -> RecordDomain:

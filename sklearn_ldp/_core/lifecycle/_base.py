@@ -646,8 +646,11 @@ class BaseCollector(
 
     def _warn_of_few_reports(self, estimate: Any) -> None:
         """Warn once if the interval of an estimate would be the whole possible range."""
-        n, error = self.n_samples_seen_, self._error_in_range(estimate)
-        if n and self.random_state is None and error > _LARGEST_ERROR:
+        n = self.n_samples_seen_
+        if self.random_state is not None or not n:
+            return
+        error = self._error_in_range(estimate)
+        if error > _LARGEST_ERROR:
             text = f"{self._name} estimates from {counted(n, 'report')} with a standard error of "
             text += f"{error:.2g} of the possible range, so that any answer is compatible with "
             text += "them. Collect more reports, or choose a larger epsilon."

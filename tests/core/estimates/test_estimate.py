@@ -701,7 +701,10 @@ def test_rows_are_of_one_oracle():
     one, other = (GRR(e, categories=COLOURS, random_state=0).fit(COLOURS * 9) for e in (1.0, 2.0))
     for estimates, match in (
         ({}, "at least one"),
-        ({0: one.estimate_, 1: other.estimate_}, "different laws. Rows are of one oracle"),
+        (
+            {0: one.estimate_, 1: other.estimate_},
+            "different distributions.* Rows are of one oracle",
+        ),
         ({0: one.estimate_, 1: NormSub().fit_transform(one.estimate_)}, "set of rows"),
         ({0: FrequencyEstimate(VALUES, COLOURS, ROWS_NOISE)}, "of one row each"),
         (dict.fromkeys((0, 1), GRR(1.0, categories=COLOURS).fit(COLOURS * 9).estimate_), "twice"),
