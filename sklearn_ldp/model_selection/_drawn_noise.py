@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .._core.estimates import FrequencyEstimate
 from .._core.noise import Noise
+from .._core.numerics.simplex import norm, norm_sub
 from .._core.queries import QuerySet
 
 _TINIEST = 1e-300  # keeps quotients finite
@@ -39,6 +41,42 @@ def apportion(frequencies: np.ndarray, n_samples: int) -> np.ndarray:
     elif missing < 0:  # rounding of the shares: at most a few users too many
         counts[np.argsort(-counts, kind="stable")[:-missing]] -= 1
     return counts
+
+
+def plausible_frequencies(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:
+    """Return frequencies next to raw values, at which to compute the noise.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate
+        The estimate with these values.
+    values : ndarray of shape (d,)
+        Raw values.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        The nearest distribution, or frequencies from 0 to 1 if they do not sum to 1.
+    """
+    return norm_sub(values) if estimate.sums_to_one else np.clip(values, 0, 1)
+
+
+def consistent_values(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:
+    """Return raw values whose sum is 1, if the sum of the true ones is.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate
+        The estimate with these values.
+    values : ndarray of shape (..., d)
+        Raw values.
+
+    Returns
+    -------
+    ndarray of shape (..., d)
+        Still unbiased.
+    """
+    return norm(values) if estimate.sums_to_one else values
 
 
 def scaled_answers(queries: QuerySet, errors: np.ndarray, frequencies: np.ndarray) -> np.ndarray:

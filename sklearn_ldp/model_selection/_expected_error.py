@@ -11,9 +11,15 @@ from sklearn.base import clone
 
 from .._core.estimates import FrequencyEstimate
 from .._core.noise import Noise, variances_after_norm
-from .._core.numerics.simplex import norm, norm_sub
 from .._core.queries import QuerySet
-from ._drawn_noise import apportion, correlated, scaled_answers, variances_of_each
+from ._drawn_noise import (
+    apportion,
+    consistent_values,
+    correlated,
+    plausible_frequencies,
+    scaled_answers,
+    variances_of_each,
+)
 
 _SHARE = 0.05  # variance of the noise that is added, relative to the noise of the estimate
 _MOST_COPIES = 12
@@ -138,7 +144,7 @@ def _moments(
     values = row.values[0]
     d = len(values)
     is_distribution = row.sums_to_one
-    plausible = norm_sub(values) if is_distribution else np.clip(values, 0, 1)
+    plausible = plausible_frequencies(row, values)
     result = process(row).values[0]
     n_copies = int(np.clip(_ENOUGH_VALUES // d, _LEAST_COPIES, _MOST_COPIES))
     draws = np.array(
@@ -153,7 +159,7 @@ def _moments(
         draws[:n_copies], changes = _simulated_copies(process, row, result, n_copies, rng)
     # A known sum is no error of the result, and its noise would hide the errors.
     errors = draws - draws.mean(axis=1, keepdims=True) if is_distribution else draws
-    response = norm(values) if is_distribution else values
+    response = consistent_values(row, values)
     residuals = scaled_answers(queries, processed - response, result)
     changes = scaled_answers(queries, changes, result)
     noises = scaled_answers(queries, errors, result)

@@ -12,13 +12,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.noise import NOISE_CONSTRAINT, Noise, as_rows, variances_after_norm
-from .._core.numerics.simplex import norm, norm_sub
 from .._core.queries import Queries, QuerySet, as_query_set
 from .._core.support.parallel import run_in_order
 from .._core.support.random import RandomState, as_generator
 from ..postprocessing import resolve_noise
 from ._base import BaseSearch, Candidates, Case, Judgement, SearchResults, results_of
-from ._drawn_noise import correlated, variances_of_each
+from ._drawn_noise import (
+    consistent_values,
+    correlated,
+    plausible_frequencies,
+    variances_of_each,
+)
 from ._noisy_cases import (
     SetCase,
     errors_and_answers,
@@ -256,7 +260,7 @@ class HeldOutSearch(BaseSearch):
         alpha = 0.15 if self.test_size is None else self.test_size / (1 - self.test_size)
         n_splits, d = self._n_splits, estimate.shape[1]
         tasks = [
-            (noise.of_rows(i), _plausible(estimate, values), rng.standard_normal(d))
+            (noise.of_rows(i), plausible_frequencies(estimate, values), rng.standard_normal(d))
             for i, values in enumerate(estimate.values)
             for _ in range(n_splits)
         ]
@@ -268,7 +272,7 @@ class HeldOutSearch(BaseSearch):
             for one in drawn[i]:
                 for signed in (one, -one):
                     seen = row.with_values(values + np.sqrt(alpha) * signed)
-                    response = _consistent(row, values - signed / np.sqrt(alpha))
+                    response = consistent_values(row, values - signed / np.sqrt(alpha))
                     cases.append(Case(seen, response, queries_of(query_set, seen.values[0])))
         return cases
 
@@ -333,7 +337,7 @@ class HeldOutSearch(BaseSearch):
             else:
                 matrix = query_set.matrix(d, values)
                 rows = differences[:, i] @ matrix / matrix.shape[0]
-            of_row, f = noise.of_rows(i), _plausible(estimate, values)
+            of_row, f = noise.of_rows(i), plausible_frequencies(estimate, values)
             tasks += [(of_row, as_rows(some), f) for some in np.array_split(rows, _PARTS)]
         # What does not sum to 1 is not made to, and covariances of shares that overlap are unknown.
         ask = variances_after_norm if estimate.sums_to_one else variances_of_each
@@ -414,14 +418,6 @@ def _n_filled(estimate: FrequencyEstimate) -> int:
 
 
 def _case(train: FrequencyEstimate, test: FrequencyEstimate, query_set: QuerySet) -> Case:
-    return Case(train, _consistent(test, test.values)[0], queries_of(query_set, train.values[0]))
-
-
-def _plausible(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:
-    """Return frequencies next to raw values, at which to take the noise."""
-    return norm_sub(values) if estimate.sums_to_one else np.clip(values, 0, 1)
-
-
-def _consistent(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:
-    """Return raw values whose sum is 1, if the true ones do."""
-    return norm(values) if estimate.sums_to_one else values
+    return Case(
+        train, consistent_values(test, test.values)[0], queries_of(query_set, train.values[0])
+    )
