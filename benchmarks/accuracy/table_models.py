@@ -15,14 +15,21 @@ _real_tables.py writes: flights, incomes and diamonds (--population). Adult is o
     python -m benchmarks.accuracy.table_models --n-users 1000000 --repeats 6
     python -m benchmarks.accuracy.table_models --population flights.csv
     python -m benchmarks.accuracy.table_models --only simple
+    python -m benchmarks.accuracy.table_models --only peer --peers-python peers/bin/python
+
+"peer" compares the models of seven columns of Adult with Private-PGM (package mbi), fitted to the
+same reports in an environment of its own.
 """
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
 from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +52,8 @@ from .._command import DATA, command
 from .._tables import markdown
 
 EPSILONS = [0.5, 1.0, 2.0, 4.0]
+PEER_COLUMNS = ["age", "workclass", "marital_status", "relationship", "race", "sex", "income"]
+PEER_STEPS = 300  # of mirror descent
 NOT_ASKED = ["fnlwgt", "education", "native_country"]
 
 #: Public cuts of the numeric columns of Adult.
@@ -289,13 +298,101 @@ def simple_table(n_users: int, n_repeats: int, seed: int = 1000) -> Iterator[str
     yield markdown(["columns", "epsilon", *means.index, "over the least"], rows)
 
 
+# -- a peer -----------------------------------------------------------------------------------
+_PGM = """
+import itertools, sys, time, warnings
+warnings.simplefilter("ignore")
+import jax
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_enable_compilation_cache", False)
+import mbi
+import numpy as np
+
+path, steps = sys.argv[1], int(sys.argv[2])
+data = dict(np.load(path))
+names, sizes, n_users = data["names"].tolist(), data["sizes"].tolist(), float(data["n_users"])
+pairs = list(itertools.combinations(names, 2))
+domain = mbi.Domain(names, sizes)
+start = time.process_time()
+measured = [
+    mbi.LinearMeasurement(n_users * data[f"table {i}"], pair, n_users * float(data["std"][i]))
+    for i, pair in enumerate(pairs)
+]
+model = mbi.estimation.MirrorDescent().estimate(
+    domain, measured, known_total=n_users, iters=steps
+)
+tables = {
+    f"table {i}": np.asarray(model.project(pair).datavector()) / n_users
+    for i, pair in enumerate(pairs)
+}
+np.savez(path, seconds=time.process_time() - start, **tables)
+"""
+
+PEER_HEADER = ["method", "mean total variation", "CPU seconds"]
+
+
+def peer_rows(peers_python: str, n_repeats: int = 5) -> list[list[str]]:
+    """Return a row for each model of seven columns of Adult: error (standard error), CPU time.
+
+    All models are fitted to the same reports, epsilon 4. Private-PGM gets every table of two
+    columns and its noise.
+    """
+    people = adult()[PEER_COLUMNS]
+    domains = domains_of(people)
+    truth = true_tables(people, domains)
+    errors: dict[str, list[float]] = {}
+    times: dict[str, list[float]] = {}
+    for seed in range(n_repeats):
+        raw = MarginalOracle(4.0, domains=domains, random_state=seed).fit_transform(people)
+        models = {"raw": ({pair: raw[pair].values[0] for pair in truth}, 0.0)}
+        for processor in (Consistent(), LatentClasses()):
+            start = time.process_time()
+            fitted = processor.fit_transform(raw)
+            seconds = time.process_time() - start
+            name = type(processor).__name__
+            models[name] = ({pair: fitted.row(pair) for pair in truth}, seconds)
+        models[f"Private-PGM, {PEER_STEPS} steps"] = _private_pgm(peers_python, raw, people)
+        for name, (tables, seconds) in models.items():
+            distances = [np.abs(tables[pair] - truth[pair]).sum() / 2 for pair in truth]
+            errors.setdefault(name, []).append(float(np.mean(distances)))
+            times.setdefault(name, []).append(seconds)
+    return [
+        [
+            name,
+            f"{np.mean(errors[name]):.4f} ({np.std(errors[name], ddof=1) / n_repeats**0.5:.4f})",
+            f"{np.mean(times[name]):.1f}",
+        ]
+        for name in errors
+    ]
+
+
+def _private_pgm(peers_python: str, raw: Any, people: Any) -> tuple[dict, float]:
+    """Fit Private-PGM to the raw tables, and return its tables and the CPU time."""
+    domains = domains_of(people)
+    pairs = list(combinations(domains, 2))
+    data: dict[str, Any] = {f"table {i}": raw[pair].values[0] for i, pair in enumerate(pairs)}
+    data["std"] = [np.sqrt(np.mean(raw[pair].noise.variance(raw[pair].values))) for pair in pairs]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tables.npz"
+        sizes = list(domains.values())
+        np.savez(path, names=list(domains), sizes=sizes, n_users=len(people), **data)
+        command_line = [peers_python, "-c", _PGM, str(path), str(PEER_STEPS)]
+        subprocess.run(command_line, check=True, capture_output=True, text=True)
+        with np.load(path) as fitted:
+            tables = {pair: fitted[f"table {i}"] for i, pair in enumerate(pairs)}
+            return tables, float(fitted["seconds"])
+
+
 def main(argv: list[str] | None = None) -> None:
     """Print the tables."""
     parser = command(__doc__, __spec__, repeats=8)
     parser.add_argument("--population", help="CSV of codes instead of Adult: the first table only")
     parser.add_argument("--n-users", type=int, help="draw so many users with replacement")
-    parser.add_argument("--only", choices=["pairs", "binary", "rows", "simple"])
+    parser.add_argument("--only", choices=["pairs", "binary", "rows", "simple", "peer"])
+    parser.add_argument("--peers-python", metavar="PATH", help="interpreter with mbi, for peer")
     args = parser.parse_args(argv)
+    if args.only == "peer" and args.peers_python is None:
+        parser.error("--only peer needs --peers-python PATH, an interpreter with mbi.")
     if args.population is None and args.only != "simple" and not DATA.exists():
         raise SystemExit(f"table_models: there are no real data in {DATA}; give --population FILE")
     wanted = [args.only] if args.only else ["pairs", "binary", "rows", "simple"]
@@ -313,6 +410,8 @@ def main(argv: list[str] | None = None) -> None:
         print("\n".join(lines), end="\n\n")
     if "rows" in wanted:
         print("\n".join(rows_table(args.repeats)), end="\n\n")
+    if "peer" in wanted:
+        print(markdown(PEER_HEADER, peer_rows(args.peers_python, args.repeats)))
     if "simple" in wanted:
         print("\n".join(simple_table(args.n_users or 30_000, args.repeats)))
 

@@ -25,10 +25,10 @@ from threadpoolctl import threadpool_limits
 import sklearn_ldp
 from sklearn_ldp.datasets import make_zipf
 
-from .._command import command
+from .._command import DATA, command
 from .._tables import markdown, refresh
 from .._timing import seconds
-from ..accuracy import items, strings
+from ..accuracy import items, strings, table_models
 from . import _race_report as report
 from ._contest import ORACLES, OURS, PEERS, SECONDS, SIZES, race, race_one_value
 from ._race_targets import check_targets
@@ -64,7 +64,10 @@ def main() -> None:
     page += f"\n## One value on a device, d = {N_OF_DEVICE:,}\n\nMicroseconds of one value, as a "
     page += f"client randomises it.\n\n{markdown(['oracle', OURS, *PEERS], one_value)}\n"
     if arguments.peers_python and not arguments.quick:
-        for heading, peer in (("Strings", strings), ("Sets of items", items)):
+        peers = {"Strings": strings, "Sets of items": items}
+        if DATA.exists():
+            peers["Tables of two columns"] = table_models
+        for heading, peer in peers.items():
             rows = peer.peer_rows(arguments.peers_python)
             page += f"\n## {heading}\n\n{markdown(peer.PEER_HEADER, rows)}\n"
     (arguments.output / "race.md").write_text(page, encoding="utf-8")

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag, cholesky, solve_triangular
 from scipy.optimize import minimize
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 from .._core.estimates import FrequencyEstimate
 from .._core.queries import Queries, as_query_set
@@ -123,6 +123,8 @@ def smooth_mle(
             for columns in grouped:
                 rough += _fitted(reports, columns, _ROUGH, bar)
     models = curves + rough
+    if n_categories <= _MOST_GROUPS:
+        models.append(reports.one_category(n_categories))
     weights = softmax([model.evidence for model in models])
     frequencies = weights @ [model.frequencies for model in models]
     return SmoothFit(frequencies, best.penalty, float(weights[: len(curves)].sum()))
@@ -208,6 +210,18 @@ class _Reports:
 
     def chances(self, frequencies: np.ndarray) -> np.ndarray:
         return np.maximum(self.law.probabilities(frequencies), np.finfo(float).tiny)
+
+    def one_category(self, n_categories: int) -> _Model:
+        """Return the model in which all users have the same category, each equally likely."""
+        columns = np.eye(n_categories)
+        heights = np.zeros(n_categories)
+        step = max(_AT_ONCE // len(self.tally), 1)
+        for start in range(0, n_categories, step):
+            some = slice(start, start + step)
+            chances = np.maximum(self.law.products(columns[:, some]), np.finfo(float).tiny)
+            heights[some] = self.tally @ np.log(chances)
+        evidence = float(logsumexp(heights) - np.log(n_categories))
+        return _Model(0.0, softmax(heights), evidence, np.empty(0))
 
     def slope(self, frequencies: np.ndarray, chances: np.ndarray) -> np.ndarray:
         """Derivatives of the log-likelihood with respect to log-frequencies, shape (d,)."""
