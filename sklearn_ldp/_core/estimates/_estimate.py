@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from itertools import pairwise
-from numbers import Real
 from typing import Any, overload
 
 import numpy as np
@@ -49,6 +48,7 @@ from ..support.privacy import PrivacyWarning, makes_pandas, warn_once
 from ..support.text import counted, labelled_lines
 from ..support.typing import DataFrame, Rows, Series
 from ._checks import check_estimate
+from ._counts import noise_of_counts, warn_of_suppressed
 
 OR_LONGER = "or longer"  # a flag of strings that were found
 _LEVEL = 0.95  # of the intervals in the representation of a notebook
@@ -202,24 +202,40 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         n_samples: ArrayLike,
         p: float | None = None,
         q: float | None = None,
-        std: float | None = None,
+        std: ArrayLike | None = None,
+        noise: str | None = None,
+        epsilon: ArrayLike | None = None,
+        sensitivity: float = 1.0,
         categories: Any = None,
     ) -> FrequencyEstimate:
-        """Return the estimate that counts give which somebody else added up.
+        """Build an estimate from aggregated counts, such as those of another system.
 
         Parameters
         ----------
         counts : array-like of shape (d,) or (n_estimates, d), or mapping
-            With `p` and `q`: how many reports support each category, such as the bits of RAPPOR;
-            with `std`: noisy numbers of users, such as a noisy histogram has.
-        n_samples : int or array-like of shape (n_estimates,)
-            Number of users.
+            With `p` and `q`, the number of reports that support each category, such as the bits of
+            RAPPOR. Otherwise noisy numbers of users, such as a noisy histogram. A category whose
+            count is NaN was suppressed: the estimate leaves it out, with a warning.
+        n_samples : int, array-like of shape (n_estimates,) or None
+            Number of users. With `noise`, None if the number is unknown: the estimate then consists
+            of proportions of the noisy total.
         p, q : float, default=None
             Probability that a report supports the user's own category, and a given other one.
-        std : float, default=None
-            Standard deviation of the noise of each count.
+        std : float, array-like of shape (d,) or (d, d), default=None
+            Standard deviation of the noise of each count. With ``noise="normal"`` also the
+            covariance matrix of the noise.
+        noise : {"normal", "laplace", "geometric", "discrete-normal"}, default=None
+            Distribution of the noise, independent of count to count unless `std` is a matrix.
+            "geometric" is the two-sided geometric (discrete Laplace) distribution. If None, only
+            the standard deviation is known: intervals of single categories presume normal noise,
+            and totals, differences and tests are refused.
+        epsilon : float or array-like of shape (d,), default=None
+            Instead of `std`, for "laplace" and "geometric": the parameter of central differential
+            privacy, so that the scale of the noise is ``sensitivity / epsilon``.
+        sensitivity : float, default=1.0
+            By how much one user can change a single count at most. Only `epsilon` uses it.
         categories : array-like of shape (d,), default=None
-            The categories; None takes the keys or the index of `counts`, or 0, 1, ..
+            The categories; if None, the keys or the index of `counts`, or 0, 1, ..
 
         Returns
         -------
@@ -229,7 +245,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Raises
         ------
         ValueError
-            If it is not either p and q or std, or a count is impossible.
+            If the parameters do not determine the noise, or a count is impossible.
+
+        Warns
+        -----
+        UserWarning
+            If counts are suppressed.
 
         Examples
         --------
@@ -237,44 +258,68 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         >>> bits = {"home": 6375, "abroad": 6125}  # of basic RAPPOR, from 10,000 users
         >>> FrequencyEstimate.from_counts(bits, p=0.6875, q=0.5625, n_samples=10_000).values
         array([[0.6, 0.4]])
+        >>> release = {"home": 5991.3, "abroad": 4013.8}  # a count + Laplace noise, epsilon 0.1
+        >>> estimate = FrequencyEstimate.from_counts(
+        ...     release, noise="laplace", epsilon=0.1, n_samples=10_000
+        ... )
+        >>> estimate.confidence_interval(0.95).high.round(4)
+        array([[0.6021, 0.4044]])
         """
         labels = own_categories(counts)
         plain: Any = list(counts.values()) if isinstance(counts, Mapping) else counts
         if {"count", "proportion"} & set(getattr(plain, "columns", ())):
             raise ValueError(
-                "FrequencyEstimate.from_counts got a data frame with a column of counts: pass this "
+                "FrequencyEstimate.from_counts got a data frame with a column of counts. Pass this "
                 "column as counts=, and the column of categories as categories=."
             )
-        n = as_numbers(n_samples, kinds="iuf")
         array = np.atleast_2d(np.asarray(plain if as_numbers(plain, kinds="iuf").size else []))
+        n = as_numbers(np.nansum(array, axis=1) if n_samples is None else n_samples, kinds="iuf")
         if not (array.size and n.size and np.all(n > 0)):
             raise ValueError(
                 "FrequencyEstimate.from_counts needs a number for each category in counts=, and "
                 f"numbers of users above 0 in n_samples=, got {counts!r:.100} and {n_samples!r}."
             )
-        if std is not None and not (isinstance(std, Real) and 0 <= std < np.inf):
-            raise ValueError(f"FrequencyEstimate.from_counts needs a finite std >= 0, got {std!r}.")
-        if not (p is None) == (q is None) != (std is None):
-            raise ValueError("FrequencyEstimate.from_counts needs p= and q= of reports, or std=.")
-        most = array.max(initial=0)
-        if array.dtype.kind == "u" and most > np.iinfo(array.dtype).max // 2:
+        if n_samples is None and noise is None:
             raise ValueError(
-                f"FrequencyEstimate.from_counts got the count {most}, which looks like a negative "
-                f"one in {array.dtype}: read it as a signed integer (counts.astype('int64'))."
+                "FrequencyEstimate.from_counts needs n_samples=, the number of users. Only noisy "
+                'counts of a known distribution (noise="laplace", ..) can do without.'
+            )
+        largest = array.max(initial=0)
+        if array.dtype.kind == "u" and largest > np.iinfo(array.dtype).max // 2:
+            raise ValueError(
+                f"FrequencyEstimate.from_counts got the count {largest}, which looks like a "
+                f"negative number in {array.dtype}. Read the counts as signed integers "
+                "(counts.astype('int64'))."
             )
         values = array.astype(float)
-        if std is None and not np.all((values >= 0) & (values <= n[..., None])):
+        is_support = p is not None and q is not None
+        if is_support and not np.all((values >= 0) & (values <= n[..., None])):
             raise ValueError(
                 "FrequencyEstimate.from_counts needs counts of reports from 0 to n_samples, got "
-                f"{values.min():g} to {values.max():g}: noisy histograms have std= instead."
+                f"{values.min():g} to {values.max():g}. Pass the noise of a noisy histogram as "
+                "std= or noise=."
             )
         if categories is None:
             categories = labels or range(array.shape[1])
-        if p is not None and q is not None:
-            noise = NoiseModel(p, q, n_samples)
-            return cls(noise.debias(values), categories, noise)
-        assert std is not None
-        return cls(values / n[..., None], categories, Noise.of_level(std, n_samples))
+        if is_support and std is None and noise is None:
+            model = NoiseModel(p, q, n_samples)
+            return cls(model.debias(values), categories, model)
+        sizes = n if n.ndim else n[()].item()
+        error: Any = noise_of_counts(noise, p, q, std, epsilon, sensitivity, values.shape[1])
+        is_known = np.isfinite(values).all(axis=0)
+        if not is_known.all() and noise is not None and is_known.any():
+            warn_of_suppressed(np.asarray(list(categories), dtype=object)[~is_known])
+            error = error.of_categories(is_known)
+            values, categories = (
+                values[:, is_known],
+                [category for category, known in zip(categories, is_known, strict=True) if known],
+            )
+        frequencies = values / n[..., None]
+        if noise is None:
+            return cls(frequencies, categories, Noise.of_level(error, n_samples))
+        if n_samples is None:
+            error = replace(error, is_normalized=True)
+        return cls(frequencies, categories, Noise.added(error, sizes))
 
     @classmethod
     def from_rows(cls, estimates: Mapping[Any, FrequencyEstimate]) -> FrequencyEstimate:
