@@ -86,7 +86,8 @@ def warn_of_suppressed(categories: np.ndarray) -> None:
     warnings.warn(
         f"The counts of {n:,} {'category is' if n == 1 else 'categories are'} suppressed (NaN), "
         f"such as {categories[0]!r}. The estimate leaves them out, so totals miss their users. "
-        "Suppressed counts are small: pass 0 or half the threshold to keep a category, with a bias.",
+        "Suppressed counts are small: pass 0 or half the threshold to keep a category, which is "
+        "biased.",
         UserWarning,
         stacklevel=3,
     )

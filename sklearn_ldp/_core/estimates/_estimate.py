@@ -304,7 +304,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         if is_support and std is None and noise is None:
             model = NoiseModel(p, q, n_samples)
             return cls(model.debias(values), categories, model)
-        sizes = n if n.ndim else n[()].item()
+        sizes = n if n_samples is None else n_samples
         error: Any = noise_of_counts(noise, p, q, std, epsilon, sensitivity, values.shape[1])
         is_known = np.isfinite(values).all(axis=0)
         if not is_known.all() and noise is not None and is_known.any():

@@ -108,6 +108,19 @@ class AddedNoise(Tagged, tag="added-noise"):
             return (1 + 4 * alpha + alpha**2) / (2 * alpha)
         return np.zeros(len(self.std))  # of a discrete normal one with std >= 1 below 1e-6
 
+    @property
+    def is_heavy_tailed(self) -> bool:
+        """Whether each density falls exponentially from a peak at 0, independently of others."""
+        return self.kind in ("laplace", "geometric") and self.is_independent
+
+    @property
+    def rates(self) -> np.ndarray:
+        """The exponential rates of such densities per standard deviation, of shape (d,)."""
+        if self.kind == "laplace":
+            return np.full(len(self.std), np.sqrt(2))
+        std = np.maximum(self.std, np.finfo(float).tiny)
+        return -np.log(np.maximum(geometric_ratio(std), np.finfo(float).tiny)) * std
+
     def upper(self, tail: float) -> np.ndarray:
         """Return the smallest bound that the noise of a count exceeds with at most a probability.
 
@@ -143,17 +156,6 @@ class AddedNoise(Tagged, tag="added-noise"):
         if self.kind == "discrete-normal":
             return np.array([_discrete_tail(*pair) for pair in zip(std, steps, strict=True)])
         return ndtr(-errors / std)
-
-    def log_density(self, errors: np.ndarray) -> np.ndarray:
-        """Return the logarithms of the densities of errors, up to a constant for each category.
-
-        Shapes: errors (..., d) -> (..., d).
-        """
-        if self.kind == "laplace":
-            return -np.abs(errors) * np.sqrt(2) / self.std
-        if self.kind == "geometric":
-            return np.abs(errors) * np.log(geometric_ratio(self.std))
-        return -0.5 * (errors / self.std) ** 2
 
     def draw(self, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
         """Return noise of all counts, of shape (n_repeats, d)."""

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.fft import next_fast_len, rfft
 from scipy.special import betainc, gammaln, logsumexp
 
-from .deconvolution import NormalLaw
+from .deconvolution import LaplaceLaw, NormalLaw
 from .simplex import norm_sub
 
 # Sums of the parameters of the Dirichlet priors, from one answer that everybody has to nearly equal
@@ -71,7 +71,7 @@ class KnownVariances(NamedTuple):
 def few_frequencies(
     z: np.ndarray,
     total: float,
-    law: NormalLaw | KnownVariances,
+    law: NormalLaw | LaplaceLaw | KnownVariances,
     sizes: np.ndarray | None = None,
 ) -> FewFrequencies:
     """Return the posterior of frequencies whose sum is known.

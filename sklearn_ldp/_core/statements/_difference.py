@@ -194,7 +194,8 @@ class EstimateDifference(Kept, tag="estimate-difference"):
             errors = self._errors(i, of)
             critical, std = band(errors, rows, level, simultaneous)
             more = errors.half_count * (1 + simultaneous * max(critical**2 - 1, 0) / 3)
-            ends.append(wald_intervals(values, rows, critical * std, more))
+            half_width = errors.critical(critical, rows) * std
+            ends.append(wald_intervals(values, rows, half_width, more))
         return ConfidenceInterval(*stacked(ends, n_queries), names_of(queries, self.one))
 
     def test(self, *, of: str = "population") -> WaldTest:
@@ -262,7 +263,8 @@ class EstimateDifference(Kept, tag="estimate-difference"):
             # than they are: so each is also taken to be as frequent as both say of it alone.
             alone = self._pooled(i, of, lambda mean: np.clip(mean, 0, 1))
             variances = np.maximum(errors.variances(), alone.variances())
-            p_values[i] = 2 * ndtr(-_deviations(difference, errors.half_count, variances))
+            deviations = _deviations(difference, errors.half_count, variances)
+            p_values[i] = 2 * ndtr(-errors.normal_statistics(deviations))
         return discoveries(self.categories, p_values, "changed", level, error_rate)
 
     def to_frame(self, level: float = 0.95, *, of: str = "population") -> DataFrame:
@@ -299,7 +301,8 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         for i, values in enumerate(self.values):
             errors = self._errors(i, of)
             largest_of, std = at_once(errors, every)
-            p_values[i] = largest_of.p_values(_deviations(values, errors.half_count, std**2))
+            deviations = _deviations(values, errors.half_count, std**2)
+            p_values[i] = largest_of.p_values(errors.normal_statistics(deviations))
         interval = np.full(self.shape, at_level(level) + if_normal(self.one, self.other))
         columns = {"difference": self.values, "low": low, "high": high, "interval": interval}
         columns["p_value"] = p_values

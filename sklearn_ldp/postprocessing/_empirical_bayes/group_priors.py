@@ -22,7 +22,7 @@ from scipy import sparse
 from scipy.fft import dct, idct
 from scipy.special import expit, logsumexp
 
-from ..._core.numerics.deconvolution import CountLaw, Law, NormalLaw
+from ..._core.numerics.deconvolution import Law, NormalLaw
 from ..._core.support.locks import cached_property
 from .hints import Partition
 
@@ -341,7 +341,7 @@ def _weights(
     of_curve = -np.inf
     if curve is not None:
         of_curve = curve.log_likelihood - estimates.log_likelihood()
-        if isinstance(estimates.law, CountLaw):
+        if not isinstance(estimates.law, NormalLaw):
             # A curve takes them as normal: how likely equal frequencies are makes up for that.
             z, mean = estimates.z, np.array([curve.means.mean()])
             of_curve += estimates.law.log_density(z, mean).sum()

@@ -13,7 +13,7 @@ from ..._core.noise import Noise
 from ..._core.numerics.deconvolution import (
     Sample,
     fit_npmle,
-    law_of_counts,
+    law_of_noise,
     odds_of_equal,
     posterior_mean,
 )
@@ -73,7 +73,7 @@ class LearntPrior(BasePostProcessor):
         for i, values in enumerate(estimate.values):
             noise_of_row = noise.of_rows(i)
             is_sample = bool(np.any(noise_of_row.curvature))
-            law = law_of_counts(noise_of_row.support_law, len(values), is_sample)
+            law = law_of_noise(noise_of_row, len(values), is_sample)
             total = None if estimate.sums_to_one else float(values.sum())
             sample = Sample(values, levels[i], slopes[i], law, total)
             row = self._row(values, noise_of_row, sample, estimate.sums_to_one)
