@@ -19,6 +19,7 @@ from sklearn.base import clone
 from .._core.domains.values import objects
 from .._core.estimates import FrequencyEstimate
 from .._core.mechanisms import check_counts, check_total
+from .._core.numerics.simplex import apportion
 from .._core.queries import Queries, QuerySet, as_query_set
 from .._core.support.files import errors_name
 from .._core.support.locks import cached_property
@@ -34,7 +35,6 @@ from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..surveys import BaseColumnSurvey
 from ._base import BaseSearch, Candidates, PostProcessor, as_candidates, candidate_name
-from ._drawn_noise import apportion
 
 _SHOWN = 20
 _HEADER = json.dumps({"format": "sklearn_ldp study", "version": 2}).encode()

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.domains import has_bins
 from .._core.estimates import FrequencyEstimate
+from .._core.numerics.simplex import apportion
 from .._core.queries import Queries, as_query_set
 from .._core.support.parallel import run_in_order
 from .._core.support.random import RandomState, as_generator
@@ -21,7 +22,7 @@ from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..postprocessing import EmpiricalBayes, NormSub
 from ._base import BaseSearch, Candidates, Case, Judgement, PostProcessor, candidates_knowing
-from ._drawn_noise import apportion
+from ._drawn_noise import simulator
 
 _MOST_REPEATS, _LEAST_REPEATS = 30, 10
 _ENOUGH = 500_000  # estimates of single categories, in all repeats
@@ -207,7 +208,7 @@ class SyntheticSearch(BaseSearch):
         return chosen
 
     def _cases(self, estimate):
-        oracle = self.oracle if self.oracle is not None else estimate.oracle
+        oracle = self.oracle if self.oracle is not None else simulator(estimate)
         n_samples = self.n_samples
         if n_samples is None and estimate.noise is not None:
             n_samples = estimate.noise.n_users

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from itertools import pairwise
+from numbers import Integral
 from typing import Any, overload
 
 import numpy as np
@@ -24,6 +25,7 @@ from ..domains.values import (
     places_of,
 )
 from ..noise import Noise, NoiseModel
+from ..numerics.simplex import apportion, norm_sub
 from ..queries import Answers, Queries, as_query_set, between, is_mean
 from ..report_page import Kept
 from ..statements import (
@@ -974,6 +976,52 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         (1, 2)
         """
         return confidence_interval(self, level, queries, simultaneous, of, coverage)
+
+    def to_counts(self, total: int | None = None) -> np.ndarray:
+        """Return whole numbers of users that are not negative and have a given sum.
+
+        Norm-Sub makes the values a distribution, and largest remainders round it. Rounding moves
+        a count by less than 1, so intervals of the frequencies stay valid.
+
+        Privacy: costs none.
+
+        Parameters
+        ----------
+        total : int, default=None
+            The sum of the counts. If None, the number of users, rounded if it was estimated.
+
+        Returns
+        -------
+        ndarray of int64 of shape (n_estimates, d)
+            The counts. If users may have several categories, each count is rounded on its own.
+
+        Raises
+        ------
+        ValueError
+            If `total` is no integer above 0, or the number of users is unknown.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import FrequencyEstimate
+        >>> release = {"north": 61.3, "south": 42.1, "east": -2.8}
+        >>> estimate = FrequencyEstimate.from_counts(
+        ...     release, noise="laplace", std=2.0, n_samples=100
+        ... )
+        >>> estimate.to_counts()
+        array([[60, 40,  0]])
+        """
+        sizes: Any = total
+        if total is None:
+            sizes = None if self.noise is None else self.noise.n_users
+        elif not isinstance(total, Integral) or isinstance(total, bool) or total < 1:
+            raise ValueError(f"to_counts needs an integer total >= 1, got {total!r}.")
+        if sizes is None:
+            raise ValueError("to_counts needs the number of users. Pass it as total=.")
+        whole = np.broadcast_to(np.rint(sizes).astype(np.int64), len(self))
+        if self.shares_overlap:
+            return np.rint(np.maximum(self.values, 0) * whole[:, None]).astype(np.int64)
+        rows = zip(norm_sub(self.values), whole.tolist(), strict=True)
+        return np.array([apportion(row, size) for row, size in rows]).reshape(self.shape)
 
     def detected(
         self,
