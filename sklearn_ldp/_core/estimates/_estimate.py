@@ -891,6 +891,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         simultaneous: bool = False,
         of: str = "users",
         coverage: str = "each",
+        at_all_times: bool | int = False,
     ) -> ConfidenceInterval:
         """Return confidence intervals of the true frequencies, or of answers to linear queries.
 
@@ -924,6 +925,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             ``top_k(k)`` as `queries` says how many these are. So do those of the k that are truly
             the most frequent, if they are on the list. These are made from the raw estimate, and
             can also be asked for after post-processing.
+
+        at_all_times : bool or int, default=False
+            Whether the level is valid for all looks at a growing collection together. An ordinary
+            interval that is computed after every batch misses far more often than stated at some
+            look. An integer is the number of users at which the intervals are narrowest; choose it
+            before the first look. True stands for 1,000 users. See the notes.
 
         Returns
         -------
@@ -959,6 +966,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         inequality this holds whatever the distribution, the post-processor and the dependence of
         the errors are.
 
+        With `at_all_times`, the intervals are an asymptotic confidence sequence (Waudby-Smith,
+        Arbour, Sinha, Kennedy, Ramdas, Annals of Statistics 52(6), 2024, arXiv:2103.06476): the
+        probability that any look ever misses is at most ``1 - level`` if the first look has enough
+        users for the central limit theorem. They are 1.55 times as wide as ordinary intervals at
+        the number of users that they are tuned for. Several queries use Bonferroni's inequality.
+
         Examples
         --------
         >>> from sklearn_ldp import OUE
@@ -975,7 +988,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         >>> estimate.confidence_interval(0.95, top_k(2), coverage="selected").low.shape
         (1, 2)
         """
-        return confidence_interval(self, level, queries, simultaneous, of, coverage)
+        return confidence_interval(self, level, queries, simultaneous, of, coverage, at_all_times)
 
     def to_counts(self, total: int | None = None) -> np.ndarray:
         """Return whole numbers of users that are not negative and have a given sum.
