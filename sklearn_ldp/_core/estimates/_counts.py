@@ -10,6 +10,7 @@ import numpy as np
 
 from ..domains.values import as_numbers
 from ..noise import NOISE_KINDS, AddedNoise, std_of_noise
+from ..support.text import counted
 
 _MATRIX_KIND = "normal"  # the only distribution that a covariance matrix determines
 
@@ -82,11 +83,10 @@ def noise_of_counts(
 
 def warn_of_suppressed(categories: np.ndarray) -> None:
     """Warn that the counts of some categories are missing."""
-    n = len(categories)
     warnings.warn(
-        f"The counts of {n:,} {'category is' if n == 1 else 'categories are'} suppressed (NaN), "
-        f"such as {categories[0]!r}. The estimate leaves them out, so totals miss their users. "
-        "Suppressed counts are small: pass 0 or half the threshold to keep a category, which is "
+        f"{counted(len(categories), 'count')} suppressed (NaN), such as the count of "
+        f"{categories[0]!r}. The estimate leaves these categories out, so totals miss their users. "
+        "Suppressed counts are small: to keep a category, pass 0 or half the threshold, which is "
         "biased.",
         UserWarning,
         stacklevel=3,
