@@ -5,6 +5,8 @@ import pytest
 from scipy import stats
 
 from sklearn_ldp import (
+    GRR,
+    OUE,
     EmpiricalBayes,
     FrequencyEstimate,
     HeldOutSearch,
@@ -13,7 +15,7 @@ from sklearn_ldp import (
     load_estimate,
 )
 from sklearn_ldp._core.noise import NOISE_KINDS, AddedNoise
-from sklearn_ldp.inference import combine, goodness_of_fit, ranks
+from sklearn_ldp.inference import combine, goodness_of_fit, homogeneity, ranks, reconcile
 from sklearn_ldp.queries import top_k
 
 COUNTS = {"a": 512.0, "b": 301.0, "c": 180.0, "d": 3.0}
@@ -289,3 +291,88 @@ def test_unequal_noise_of_categories():
     low, high = estimate.confidence_interval(0.9)
     widths = (high - low)[0]
     np.testing.assert_allclose(widths[1:3] / widths[:2], 2)
+
+
+# -- counts that are tied ---------------------------------------------------------------------
+TOTALS = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]])
+
+
+def test_reconciled_counts_are_the_least_squares_estimate():
+    """Against the normal equations of all seven released numbers."""
+    std, of_totals = np.array([10.0, 5.0, 20.0, 8.0]), np.array([4.0, 9.0, 2.0])
+    counts, totals = np.array([510.0, 300.0, 190.0, 5.0]), np.array([820.0, 490.0, 1_001.0])
+    result = reconcile(release(std=std, counts=counts), TOTALS, totals, of_totals)
+    design = np.vstack([np.eye(4), TOTALS])
+    weights = np.diag(1 / np.r_[std, of_totals] ** 2)
+    covariance = np.linalg.inv(design.T @ weights @ design)
+    expected = covariance @ design.T @ weights @ np.r_[counts, totals]
+    np.testing.assert_allclose(result.values[0], expected / N)
+    own = result.noise.covariance(np.eye(4), np.full(4, 0.25))
+    np.testing.assert_allclose(own, covariance / N**2, atol=1e-12)
+
+
+def test_an_exact_total_is_kept():
+    result = reconcile(release(), TOTALS[2:], [N], 0.0)
+    np.testing.assert_allclose(result.values.sum(), 1)
+    interval = result.confidence_interval(0.95, TOTALS[2:])
+    np.testing.assert_allclose(interval, 1, atol=1e-6)
+
+
+def test_intervals_of_reconciled_counts_cover(seed):
+    """300 releases of six numbers; fails in 1 of 10,000. Negative control: deviations halved."""
+    rng = np.random.default_rng(seed)
+    counts, std = np.array([500.0, 300.0, 150.0, 50.0]), 12.0
+    covered = np.zeros((300, 2))
+    for i in range(300):
+        noisy = counts + rng.laplace(size=4) * std / np.sqrt(2)
+        totals = TOTALS @ counts + rng.laplace(size=3) * 6.0 / np.sqrt(2)
+        for j, factor in enumerate((1.0, 0.5)):
+            parts = release(std=factor * std, counts=noisy)
+            result = reconcile(parts, TOTALS, totals, factor * 6.0)
+            low, high = result.confidence_interval(0.9)
+            covered[i, j] = np.mean((low[0] <= counts / N) & (counts / N <= high[0]))
+    error = covered.std(axis=0) / np.sqrt(300)
+    assert abs(covered[:, 0].mean() - 0.9) < 0.01 + 4 * error[0]
+    assert covered[:, 1].mean() < 0.75
+
+
+@pytest.mark.parametrize(
+    ("estimate", "counts", "std", "match"),
+    [
+        (release(), [1.0], 1.0, "a finite number in counts= for each of 3 queries"),
+        (release(), [1.0, 2.0, np.nan], 1.0, "a finite number in counts="),
+        (release(), [1.0, 2.0, 3.0], -1.0, "finite standard deviations std= >= 0"),
+        (release(), [1.0, 2.0, 3.0], [1.0, 2.0], "finite standard deviations std= >= 0"),
+        (GRR(1.0, categories=4).simulate([1, 2, 3, 4]), [1.0] * 3, 1.0, "noise of a known dist"),
+    ],
+)
+def test_totals_that_cannot_be_used_are_refused(estimate, counts, std, match):
+    with pytest.raises(ValueError, match=match):
+        reconcile(estimate, TOTALS, counts, std)
+
+
+# -- several groups ---------------------------------------------------------------------------
+def p_values_of_equal_groups(frequencies, seed):
+    rng = np.random.default_rng(seed)
+    oracle = OUE(1.0, categories=3, random_state=rng)
+    sizes = (2_000, 5_000, 9_000)
+    groups = [
+        {
+            name: oracle.simulate(rng.multinomial(n, f))
+            for name, n, f in zip("abc", sizes, row, strict=True)
+        }
+        for row in [frequencies] * 200
+    ]
+    return [homogeneity(FrequencyEstimate.from_rows(rows)).p_value[0] for rows in groups]
+
+
+def test_homogeneity_of_equal_groups_has_uniform_p_values(seed):
+    """Kolmogorov's test fails in 1 of 10,000. Negative control: one group differs."""
+    same, other = [0.5, 0.3, 0.2], [0.4, 0.4, 0.2]
+    assert stats.kstest(p_values_of_equal_groups([same] * 3, seed), "uniform").pvalue > 1e-4
+    assert np.median(p_values_of_equal_groups([same, other, same], seed)) < 0.05
+
+
+def test_homogeneity_needs_groups():
+    with pytest.raises(ValueError, match="at least two groups, got 1"):
+        homogeneity(release())
