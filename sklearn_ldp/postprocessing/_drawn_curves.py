@@ -17,9 +17,9 @@ _MOST_WAVES = 8
 _SCALES = np.array([0.5, 1.0])  # standard deviations of the slowest wave, in log-frequencies
 _N_DRAWS = 512  # of each scale, and as many that are reversed
 _EVEN = 0.4  # probability of equal frequencies, before any report
-# Curves cannot show a bin with many users, such as zeros. Chosen on 2026-11-28 among twelve variants
-# on the populations of `python -m benchmarks.accuracy._simple_numbers --populations tune` and
-# fifteen others of 16 and 64 bins (doc/notes/numbers.md).
+# Curves cannot show a bin with many users, such as zeros. Chosen on 2026-11-28 among twelve
+# variants on the populations of `python -m benchmarks.accuracy._simple_numbers --populations
+# tune` and fifteen others of 16 and 64 bins (doc/notes/numbers.md).
 _HEAVY = 0.3  # probability that one cell has many users, and that the others are equal
 _HEAVY_SHARES = np.array([0.3, 0.5, 0.7, 0.9, 1.0])  # proportion of the users in that cell
 _MOST_CELLS = 128  # finer bins share one: smooth curves hardly differ within
