@@ -6,8 +6,8 @@ import sys
 import warnings
 from pathlib import Path
 
-import matplotlib as mpl
 from sphinx import addnodes
+from sphinx.util.inspect import stringify_signature
 
 import sklearn_ldp
 
@@ -58,6 +58,7 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"__init__|shared_",  # what examples import is no example
     "download_all_examples": False,
     "show_memory": False,
+    "image_srcset": ["2x"],  # the gallery resets matplotlib's dpi, so a dpi set here has no effect
     "thumbnail_size": (640, 448),
     "show_signature": False,
     "write_computation_times": False,
@@ -67,7 +68,6 @@ sphinx_gallery_conf = {
     "inspect_global_variables": False,
     "abort_on_example_error": True,
 }
-mpl.rcParams["savefig.dpi"] = 120
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
 # -- what it looks like ----
@@ -93,6 +93,14 @@ html_theme_options = {
 }
 # One sidebar for all pages, in the groups of the front page.
 html_sidebars = {"**": ["sidebar-groups"]}
+
+
+def show_parameters_of_init(app, what, name, obj, options, signature, annotation):
+    """Show the parameters of `__init__`; Sphinx reads those of an inherited `__new__` first."""
+    if what != "class" or signature != "(*args, **kwargs)":
+        return None
+    init = inspect.signature(obj)
+    return stringify_signature(init, show_annotation=False, show_return_annotation=False), None
 
 
 def skip_what_others_wrote(app, what, name, obj, skip, options):
@@ -133,5 +141,6 @@ def link_to_defining_class(app, doctree):
 
 def setup(app):
     app.connect("doctree-read", link_to_defining_class, priority=400)  # before viewcode
+    app.connect("autodoc-process-signature", show_parameters_of_init)
     app.connect("autodoc-skip-member", skip_what_others_wrote)
     app.connect("autodoc-process-docstring", quote_trailing_underscores, priority=400)

@@ -50,7 +50,7 @@ _ = axes[0].legend()
 
 # %%
 # A plan draws itself, too:
-Plan(oracle, n_categories).plot(n_users)
+_ = Plan(oracle, n_categories).plot(n_users)
 
 # %%
 # A million users this year and a million next year: which growth of a category will be seen, four

@@ -47,7 +47,7 @@ print(weeks)
 # The bands hold for all 51 states and all four weeks at once, so they hold for the five that are
 # shown, although the estimates have chosen them.
 
-TrendDisplay.from_estimate(weeks)
+_ = TrendDisplay.from_estimate(weeks)
 
 # %%
 # The last change
@@ -56,7 +56,7 @@ TrendDisplay.from_estimate(weeks)
 
 change = weeks[3] - weeks[2]
 print(change)
-DifferenceDisplay.from_difference(change)
+_ = DifferenceDisplay.from_difference(change)
 
 # %%
 # Orange marks are right for all states at once in 95 % of such pictures. The list below answers

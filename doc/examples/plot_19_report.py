@@ -6,8 +6,6 @@ Whoever asks for a result wants a page and no array. A report has the picture, t
 their intervals, what may be said and what not, and the lines that make it again.
 """
 
-# sphinx_gallery_thumbnail_path = "_static/report.png"
-
 # %%
 from sklearn_ldp import OLH, EmpiricalBayes
 from sklearn_ldp.datasets import load_us_states
@@ -17,6 +15,7 @@ oracle = OLH(epsilon=1.0, categories=states.categories, random_state=0)
 raw = oracle.fit_transform(states.categories, sample_weight=states.counts)
 estimate = EmpiricalBayes().fit_transform(raw)
 estimate.report(question="Where do you live?")
+# sphinx_gallery_thumbnail_path = "_static/report.png"
 
 # %%
 # ``.save("report.html")`` writes it as one page without scripts, which a phone shows, too.
