@@ -15,7 +15,7 @@ oracle = OLH(epsilon=1.0, categories=states.categories, random_state=0)
 raw = oracle.fit_transform(states.categories, sample_weight=states.counts)
 estimate = EmpiricalBayes().fit_transform(raw)
 estimate.report(question="Where do you live?")
-# sphinx_gallery_thumbnail_path = "_static/report.png"
+# sphinx_gallery_thumbnail_path = "_static/report.svg"
 
 # %%
 # ``.save("report.html")`` writes it as one page without scripts, which a phone shows, too.

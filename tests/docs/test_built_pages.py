@@ -37,7 +37,7 @@ def test_a_fault_is_found(check, page, fault):
 
 
 def test_a_page_without_faults_passes(check, tmp_path, capsys):
-    page = SIGNATURE.format("epsilon=1.0, *, domain=None") + BOX.format("x = 1 % 2") + "15 %"
+    page = SIGNATURE.format("epsilon=1.0, *, domain=None") + BOX.format("x = 1 % 2") + "\n15 %"
     (tmp_path / "page.html").write_text(page, encoding="utf-8")
     assert check.main(tmp_path) == 0
     (tmp_path / "page.html").write_text(page + "%", encoding="utf-8")
