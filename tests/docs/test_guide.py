@@ -99,10 +99,21 @@ def test_the_chart_names_what_exists():
 def test_every_note_is_linked_from_a_page():
     """Notes are out of the way, not out of reach; their index finds them by a glob."""
     assert ":glob:" in (DOC / "notes" / "index.md").read_text(encoding="utf-8")
-    pages = [*GUIDE, DOC / "releasing.md"]
+    pages = [*GUIDE, DOC / "releasing.md", ROOT / "CONTRIBUTING.md"]
     text = "".join(path.read_text(encoding="utf-8") for path in pages)
     notes = [path.name for path in (DOC / "notes").glob("*.md")]
     assert [name for name in notes if f"notes/{name}" not in text] == []
+
+
+def test_the_life_of_one_value_is_short_and_names_files_that_exist():
+    """Negative control: a name that no file has."""
+    page = (DOC / "notes" / "life_of_a_value.md").read_text(encoding="utf-8")
+    files = re.findall(r"`([\w/]+\.py)`", page)
+    package = Path(sklearn_ldp.__file__).parent
+    assert len(files) > 10
+    assert [file for file in files if not (package / file).is_file()] == []
+    assert not (package / "oracles" / "_wrong.py").is_file()
+    assert words(page) <= 500
 
 
 # ---- oracles -------------------------------------------------------------------------------------
@@ -117,9 +128,7 @@ def rows_by_name(text):
 def test_the_short_table_of_oracles_is_a_part_of_the_full_one():
     full = rows_by_name(importlib.import_module("benchmarks.accuracy.oracle_table").table())
     page = (DOC / "oracles.md").read_text(encoding="utf-8").split("How large a domain")[0]
-    assert rows_by_name(page) == {
-        name: [row[i] for i in (3, 7, 8)] for name, row in full.items()
-    }
+    assert rows_by_name(page) == {name: [row[i] for i in (3, 7, 8)] for name, row in full.items()}
 
 
 def half_widths(n_users, epsilon):
