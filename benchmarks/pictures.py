@@ -52,7 +52,8 @@ def draw_report_thumbnail(path: Path) -> None:
     path.write_text(
         '<svg xmlns="http://www.w3.org/2000/svg" width="640" height="448" font-size="13" '
         'font-family="sans-serif">\n<rect width="640" height="448" fill="#fff"/>\n'
-        f'<text x="16" y="36" font-size="20" font-weight="bold">{question}</text>\n{rows}\n</svg>\n',
+        f'<text x="16" y="36" font-size="20" font-weight="bold">{question}</text>\n'
+        f"{rows}\n</svg>\n",
         encoding="utf-8",
     )
 
