@@ -48,9 +48,8 @@ for name, estimate in {"raw": weekly, "filtered": filtered, "smoothed": smoothed
     errors = NormSub().fit_transform(estimate).values - truth
     low, high = estimate.confidence_interval(0.95, of="population")
     covered = np.mean((low <= truth) & (truth <= high))
-    print(
-        f"{name:9} error {np.sqrt(np.mean(errors**2)):.4f}, {covered:.0%} of intervals contain the truth"
-    )
+    error = 100 * np.sqrt(np.mean(errors**2))
+    print(f"{name:9} error {error:.2f} points, {covered:.0%} of intervals contain the truth")
 for week, browser in np.argwhere(trend.jumps_):
     print(f"{browsers[browser]} jumps in week {week}")
 
