@@ -55,7 +55,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "auto_examples",
     "within_subsection_order": "FileNameSortKey",
-    "ignore_pattern": r"__init__|shared_",  # what examples import is no example
+    "ignore_pattern": r"__init__|shared_",  # modules that examples import
     "download_all_examples": False,
     "show_memory": False,
     "image_srcset": ["2x"],  # the gallery resets matplotlib's dpi, so a dpi set here has no effect
@@ -82,7 +82,7 @@ html_theme_options = {
     "navbar_center": ["navbar-links"],
     "show_nav_level": 1,
     "show_toc_level": 2,
-    "collapse_navigation": True,  # the names of the reference only beside the reference
+    "collapse_navigation": True,  # shows names of the reference only in the reference
     # Notes, which have wide tables, have the room to themselves.
     "secondary_sidebar_items": {
         "**": ["page-toc"],
@@ -91,7 +91,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-# One sidebar for all pages, in the groups of the front page.
+# One sidebar for all pages, in the groups of the front page: the only order of the pages.
 html_sidebars = {"**": ["sidebar-groups"]}
 
 
@@ -107,7 +107,7 @@ def skip_what_others_wrote(app, what, name, obj, skip, options):
     """Leave out what scikit-learn, NumPy and Python itself wrote, and named tuples' fields."""
     if type(obj).__name__ == "_tuplegetter":
         return True
-    owner = getattr(obj, "__objclass__", None)  # of what is written in C, as most of an array is
+    owner = getattr(obj, "__objclass__", None)  # methods written in C, such as most methods of arrays
     if owner is not None and not owner.__module__.startswith("sklearn_ldp"):
         return True
     function = inspect.unwrap(getattr(obj, "fget", None) or getattr(obj, "__func__", obj))
