@@ -107,7 +107,9 @@ def skip_what_others_wrote(app, what, name, obj, skip, options):
     """Leave out what scikit-learn, NumPy and Python itself wrote, and named tuples' fields."""
     if type(obj).__name__ == "_tuplegetter":
         return True
-    owner = getattr(obj, "__objclass__", None)  # methods written in C, such as most methods of arrays
+    owner = getattr(
+        obj, "__objclass__", None
+    )  # methods written in C, such as most methods of arrays
     if owner is not None and not owner.__module__.startswith("sklearn_ldp"):
         return True
     function = inspect.unwrap(getattr(obj, "fget", None) or getattr(obj, "__func__", obj))

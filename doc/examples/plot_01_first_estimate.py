@@ -53,6 +53,6 @@ for name, estimate in {"raw": raw, "EmpiricalBayes": better}.items():
 # A plot invites us to pick the states that stand out. An interval for one state, named beforehand,
 # is not valid for the selected states. Therefore the display draws wider, simultaneous intervals:
 # in 95 % of collections, all 51 contain the truth.
-display = FrequencyDisplay.from_estimate(raw, truth=truth, k=20)
+display = FrequencyDisplay.from_estimate(raw, truth=truth, k=51, orientation="vertical")
 FrequencyDisplay.from_estimate(better, ax=display.ax_)
-_ = display.ax_.set_title("The 20 largest of 51 states, 20,000 users, epsilon 1")
+_ = display.ax_.set_title("All 51 states, 20,000 users, epsilon 1")

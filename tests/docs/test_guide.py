@@ -61,6 +61,20 @@ def test_a_page_opens_with_the_lines_that_do_it(path):
     assert words_before_code(text) <= MOST_WORDS_BEFORE_CODE
 
 
+def long_lines(text):
+    """Lines of Python that the theme cuts off at 1,280 pixels; `.ci/check_pages.py` finds all."""
+    blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    return [line for block in blocks for line in block.splitlines() if len(line) > 88]
+
+
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", *sorted(DOC.glob("*.md"))], ids=lambda p: p.stem
+)
+def test_lines_in_code_boxes_fit(path):
+    assert long_lines(path.read_text(encoding="utf-8")) == []
+    assert long_lines(f"```python\n{'x' * 89}\n```") == ["x" * 89]  # the negative control
+
+
 @pytest.mark.parametrize("path", sorted(DOC.glob("*.md")), ids=lambda path: path.stem)
 def test_the_order_of_the_pages_is_written_in_the_sidebar_only(path):
     """The theme's own buttons lead to the next page."""
