@@ -1,13 +1,15 @@
-"""Draw the picture of the README and the thumbnail of the report; print the average gain.
+"""Draw the pictures of README.md, the quick start and the report; print the average gain.
 
 python -m benchmarks.pictures
 
-The picture is the one that the first Python block of README.md draws. The average gain is over
-simulated collections from the same population as in that block. Takes half a minute.
+The pictures are drawn by the Python blocks of the two pages. The third picture is the thumbnail of
+the example on reports. The average gain is over simulated collections from the same population as
+in README.md.
 """
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
 
@@ -23,19 +25,18 @@ STATIC = ROOT / "doc" / "_static"
 N_USERS, EPSILON = 20_000, 1.0
 
 
-def draw_first_run(path: Path) -> None:
-    """Run the first block of the README, and save the figure that it draws."""
+def draw_page(page: Path, path: Path, n_blocks: int) -> None:
+    """Run the first Python blocks of a page, and save the figure of its variable `display`."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     mpl.rcParams["svg.hashsalt"] = "sklearn_ldp"  # the same picture gives the same file
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = re.search(r"```python\n(.*?)```", readme, flags=re.DOTALL)
-    assert block is not None
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     namespace: dict = {}
-    exec(compile(block[1], "README.md", "exec"), namespace)
-    display = namespace["display"]
-    display.figure_.savefig(path, metadata={"Date": None})
+    for block in blocks[:n_blocks]:
+        source = doctest.script_from_examples(block) if ">>>" in block else block
+        exec(compile(source, page.name, "exec"), namespace)
+    namespace["display"].figure_.savefig(path, metadata={"Date": None})
 
 
 def draw_report_thumbnail(path: Path) -> None:
@@ -76,11 +77,12 @@ def average_gain(n_repeats: int, seed: int) -> str:
 
 
 def main() -> None:
-    """Draw both pictures, and print the average gain."""
+    """Draw all pictures, and print the average gain."""
     assert __doc__ is not None
     assert __spec__ is not None
     arguments = command(__doc__, __spec__, repeats=1000, seed=0).parse_args()
-    draw_first_run(STATIC / "first_run.svg")
+    draw_page(ROOT / "README.md", STATIC / "first_run.svg", n_blocks=1)
+    draw_page(ROOT / "doc" / "quick_start.md", STATIC / "quick_start.svg", n_blocks=2)
     draw_report_thumbnail(STATIC / "report.svg")
     print(average_gain(arguments.repeats, arguments.seed))
 
