@@ -96,6 +96,21 @@ def test_the_caption_of_the_first_picture_is_true(capsys):
 
 
 @pytest.mark.pages
+@pytest.mark.parametrize(
+    ("page", "picture", "n_blocks"),
+    [("README.md", "first_run.svg", 1), ("doc/quick_start.md", "quick_start.svg", 2)],
+)
+def test_a_page_draws_its_picture(page, picture, n_blocks, tmp_path):
+    """The number of markers is compared, because the file depends on matplotlib's version."""
+    pytest.importorskip("matplotlib")
+    pictures = importlib.import_module("benchmarks.pictures")
+    pictures.draw_page(ROOT / page, tmp_path / picture, n_blocks)
+    drawn = (tmp_path / picture).read_text(encoding="utf-8")
+    stored = (DOC / "_static" / picture).read_text(encoding="utf-8")
+    assert drawn.count("<use ") == stored.count("<use ") > 20
+
+
+@pytest.mark.pages
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_pages_run(path, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
