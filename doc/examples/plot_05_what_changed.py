@@ -1,20 +1,20 @@
 """
-===========================================
-What changed since last week, and how sure?
-===========================================
+=============================
+What changed since last week?
+=============================
 
-Four weeks of one question, asked of different users each week. What may be said about the change,
-when the estimates themselves choose what is looked at?
+Different users answer the same question in each of four weeks. Which changes are significant, if
+you look for them in the estimates themselves?
 
-The shares of the first three weeks are those of the US states' populations. In the fourth week a
-change is *planted*: one percentage point moves from Ohio to Texas. Everything else is the same, so
-that whatever else is called a change is wrong.
+The frequencies of the first three weeks are the populations of the US states. The fourth week has
+one *planted* change: one percentage point moves from Ohio to Texas. Nothing else changes, so every
+other reported change is a false discovery.
 """
 
 # %%
 # Four collections
 # ----------------
-# Each week 400,000 users, drawn from the population, report with epsilon = 2.
+# Each week, 400,000 users report with epsilon = 2. They are a random sample of the population.
 
 import numpy as np
 
@@ -44,29 +44,29 @@ print(weeks)
 # %%
 # The course of five states
 # -------------------------
-# The bands hold for all 51 states and all four weeks at once, so they hold for the five that are
-# shown, although the estimates have chosen them.
+# The bands are simultaneous for all 51 states and all four weeks. Therefore they are valid for the
+# five states of the plot, although the estimates selected these.
 
-TrendDisplay.from_estimate(weeks)
+_ = TrendDisplay.from_estimate(weeks)
 
 # %%
 # The last change
 # ---------------
-# A difference of two estimates knows the noise of both, and that other people answered each week.
+# A difference contains the noise of both estimates, and the sampling of other people each week.
 
 change = weeks[3] - weeks[2]
 print(change)
-DifferenceDisplay.from_difference(change)
+_ = DifferenceDisplay.from_difference(change)
 
 # %%
-# Orange marks are right for all states at once in 95 % of such pictures. The list below answers
-# another question: of the states that it names, at most 5 % are wrong on average.
+# In 95 % of such plots, all orange marks are correct. The list below controls another error rate:
+# on average, at most 5 % of its states are false discoveries.
 
 print(change.changed(0.95))
 print(change.changed(0.95)[0])
 
 # %%
-# Did anything change at all? The week before, nothing did.
+# A test of any change. In the week before, nothing changed.
 
 for name, difference in {"week 4 - 3": change, "week 3 - 2": weeks[2] - weeks[1]}.items():
     test = difference.test()
@@ -76,7 +76,7 @@ for name, difference in {"week 4 - 3": change, "week 3 - 2": weeks[2] - weeks[1]
     )
 
 # %%
-# How much did Texas rise?
+# The change of Texas:
 
 low, high = change.confidence_interval(0.95)
-print(f"Texas: between {low[0, texas]:.2%} and {high[0, texas]:.2%}; planted was 1.00%")
+print(f"Texas: {low[0, texas]:.2%} to {high[0, texas]:.2%}; the planted change is 1.00%")

@@ -48,8 +48,8 @@ class SyntheticSearch(BaseSearch):
     its population is too flat. With a power law the power-law method chooses itself. Therefore the
     default takes two populations, those of Norm-Sub and of EmpiricalBayes, and judges by the
     geometric mean of the errors on both. It leaves EmpiricalBayes, if that is a candidate (and the
-    one that knows the queries, if there is one), only for one that is better by 15 %% and by two
-    standard errors of the simulation; for ranges, by 5 %%. This is unpublished;
+    one that knows the queries, if there is one), only for one that is better by 15 % and by two
+    standard errors of the simulation; for ranges, by 5 %. This is unpublished;
     ``synthesizer=NormSub()`` is the search of the paper.
 
     Parameters

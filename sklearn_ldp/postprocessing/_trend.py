@@ -246,11 +246,11 @@ class Trend(BasePostProcessor):
     Attributes
     ----------
     drift_ : float
-        w, within 12 %%. A category of mean share f moves by ``w * sqrt(f)`` in a unit of `times`: a
+        w, within 12 %. A category of mean share f moves by ``w * sqrt(f)`` in a unit of `times`: a
         day if these are dates, from row to row if there are none.
     jumps_ : ndarray of bool of shape (n_estimates, d)
         Where a category has jumped, so that no row before tells anything of it: it moved further
-        than by chance in 99 %% of the series that follow the model. With `filtered` that is said of
+        than by chance in 99 % of the series that follow the model. With `filtered` that is said of
         the rows up to each one.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         The levels. They may be negative, and need not sum to 1: put :class:`NormSub` after it.
@@ -265,9 +265,9 @@ class Trend(BasePostProcessor):
     -----
     The result knows its `standard_errors`, so `confidence_interval` works. They allow for what is
     not known of the drift, under a half-Cauchy prior at the noise [2]_. The level holds on average
-    over rows and categories; of 3 to 8 rows of two categories that walk at random those of 95 %%
+    over rows and categories; of 3 to 8 rows of two categories that walk at random those of 95 %
     held in .90 at worst (with the likeliest drift taken for the true one: .87). Where one category
-    jumps and is found, intervals of 95 %% covered .93 and more, also in the last row and in a spike
+    jumps and is found, intervals of 95 % covered .93 and more, also in the last row and in a spike
     of one row. Around jumps that are too small to be found they are too short: of a category that
     moved from .10 to .15 they covered .50 in the row of the move (12 rows, ten categories, OUE at
     epsilon 1, 5,000 users each), and of one that gave .09 to another in the last row .12;
