@@ -52,8 +52,8 @@ class BaseTableProcessor(BasePostProcessor):
             return super()._check(X, reset=reset)
         name = type(self).__name__
         raise ValueError(
-            f"{name} needs the tables that a MarginalOracle returns, got {type(X).__name__}. To "
-            f"process users' rows, use make_pipeline(MarginalOracle(...), {name}())."
+            f"{name} needs the tables that a MarginalOracle returns, got {type(X).__name__}. For "
+            f"users' rows, put the oracle before it: make_pipeline(MarginalOracle(...), {name}())."
         )
 
     def _checked(self, estimates: EstimateSet) -> TableSet:

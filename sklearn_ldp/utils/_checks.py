@@ -178,6 +178,9 @@ def oracle_checks() -> list[Callable[[BaseOracle], None]]:
         check_exact_epsilon,
         check_epsilon_of_assigned_parts,
         check_exact_support_probabilities,
+        check_unbiased_estimates,
+        check_joint_support,
+        check_covariance,
         check_domains_epsilons_and_batches,
         check_one_release,
         check_supports,
@@ -361,7 +364,7 @@ def _distribution(randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any)
 
 
 _SMALL = 4  # categories: few enough to enumerate, and not a power of every field order
-_MOST_FALLS = 400  # the largest number of random outcomes that are enumerated in a large domain
+_MAX_OUTCOMES = 400  # the largest number of random outcomes that are enumerated in a large domain
 _EPSILONS = (0.1, 1.0, 6.0)
 
 
@@ -444,59 +447,146 @@ def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
     assert laws == expected, "drawing a part, and randomizing given it, differs from `privatize`"
 
 
+class _Enumeration:
+    """All possible reports of users with certain codes, with their exact probabilities.
+
+    Attributes
+    ----------
+    channel : Channel or other mechanism
+        A mechanism with few random bits.
+    codes : ndarray of shape (n_codes,)
+        The codes of the users.
+    laws : list of dict
+        For each code, the exact distribution of the report.
+    reports : list of tuple
+        All reports that occur, sorted.
+    probabilities : ndarray of shape (n_codes, n_reports)
+        Probability of each report for each code.
+    counts : ndarray of shape (n_reports, n_codes) or None
+        Whether each report supports each code. None if reports support no categories.
+    values : ndarray of shape (n_reports, n_codes)
+        The estimate of each code from each single report.
+    """
+
+    def __init__(self, channel: Any, codes: np.ndarray) -> None:
+        self.channel = channel
+        self.codes = codes
+        self.laws = [exact_report_distribution(channel, int(code)) for code in codes]
+        self.reports = sorted(set().union(*self.laws))
+        self.probabilities = np.array(
+            [[float(law.get(report, 0)) for report in self.reports] for law in self.laws]
+        )
+        shape = channel.privatize(codes[:1], _ScriptedCoins([])).shape
+        batches = [
+            channel.check_reports(np.array(report).reshape(shape)) for report in self.reports
+        ]
+        self.counts: Any = None
+        if isinstance(channel, Channel):
+            self.counts = np.array([channel.count_support(batch)[codes] for batch in batches])
+            self.values = (self.counts - float(channel.q)) / float(channel.p - channel.q)
+        else:
+            tallies = [channel.decode(channel.tally(batch)[None]) for batch in batches]
+            estimates = [channel.estimate_decoded(tally, np.array([1]))[0] for tally in tallies]
+            self.values = np.array(estimates)[:, 0, codes]
+
+    @classmethod
+    def of(cls, oracle: BaseOracle) -> _Enumeration:
+        """Return the enumeration of an oracle over a small domain."""
+        return cls(_enumerable(oracle), np.arange(_SMALL))
+
+    def support_probability(self, i: int, j: int) -> Fraction:
+        """Return the exact probability that a report on code number i supports code number j."""
+        supporting = np.flatnonzero(self.counts[:, j])
+        law = self.laws[i]
+        return sum(
+            (int(self.counts[k, j]) * law.get(self.reports[k], Fraction(0)) for k in supporting),
+            Fraction(0),
+        )
+
+
 def check_exact_support_probabilities(oracle: BaseOracle) -> None:
     """Assert that p and q are the exact probabilities of support, for every pair of values."""
-    # If q assumes an ideal hash (`has_exact_support` is False), only p is exact. If reports support
-    # no categories, the estimate must be unbiased instead, up to rounding errors.
-    channel = _enumerable(oracle)
-    laws = [exact_report_distribution(channel, code) for code in range(_SMALL)]
-    _assert_support(channel, laws, np.arange(_SMALL))
+    # If q assumes an ideal hash (`has_exact_support` is False), only p is exact. Oracles whose
+    # reports support no categories pass.
+    _assert_support_probabilities(_Enumeration.of(oracle))
 
 
-def _assert_support(channel: Any, laws: list[_Law], codes: np.ndarray) -> None:
-    """Assert p, q, joint support and covariances against the distributions of the reports."""
-    shape = channel.privatize(codes[:1], _ScriptedCoins([])).shape
-    reports = sorted(set().union(*laws))
-    each = [channel.check_reports(np.array(report).reshape(shape)) for report in reports]
-    is_pure = isinstance(channel, Channel)
-    joint: Any = channel.joint_support if is_pure else None
-    if is_pure:
-        p, q = channel.p, channel.q
-        counts = np.array([channel.count_support(one)[codes] for one in each])
-        values = (counts - float(q)) / float(p - q)
-    else:
-        tallies = [channel.decode(channel.tally(one)[None]) for one in each]
-        estimates = [channel.estimate_decoded(one, np.array([1]))[0] for one in tallies]
-        values = np.array(estimates)[:, 0, codes]
-    unit = np.eye(channel.n_categories)[codes]
-    for code, law, is_own in zip(codes, laws, unit[:, codes] == 1, strict=True):
-        for at in np.flatnonzero(is_own | channel.has_exact_support) if is_pure else ():
-            some = np.flatnonzero(counts[:, at])
-            found = sum(int(counts[k, at]) * law.get(reports[k], Fraction(0)) for k in some)
-            name, told = ("p", p) if is_own[at] else ("q", q)
-            assert found == told, (
-                f"the estimator's {name}={float(told):.6g} is wrong: the mechanism's reports on "
-                f"the value {code} support {codes[at]} with probability {float(found):.6g}"
-            )
-        if not channel.has_exact_support:
+def _assert_support_probabilities(enumeration: _Enumeration) -> None:
+    channel = enumeration.channel
+    codes = enumeration.codes
+    if enumeration.counts is None:
+        return
+    for i, j in product(range(len(codes)), repeat=2):
+        if i != j and not channel.has_exact_support:
             continue
-        chances = np.array([float(law.get(report, 0)) for report in reports])
-        mean = chances @ values
-        assert np.allclose(mean, is_own, rtol=0, atol=1e-6), "the estimate is biased"
-        for i, j in combinations(range(len(codes)), 2) if joint else ():
-            both = chances @ (counts[:, i] * counts[:, j])
-            name = "own" if is_own[i] or is_own[j] else "other"
-            told = getattr(joint, name)
-            assert abs(both - told) < 1e-9, (
+        name = "p" if i == j else "q"
+        stated = getattr(channel, name)
+        exact = enumeration.support_probability(i, j)
+        assert exact == stated, (
+            f"the estimator's {name}={float(stated):.6g} is wrong: the mechanism's reports on "
+            f"the value {codes[i]} support {codes[j]} with probability {float(exact):.6g}"
+        )
+
+
+def check_unbiased_estimates(oracle: BaseOracle) -> None:
+    """Assert that the estimate from a single report is unbiased, up to rounding errors."""
+    # Oracles with an approximate q (`has_exact_support` is False) pass.
+    _assert_unbiased(_Enumeration.of(oracle))
+
+
+def _assert_unbiased(enumeration: _Enumeration) -> None:
+    if not enumeration.channel.has_exact_support:
+        return
+    means = enumeration.probabilities @ enumeration.values
+    is_unbiased = np.allclose(means, np.eye(len(enumeration.codes)), rtol=0, atol=1e-6)
+    assert is_unbiased, "the estimate is biased"
+
+
+def check_joint_support(oracle: BaseOracle) -> None:
+    """Assert that `joint_support` has the probabilities that a report supports two values."""
+    # Oracles without exact `joint_support` pass.
+    _assert_joint_support(_Enumeration.of(oracle))
+
+
+def _assert_joint_support(enumeration: _Enumeration) -> None:
+    channel = enumeration.channel
+    codes = enumeration.codes
+    counts = enumeration.counts
+    if counts is None or channel.joint_support is None or not channel.has_exact_support:
+        return
+    for code, probabilities in zip(codes, enumeration.probabilities, strict=True):
+        for i, j in combinations(range(len(codes)), 2):
+            name = "own" if code in (codes[i], codes[j]) else "other"
+            stated = getattr(channel.joint_support, name)
+            exact = probabilities @ (counts[:, i] * counts[:, j])
+            assert abs(exact - stated) < 1e-9, (
                 f"`joint_support` is wrong: reports on the value {code} support both {codes[i]} "
-                f"and {codes[j]} with probability {both:.6g}, but {name}= is {told:.6g}"
+                f"and {codes[j]} with probability {exact:.6g}, but {name}= is {stated:.6g}"
             )
-        if not channel.has_exact_covariance and type(channel).covariance is Channel.covariance:
-            continue  # the default draws this covariance from the channel's own reports
-        found = (values.T * chances) @ values - np.outer(mean, mean)
-        told = channel.covariance(1.0 * (np.arange(channel.n_categories) == code)).matrix(unit)
-        limit = (1e-6 if channel.has_exact_covariance else 0.2) * np.abs(found).max()
-        assert np.allclose(told, found, rtol=0, atol=limit), (
+
+
+def check_covariance(oracle: BaseOracle) -> None:
+    """Assert that `covariance` is the covariance of estimates from a single report."""
+    # Oracles that estimate the covariance from their own reports pass, and oracles with an
+    # approximate q.
+    _assert_covariance(_Enumeration.of(oracle))
+
+
+def _assert_covariance(enumeration: _Enumeration) -> None:
+    channel = enumeration.channel
+    values = enumeration.values
+    is_drawn = not channel.has_exact_covariance and type(channel).covariance is Channel.covariance
+    if is_drawn or not channel.has_exact_support:
+        return
+    unit = np.eye(channel.n_categories)[enumeration.codes]
+    for code, own, probabilities in zip(
+        enumeration.codes, unit, enumeration.probabilities, strict=True
+    ):
+        mean = probabilities @ values
+        exact = (values.T * probabilities) @ values - np.outer(mean, mean)
+        stated = channel.covariance(own).matrix(unit)
+        limit = (1e-6 if channel.has_exact_covariance else 0.2) * np.abs(exact).max()
+        assert np.allclose(stated, exact, rtol=0, atol=limit), (
             "`covariance` differs from the covariance of estimates from users with the value "
             f"{code}; by default it is computed from `joint_support`, or else from `law_of_reports`"
         )
@@ -512,17 +602,21 @@ def check_domains_epsilons_and_batches(oracle: BaseOracle) -> None:
         other = clone(oracle).set_params(epsilon=epsilon)
         if _error_of(other.channel, d):
             continue
-        codes, drawn = np.unique([0, d // 2, d - 1]), other.channel(d)
-        channel = drawn.for_enumeration()
+        codes = np.unique([0, d // 2, d - 1])
+        channel = other.channel(d)
+        enumerable = channel.for_enumeration()
         try:
             coins = _ScriptedCoins([])
-            channel.privatize(codes[:1], coins)
-            if math.prod(coins.n_outcomes) <= _MOST_FALLS:
-                laws = [exact_report_distribution(channel, int(code)) for code in codes]
-                _assert_private(laws, epsilon, is_whole=len(codes) == d)
-                _assert_support(channel, laws, codes)
-            _assert_batches(drawn, codes)
-            _assert_drawn_support(drawn, codes, epsilon)
+            enumerable.privatize(codes[:1], coins)
+            if math.prod(coins.n_outcomes) <= _MAX_OUTCOMES:
+                enumeration = _Enumeration(enumerable, codes)
+                _assert_private(enumeration.laws, epsilon, is_whole=len(codes) == d)
+                _assert_support_probabilities(enumeration)
+                _assert_unbiased(enumeration)
+                _assert_joint_support(enumeration)
+                _assert_covariance(enumeration)
+            _assert_batches(channel, codes)
+            _assert_drawn_support(channel, codes, epsilon)
         except AssertionError as error:
             raise AssertionError(f"with {d} categories at epsilon={epsilon:g}: {error}") from error
 

@@ -137,7 +137,7 @@ def test_what_is_not_private_is_read_and_not_made(name):
         (lambda: ResponseDesign.custom([[0.5, 0.2], [0.4, 0.8]]), "Each column must sum to 1"),
         (
             lambda: ResponseDesign.custom([[0.5, 0.2], [0.5, 0.8], [0, 0]]),
-            "each row must have a probability above 0",
+            "each row must have",
         ),
         (lambda: DESIGNS["forced"][0].oracle(categories=["a", "b", "c"]).fit([0]), "2 answers"),
         (lambda: DESIGNS["forced"][0].oracle().fit([0, 2]), r"reports|report"),
