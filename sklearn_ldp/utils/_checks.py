@@ -345,14 +345,14 @@ def exact_report_distribution(
     return _distribution(channel.privatize, code)
 
 
-def _distribution(randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any) -> _Law:
+def _distribution(randomize: Callable[[np.ndarray, Any], np.ndarray], code: Any) -> _Law:
     """Add up, for one user, the probabilities of all random outcomes that give each report."""
     distribution: _Law = {}
     script: list[int] = []
     # Ends: because the scripts rise in lexicographic order and the outcomes are finitely many.
     while True:
         coins = _ScriptedCoins(script)
-        report = tuple(np.ravel(randomise(np.array([code]), coins)).tolist())
+        report = tuple(np.ravel(randomize(np.array([code]), coins)).tolist())
         distribution[report] = distribution.get(report, Fraction(0)) + coins.chance
         script = coins.outcomes
         # Ends: because each pass removes an outcome.
@@ -388,7 +388,7 @@ def _assert_private(laws: list[_Law], epsilon: float, is_whole: bool = True) -> 
     """Assert epsilon from the distributions of reports; `is_whole` forbids wasted budget too."""
     _assert_laws(laws)
     chances = ([law[report] for law in laws] for report in laws[0])
-    worst = max(max(one) / min(one) for one in chances)
+    worst = max(max(by_code) / min(by_code) for by_code in chances)
     bound = exp_lower_bound(epsilon)
     share = float(worst / bound - 1)
     remedy = "; round thresholds as `direct_threshold` does" if share < 1e-9 else ""
@@ -422,25 +422,26 @@ def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
     part = channel.public_part
     if part is None or part.privatize is None:
         return
-    assign, bound = part.privatize, exp_lower_bound(oracle.epsilon)
+    assign = part.privatize
+    bound = exp_lower_bound(oracle.epsilon)
     n_draws = part.n_values if part.n_draws is None else part.n_draws
     drawn = part.draw(np.arange).tolist()
     assert len(drawn) == n_draws, "`public_part.draw` does not return the requested number of parts"
     laws: list[_Law] = [{} for _ in range(_SMALL)]
     for value in range(part.n_values):
 
-        def randomise(codes: np.ndarray, coins: Any, value: int = value) -> np.ndarray:
+        def randomize(codes: np.ndarray, coins: Any, value: int = value) -> np.ndarray:
             return assign(codes, np.full(len(codes), value), coins)
 
-        given = [_distribution(randomise, code) for code in range(_SMALL)]
-        _assert_laws(given)
-        for report in given[0]:
-            chances = [law[report] for law in given]
+        conditional_laws = [_distribution(randomize, code) for code in range(_SMALL)]
+        _assert_laws(conditional_laws)
+        for report in conditional_laws[0]:
+            chances = [law[report] for law in conditional_laws]
             assert max(chances) <= bound * min(chances), "an assigned part exceeds epsilon"
             reports = channel.check_reports(np.array([report]))
             assert part.of_reports(reports).tolist() == [value], "a report contains another part"
         share = Fraction(drawn.count(value), n_draws)
-        for total, law in zip(laws, given, strict=True):
+        for total, law in zip(laws, conditional_laws, strict=True):
             for report, chance in law.items():
                 total[report] = total.get(report, Fraction(0)) + share * chance
     expected = [exact_report_distribution(channel, code) for code in range(_SMALL)]
@@ -640,17 +641,19 @@ def _assert_drawn_support(channel: Any, codes: np.ndarray, epsilon: float) -> No
     # By Bernstein's inequality, a correct channel fails at most once in a million calls.
     if not isinstance(channel, Channel) or channel.own_support != channel.p:
         return  # p and q do not exist, or a report can also count against categories
-    n, limit, is_own = 2000, 17.0, np.eye(len(codes), dtype=bool)
+    n = 2000
+    limit = 17.0
+    is_own = np.eye(len(codes), dtype=bool)
     reports = channel.privatize(np.repeat(codes, n), SeededCoins(np.random.default_rng(0)))
     supports = channel.supports(channel.check_reports(reports), codes)
-    found = supports.reshape(len(codes), n, -1).mean(axis=1)
+    observed = supports.reshape(len(codes), n, -1).mean(axis=1)
     p, q = float(channel.p), float(channel.q)
-    told = np.where(is_own, p, q)
-    far = abs(found - told) > np.sqrt(2 * limit * told * (1 - told) / n) + limit / n
+    stated = np.where(is_own, p, q)
+    far = abs(observed - stated) > np.sqrt(2 * limit * stated * (1 - stated) / n) + limit / n
     for i, j in np.argwhere(far & (is_own | channel.has_exact_support)):
         raise AssertionError(
             f"of {n} reports on the value {codes[i]} drawn in one batch, a share of "
-            f"{found[i, j]:.3g} support {codes[j]}, but the channel states {told[i, j]:.3g}"
+            f"{observed[i, j]:.3g} support {codes[j]}, but the channel states {stated[i, j]:.3g}"
         )
     bound = exp_lower_bound(epsilon) * (1 + Fraction(1, 10**9))
     if bound < 2**24:
@@ -664,23 +667,26 @@ def check_supports(oracle: BaseOracle) -> None:
     channel: Any = _enumerable(oracle)
     if not isinstance(channel, Channel):
         return
-    shape, codes = channel.privatize(np.array([0]), _ScriptedCoins([])).shape, np.arange(_SMALL)
-    most = [field.n_values for field in channel.report_fields for _ in range(field.width or 1)]
+    codes = np.arange(_SMALL)
+    shape = channel.privatize(np.array([0]), _ScriptedCoins([])).shape
+    sizes = [field.n_values for field in channel.report_fields for _ in range(field.width or 1)]
     for report in exact_report_distribution(channel, 0):
         reports = channel.check_reports(np.array(report).reshape(shape))
-        counted, told = channel.count_support(reports), channel.supports(reports, codes)[0]
-        is_same = np.array_equal(np.asarray(counted) == 1, told)
+        counts = np.asarray(channel.count_support(reports))
+        is_same = np.array_equal(counts == 1, channel.supports(reports, codes)[0])
         assert is_same, f"`supports` and `count_support` disagree about the report {report}"
-        is_told = not most or (len(most) == len(report) and np.all(np.array(report) < most))
-        assert is_told, f"`report_fields` does not allow the report {report}, which occurs"
+        is_allowed = not sizes or (len(sizes) == len(report) and np.all(np.array(report) < sizes))
+        assert is_allowed, f"`report_fields` does not allow the report {report}, which occurs"
 
 
 def check_simulation(oracle: BaseOracle) -> None:
     """Assert that simulated collections have the mean and the variance of estimates."""
     # The check draws 4,000 collections. A correct oracle fails once in a million calls by the mean,
     # and once in 10**5 by the variance.
-    counts, n_repeats = np.array([1000, 500, 300, 0]), 4000
-    n, d = counts.sum(), len(counts)
+    counts = np.array([1000, 500, 300, 0])
+    n_repeats = 4000
+    n = counts.sum()
+    d = len(counts)
     simulated = _small(oracle, categories=d).simulate(counts, n_repeats)
     variance = oracle.channel(d).noise(n).variance(counts / n)
     far = np.abs(simulated.values.mean(axis=0) - counts / n) / np.sqrt(variance / n_repeats)
@@ -715,14 +721,16 @@ def _case(oracle: Any) -> _Case:
     """Return test users of an oracle of categories, of several columns, or of a number."""
     malformed: list[Any]
     if _declares(oracle) == "domains":
-        outside, none = _RECORDS.copy(), _RECORDS.copy()
-        outside[-1, 1], none[-1, 0] = 3, None
-        malformed = [outside, none, _RECORDS[:0], _RECORDS[:, :1], _RECORDS[:, 0]]
+        outside = _RECORDS.copy()
+        outside[-1, 1] = 3
+        missing = _RECORDS.copy()
+        missing[-1, 0] = None
+        malformed = [outside, missing, _RECORDS[:0], _RECORDS[:, :1], _RECORDS[:, 0]]
         renamed = {"sex": ["M", "F"], "age": 3}
         return _Case(_DOMAINS, renamed, _RECORDS, _RECORDS[[0, 1, 5, 4, 2]], malformed)
     if _declares(oracle) == "bounds":
         numbers = np.linspace(0, 10, len(_VALUES))
-        malformed = [*([*numbers[:-1], one] for one in (11, np.nan, np.inf, "z", None)), []]
+        malformed = [*([*numbers[:-1], last] for last in (11, np.nan, np.inf, "z", None)), []]
         return _Case((0, 10), (0, 20), numbers, np.arange(5.0), malformed)
     malformed = [[*_VALUES[:-1], "z"], [*_VALUES[:-1], None], []]
     return _Case(list("abcde"), list("edcba"), _VALUES, np.array(list("abcde")), malformed)
@@ -735,18 +743,18 @@ def _declares(oracle: Any) -> str:
 
 
 def _small(oracle: Any, **parameters: Any) -> Any:
-    given = {_declares(oracle): _case(oracle).domain, "random_state": 0, "input": "values"}
-    return clone(oracle).set_params(**{**given, **parameters})
+    defaults = {_declares(oracle): _case(oracle).domain, "random_state": 0, "input": "values"}
+    return clone(oracle).set_params(**{**defaults, **parameters})
 
 
-def _holds(oracle: Any) -> tuple[int, list]:
+def _content(oracle: Any) -> tuple[int, list]:
     """Return the number of users, and the counts."""
     counts = oracle.__collector__().state("counts").counts
     return oracle.n_samples_seen_, counts.by_group[0].tolist()
 
 
-def _same(one: Any, other: Any) -> bool:
-    return _holds(one) == _holds(other)
+def _same(oracle: Any, other: Any) -> bool:
+    return _content(oracle) == _content(other)
 
 
 def check_one_release(oracle: BaseOracle) -> None:
@@ -773,8 +781,8 @@ def check_one_set(oracle: Any) -> None:
     assert oracle.n_samples_seen_ == len(_RECORDS), "n_samples_seen_ does not count all users"
     assert oracle.n_features_in_ == len(_DOMAINS), "n_features_in_ does not count the columns"
     for name, estimate in estimates.items():
-        held = oracle.estimate_[name]
-        is_same = np.array_equal(estimate.values, held.values) and estimate.noise == held.noise
+        stored = oracle.estimate_[name]
+        is_same = np.array_equal(estimate.values, stored.values) and estimate.noise == stored.noise
         assert is_same, f"estimate_[{name!r}] differs from the result of fit_transform"
         noise: Any = estimate.noise
         assert noise.n_users == len(_RECORDS), f"the noise of {name!r} does not count all users"
@@ -783,7 +791,8 @@ def check_one_set(oracle: Any) -> None:
 
 def check_client_needs_no_fit(oracle: Any) -> None:
     """Assert that a client needs only the public domain, and stores nothing about the values."""
-    client, values = _small(oracle), _case(oracle).values
+    client = _small(oracle)
+    values = _case(oracle).values
     before = vars(client).copy()
     reports = client.privatize(values)
     assert len(reports) == len(values), "privatize does not return one report for each user"
@@ -810,16 +819,17 @@ def check_merge(oracle: Any) -> None:
     """Assert that merged servers equal one server, and that other configurations are refused."""
     values = _case(oracle).values
     reports = _small(oracle).privatize(values)
-    one, other = _small(oracle).aggregate(reports[:70]), _small(oracle).aggregate(reports[70:])
-    before = _holds(other)
-    merged, whole = _small(oracle).merge(one).merge(other), _small(oracle).aggregate(reports)
+    first, other = _small(oracle).aggregate(reports[:70]), _small(oracle).aggregate(reports[70:])
+    before = _content(other)
+    merged = _small(oracle).merge(first).merge(other)
+    whole = _small(oracle).aggregate(reports)
     assert _same(merged, whole), "merged servers differ from one server that counts all reports"
-    assert before == _holds(other), "merge has changed its argument"
+    assert before == _content(other), "merge has changed its argument"
     renamed = {_declares(oracle): _case(oracle).other_domain}
     for change in ({"epsilon": oracle.epsilon * 1.5}, renamed):
         stranger = _small(oracle, **change)
         stranger.aggregate(stranger.privatize(values))
-        _assert_refused(one, "merge", stranger)
+        _assert_refused(first, "merge", stranger)
 
 
 def check_refused_reports_change_nothing(oracle: Any) -> None:
@@ -827,17 +837,19 @@ def check_refused_reports_change_nothing(oracle: Any) -> None:
     server = _small(oracle)
     reports = np.asarray(server.privatize(_case(oracle).values))
     server.aggregate(reports)
-    spoilt, missing = reports.copy(), reports.astype(float)
-    spoilt[-1] = np.iinfo(reports.dtype).max
+    spoiled = reports.copy()
+    spoiled[-1] = np.iinfo(reports.dtype).max
+    missing = reports.astype(float)
     missing[-1] = np.nan
-    for bad in (spoilt, missing, reports[:0], reports[..., None], reports.astype(str), None):
+    for bad in (spoiled, missing, reports[:0], reports[..., None], reports.astype(str), None):
         _assert_refused(server, "aggregate", bad)
 
 
 def check_refused_values_change_nothing(oracle: Any) -> None:
     """Assert that a malformed input to fit is refused and leaves the oracle as it was."""
     values = _case(oracle).values
-    fitted, ones = _small(oracle).fit(values), np.ones(len(values))
+    fitted = _small(oracle).fit(values)
+    ones = np.ones(len(values))
     weights = [-ones, 0.5 * ones, 0 * ones, ones[1:], np.nan * ones]
     weighted = [(values, weight) for weight in weights]
     for X, weight in [*((X, None) for X in _case(oracle).malformed), *weighted]:
@@ -846,12 +858,12 @@ def check_refused_values_change_nothing(oracle: Any) -> None:
 
 
 def _assert_refused(oracle: Any, method: str, *args: Any, **kwargs: Any) -> None:
-    before = _holds(oracle)
+    before = _content(oracle)
     error = _error_of(getattr(oracle, method), *args, **kwargs)
     assert error is not None, f"{method} accepts malformed input"
     is_helpful = type(oracle).__name__ in str(error) or "X" in str(error)
     assert is_helpful, f"an error names neither the class nor X: {error}"
-    assert before == _holds(oracle), f"{method} has stored a part of the input that it refuses"
+    assert before == _content(oracle), f"{method} has stored a part of the input that it refuses"
 
 
 def check_randomness(oracle: Any) -> None:
@@ -863,13 +875,14 @@ def check_randomness(oracle: Any) -> None:
         client = _small(oracle, random_state=moving)
         once, twice = client.privatize(values), client.privatize(values)
         assert not np.array_equal(once, twice), f"random_state={moving!r} draws the same twice"
-    one, two = (_small(oracle, n_jobs=n_jobs).fit(values) for n_jobs in (None, 2))
-    assert _same(one, two), "the result depends on n_jobs"
+    serial, parallel = (_small(oracle, n_jobs=n_jobs).fit(values) for n_jobs in (None, 2))
+    assert _same(serial, parallel), "the result depends on n_jobs"
 
 
 def check_histogram(oracle: Any) -> None:
     """Assert that fitting a histogram equals fitting the users that it counts."""
-    rows, counts = _case(oracle).distinct, np.array([30, 0, 50, 20, 7])
+    rows = _case(oracle).distinct
+    counts = np.array([30, 0, 50, 20, 7])
     whole = _small(oracle).fit(rows.repeat(counts, axis=0))
     counted = _small(oracle).fit(rows, sample_weight=counts)
     assert _same(whole, counted), "sample_weight does not act as the number of users of a row"
@@ -877,7 +890,8 @@ def check_histogram(oracle: Any) -> None:
 
 def check_pieces(oracle: Any) -> None:
     """Assert that with a seed, fitting values in pieces gives the counts of fitting all values."""
-    values, pieces = _case(oracle).values, _small(oracle)
+    values = _case(oracle).values
+    pieces = _small(oracle)
     for start, stop in ((0, 1), (1, 117), (117, len(values))):
         pieces.partial_fit(values[start:stop])
     whole = _small(oracle).fit(values)
@@ -890,22 +904,26 @@ def check_pickle(oracle: Any) -> None:
     server = _small(oracle).fit(values)
     twin = pickle.loads(pickle.dumps(server))
     assert _same(server, twin), "a restored pickle differs from the server that was pickled"
-    more, of_twin = server.partial_fit(values), twin.partial_fit(values)
-    assert _same(more, of_twin), "a restored pickle does not continue like the original"
+    server.partial_fit(values)
+    twin.partial_fit(values)
+    assert _same(server, twin), "a restored pickle does not continue like the original"
 
 
 def check_files(oracle: Any) -> None:
     """Assert that reports written to a file are read back unchanged."""
-    client, file = _small(oracle), BytesIO()
+    client = _small(oracle)
+    file = BytesIO()
     reports = client.privatize(_case(oracle).values)
     try:
         write_reports(file, reports, client, batch_id="one", format="jsonl")
         again = read_reports(file.getvalue(), client, format="jsonl")
     except ValueError as error:
         raise AssertionError(f"a file refuses the oracle's own reports: {error}") from error
-    rows = [np.sort(np.asarray(one).reshape(len(reports), -1), axis=0) for one in (reports, again)]
-    whole, read = (_small(oracle).aggregate(one) for one in (reports, again))
-    is_same = np.array_equal(rows[0], rows[1]) and _same(whole, read)
+    rows, rows_again = (
+        np.sort(np.asarray(array).reshape(len(reports), -1), axis=0) for array in (reports, again)
+    )
+    server, server_again = (_small(oracle).aggregate(array) for array in (reports, again))
+    is_same = np.array_equal(rows, rows_again) and _same(server, server_again)
     assert is_same, "a file does not contain the reports that were written"
 
 
@@ -913,7 +931,8 @@ class _Slow:
     """Reports that let another thread run first when they are read."""
 
     def __init__(self, reports: np.ndarray, overtake: Callable[[], object]) -> None:
-        self._reports, self._overtake = reports, overtake
+        self._reports = reports
+        self._overtake = overtake
         self._is_read = False
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -930,21 +949,21 @@ def check_threads(oracle: Any) -> None:
     """Assert that no users are lost if threads add reports meanwhile, and that fit replaces all."""
     values = _case(oracle).values
     reports = np.asarray(_small(oracle).privatize(values))
-    one = _small(oracle).aggregate(reports)
+    batch = _small(oracle).aggregate(reports)
 
-    def holding(*collected: Any) -> Any:
+    def merged(*servers: Any) -> Any:
         server = _small(oracle, random_state=None)
-        for other in collected:
+        for other in servers:
             server.merge(other)
         return server
 
-    for begun in ([], [one]):  # with and without earlier reports
-        for add, added in {"aggregate": reports, "merge": one}.items():
-            server = holding(*begun)
+    for earlier in ([], [batch]):  # with and without earlier reports
+        for add, added in {"aggregate": reports, "merge": batch}.items():
+            server = merged(*earlier)
             server.aggregate(_Slow(reports, partial(getattr(server, add), added)))
-            expected = holding(*begun, one, one)
+            expected = merged(*earlier, batch, batch)
             assert _same(server, expected), f"users are lost if another thread calls {add}"
-        server = holding(*begun)
+        server = merged(*earlier)
         server.aggregate(_Slow(reports, partial(server.fit, values)))
         assert server.n_samples_seen_ == len(values), "a fit keeps what was collected before it"
     server.aggregate(_Slow(reports, partial(server.partial_fit, values)))
@@ -976,8 +995,8 @@ def check_containers(postprocessor: BasePostProcessor) -> None:
     result = fitted.transform(estimate)
     assert isinstance(result, FrequencyEstimate), "transform returns no FrequencyEstimate"
     assert result.noise is estimate.noise, "the result lacks the noise of the raw estimate"
-    held = {"estimate_": fitted.estimate_.values, "frequencies_": fitted.frequencies_}
-    for name, values in held.items():
+    stored = {"estimate_": fitted.estimate_.values, "frequencies_": fitted.frequencies_}
+    for name, values in stored.items():
         is_same = np.array_equal(values, result.values)
         assert is_same, (
             f"{name} differs from the result of transform for the same estimate: `_process` draws "
@@ -1050,10 +1069,10 @@ def check_permutation_equivariance(postprocessor: BasePostProcessor) -> None:
     for estimate in (_estimates(1), _estimates(1, 1, d=130)):
         order = np.random.default_rng(2).permutation(estimate.shape[1])
         permuted = estimate.with_values(estimate.values[:, order])
-        found = _processed(postprocessor, permuted)
+        result = _processed(postprocessor, permuted)
         expected = _processed(postprocessor, estimate)[:, order]
         message = f"the result depends on the order of the {len(order)} categories"
-        np.testing.assert_allclose(found, expected, atol=1e-12, err_msg=message)
+        np.testing.assert_allclose(result, expected, atol=1e-12, err_msg=message)
 
 
 def check_order_is_preserved(postprocessor: BasePostProcessor) -> None:
