@@ -29,7 +29,7 @@ from .._core.support.parallel import each_warning_once
 from .._core.support.privacy import warn_of_epsilon, warn_of_learned
 from .._core.support.progress import Progress
 from .._core.support.random import RandomState
-from ._corrected_models import minimised
+from ._corrected_models import minimized
 from ._label_channel import (
     LabelChannel,
     checked_classes,
@@ -787,7 +787,7 @@ def minimise(
         intercept_gradient = slope.sum(axis=0) if model.fit_intercept else []
         return value, np.concatenate([gradient.ravel(), intercept_gradient])
 
-    step, n_iter = minimised(value_and_gradient, n_free, tol, model.max_iter, name, maxls=50)
+    step, n_iter = minimized(value_and_gradient, n_free, tol, model.max_iter, name, maxls=50)
     x = begin + step
     intercepts = x[n_coef:] if model.fit_intercept else np.zeros(n_scores)
     return x[:n_coef].reshape(n_scores, n_features), intercepts, n_iter
