@@ -269,7 +269,8 @@ class _ScriptedCoins(Coins):
 
     def bernoulli(self, threshold, size):
         success = Fraction(threshold, TWO_64)
-        n, chances = int(np.prod(size)), [1 - success, success]
+        n = int(np.prod(size))
+        chances = [1 - success, success]
         return np.array([self._draw(2, chances) for _ in range(n)], dtype=bool).reshape(size)
 
     def integers(self, high, size):
