@@ -346,7 +346,8 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
                 "information."
             )
         features = _with_equal_class_shares(features)
-        n_users = int(np.max(next(iter(estimates.values())).noise.n_users))
+        noise: Any = next(iter(estimates.values())).noise
+        n_users = int(np.max(noise.n_users))
         class_prior = _class_prior(features, n_users)
         # The lift of a feature without users is 0.
         lifts = {key: np.zeros((domain.size, label.size)) for key, domain in domains.items()}

@@ -129,8 +129,8 @@ class Components(Tagged, tag="components"):
             by_shape.setdefault(self._shape(columns), []).append(i)
         prepared = []
         for shape, places in by_shape.items():
-            columns = np.array([tables[i] for i in places], dtype=np.intp)
-            block = Block(shape, columns, np.array(places))
+            positions = np.array([tables[i] for i in places], dtype=np.intp)
+            block = Block(shape, positions, np.array(places))
             prepared.append((block, list(self._block_components(block))))
         return prepared
 
