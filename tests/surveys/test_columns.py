@@ -350,7 +350,10 @@ def test_simulated_collections_are_like_real_ones(oracle):
     ("counts", "message"),
     [
         ({"sex": [1, 1]}, "counts for each of its columns 'sex', 'age', 'state'"),
-        ({"sex": [1, 1], "age": [2] * 5, "state": [1] * 20}, "as many users in each column"),
+        (
+            {"sex": [1, 1], "age": [2] * 5, "state": [1] * 20},
+            "same number of users in each column",
+        ),
         ({"sex": [10, 10], "age": [4] * 4, "state": [1] * 20}, "one number for each of its 5"),
         ({"sex": [1, 1], "age": [2, 0, 0, 0, 0], "state": [2] + [0] * 19}, "too few"),
     ],

@@ -494,7 +494,7 @@ def test_a_design_of_a_file_has_probabilities(path):
         change_array(arrays, "channel", header, "response-design", lambda x: x * np.inf)
 
     forge(path, change)
-    with pytest.raises(ValueError, match="needs probabilities from 0 to 1"):
+    with pytest.raises(ValueError, match="needs a matrix of probabilities"):
         load_estimate(path)
 
 
