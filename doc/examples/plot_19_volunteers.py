@@ -1,7 +1,7 @@
 """
-===================================================
+====================================================
 Survey weights for volunteers who differ from others
-===================================================
+====================================================
 
 How many people work at home? People who work at home answer more often than others. A census gives
 the proportions of ages and sexes in the population, so you can weight the answers.
