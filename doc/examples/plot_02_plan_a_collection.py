@@ -49,8 +49,8 @@ for ax in axes:
 _ = axes[0].legend()
 
 # %%
-# A plan draws itself, too:
-Plan(oracle, n_categories).plot(n_users)
+# ``plot`` draws the curves of a plan:
+_ = Plan(oracle, n_categories).plot(n_users)
 
 # %%
 # With a million users this year and a million next year, which growth of a category can you detect

@@ -47,7 +47,7 @@ print(weeks)
 # The bands are simultaneous for all 51 states and all four weeks. Therefore they are valid for the
 # five states of the plot, although the estimates selected these states.
 
-TrendDisplay.from_estimate(weeks)
+_ = TrendDisplay.from_estimate(weeks)
 
 # %%
 # The last change
@@ -57,7 +57,7 @@ TrendDisplay.from_estimate(weeks)
 
 change = weeks[3] - weeks[2]
 print(change)
-DifferenceDisplay.from_difference(change)
+_ = DifferenceDisplay.from_difference(change)
 
 # %%
 # In 95 % of such plots all orange marks are correct. The list below has another guarantee: on

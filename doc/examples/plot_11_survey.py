@@ -53,7 +53,7 @@ for ax, (name, part) in zip(axes, estimates.items(), strict=True):
     if ax is not axes[0]:
         ax.get_legend().remove()
 axes[0].set_ylabel("frequency, with 95 % intervals")
-axes[0].legend(loc="lower left")
+_ = axes[0].legend(loc="lower left")
 
 # %%
 # All questions to each applicant

@@ -107,7 +107,7 @@ ax.axhline(majority, color="black", linestyle="--", label="the majority")
 ax.set(xscale="log", xlabel="epsilon", ylabel="accuracy", title=f"Scores on {n:,} people")
 ax.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
 ax.minorticks_off()
-ax.legend(loc="lower right")
+_ = ax.legend(loc="lower right")
 
 # %%
 # A classifier may be better than the majority class although its score on reports cannot show the
