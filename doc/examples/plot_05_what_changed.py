@@ -1,20 +1,20 @@
 """
-=============================
-What changed since last week?
-=============================
+================================================
+Changes since last week, with a stated certainty
+================================================
 
-Different users answer the same question in each of four weeks. Which changes are significant, if
-you look for them in the estimates themselves?
+The same question is asked in four weeks, of different users each week. Which changes can you report
+if you choose the states after seeing the estimates?
 
-The frequencies of the first three weeks are the populations of the US states. The fourth week has
-one *planted* change: one percentage point moves from Ohio to Texas. Nothing else changes, so every
-other reported change is a false discovery.
+In the first three weeks the frequencies are the US states' proportions of the population. In the
+fourth week one percentage point moves from Ohio to Texas. Nothing else changes, so any other
+reported change is wrong.
 """
 
 # %%
 # Four collections
 # ----------------
-# Each week, 400,000 users report with epsilon = 2. They are a random sample of the population.
+# Each week 400,000 users, drawn from the population, report with epsilon = 2.
 
 import numpy as np
 
@@ -24,12 +24,12 @@ from sklearn_ldp.inspection import DifferenceDisplay, TrendDisplay
 from sklearn_ldp.oracles import estimate_by_group
 
 states = load_us_states()
-shares = np.array([states.frequencies] * 4)
+frequencies = np.array([states.frequencies] * 4)
 texas, ohio = (states.categories.tolist().index(name) for name in ("Texas", "Ohio"))
-shares[3, [texas, ohio]] += [0.01, -0.01]
+frequencies[3, [texas, ohio]] += [0.01, -0.01]
 
 rng = np.random.default_rng(0)
-counts = np.array([rng.multinomial(400_000, share) for share in shares])
+counts = np.array([rng.multinomial(400_000, row) for row in frequencies])
 week, state = np.nonzero(counts)
 
 # %%
@@ -45,28 +45,29 @@ print(weeks)
 # The course of five states
 # -------------------------
 # The bands are simultaneous for all 51 states and all four weeks. Therefore they are valid for the
-# five states of the plot, although the estimates selected these.
+# five states of the plot, although the estimates selected these states.
 
 _ = TrendDisplay.from_estimate(weeks)
 
 # %%
 # The last change
 # ---------------
-# A difference contains the noise of both estimates, and the sampling of other people each week.
+# A difference of two estimates contains the noise of both estimates and the sampling error, because
+# other people answered each week.
 
 change = weeks[3] - weeks[2]
 print(change)
 _ = DifferenceDisplay.from_difference(change)
 
 # %%
-# In 95 % of such plots, all orange marks are correct. The list below controls another error rate:
-# on average, at most 5 % of its states are false discoveries.
+# In 95 % of such plots all orange marks are correct. The list below has another guarantee: on
+# average, at most 5 % of its states are wrong.
 
 print(change.changed(0.95))
 print(change.changed(0.95)[0])
 
 # %%
-# A test of any change. In the week before, nothing changed.
+# Did any frequency change? Between the second and the third week nothing changed.
 
 for name, difference in {"week 4 - 3": change, "week 3 - 2": weeks[2] - weeks[1]}.items():
     test = difference.test()
@@ -76,7 +77,7 @@ for name, difference in {"week 4 - 3": change, "week 3 - 2": weeks[2] - weeks[1]
     )
 
 # %%
-# The change of Texas:
+# How much did Texas rise?
 
 low, high = change.confidence_interval(0.95)
-print(f"Texas: {low[0, texas]:.2%} to {high[0, texas]:.2%}; the planted change is 1.00%")
+print(f"Texas: between {low[0, texas]:.2%} and {high[0, texas]:.2%}; the truth is 1.00%")

@@ -1,18 +1,18 @@
 """
-=======================================
-Several questions, one report per user
-=======================================
+====================================
+Several columns, one report per user
+====================================
 
 4,526 people applied to the six largest departments of the graduate school at Berkeley in 1973. The
-three questions are admission, gender and department. Each applicant answers one of them under local
-differential privacy, and we estimate the frequencies among all applicants.
+columns are admission, gender and department. Each applicant answers one of the three questions,
+under local differential privacy, and we estimate the frequencies for all applicants.
 """
 
 # %%
-# The plan
-# --------
-# Each applicant receives one random question and spends the whole epsilon on it. Questions with
-# many answers are asked more often, because their estimates are noisier.
+# Before any data
+# ---------------
+# Each applicant draws one question with public probabilities, and spends the whole epsilon on it.
+# Questions with many answers have more users, because their estimates are noisier.
 
 import matplotlib.pyplot as plt
 
@@ -32,14 +32,14 @@ for name, width in plan.half_width(n_users=ucb.n_samples).items():
 # %%
 # The survey
 # ----------
-# The table has one row per combination, with the number of applicants. A data frame with one row
-# per applicant works, too (``load_ucb_admissions(as_frame=True).frame``).
+# The table has one row per combination, with its number of applicants. A data frame with one row
+# per applicant works as well (``load_ucb_admissions(as_frame=True).frame``).
 
 estimates = survey.fit_transform(ucb.data, sample_weight=ucb.counts)
 print(estimates)
 
 # %%
-# The intervals account for the noise of the reports and for the random choice of the questions.
+# The intervals account for the noise of the reports and for the random assignment of questions.
 # They refer to *all* applicants, and they are simultaneous within each column.
 
 truth = survey.true_frequencies(ucb.data, sample_weight=ucb.counts)
@@ -48,7 +48,7 @@ figure, axes = plt.subplots(1, 3, figsize=(11, 4), layout="constrained")
 for ax, (name, part) in zip(axes, estimates.items(), strict=True):
     FrequencyDisplay.from_estimate(part, truth=truth[name], name="raw", ax=ax)
     FrequencyDisplay.from_estimate(better[name], ax=ax)
-    ax.set(title=f"{name}: {part.noise.n_samples:,} answers", xlabel=None, ylabel=None)
+    ax.set(title=f"{name}: {part.noise.n_samples:,} were asked", xlabel=None, ylabel=None)
     ax.tick_params(axis="x", rotation=0)
     if ax is not axes[0]:
         ax.get_legend().remove()
@@ -56,13 +56,13 @@ axes[0].set_ylabel("frequency, with 95 % intervals")
 _ = axes[0].legend(loc="lower left")
 
 # %%
-# Why one question per applicant?
+# All questions to each applicant
 # -------------------------------
-# With three questions, every applicant splits epsilon between three answers. The numbers are
-# standard errors of one frequency of each column, with the split budget and with one question:
+# If each applicant answered all questions, epsilon would be divided among three answers. These are
+# the standard errors of a frequency of each column, with a split budget and with one question:
 
-for name, single in plan.rmse(n_users=ucb.n_samples).items():
+for name, sampled in plan.rmse(n_users=ucb.n_samples).items():
     split = Plan(best_oracle(2.0 / 3, ucb.domains[name])).rmse(n_users=ucb.n_samples)
-    print(f"{name:12} split {split:.4f}   one question {single:.4f}")
+    print(f"{name:12} split {split:.4f}   one question {sampled:.4f}")
 
 plt.show()

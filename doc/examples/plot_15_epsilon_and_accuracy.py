@@ -4,17 +4,17 @@ Epsilon against accuracy
 ========================
 
 How small may epsilon be if the labels of users are private? A simulation with true labels answers
-this question. A real server has only reports, and scores its classifiers on them. These scores are
-unbiased but noisy: at a small epsilon they do not distinguish a good classifier from a useless one.
+this question. A server has reports only and scores its classifiers on reports. Such scores are
+unbiased but noisy: at a small epsilon they cannot distinguish a good classifier from a useless one.
 """
 
 # %%
 # The people
 # ----------
-# A module beside this example, :download:`shared_incomes.py </examples/shared_incomes.py>`, reads
-# the census incomes "Adult" if their files are there. Otherwise it generates synthetic people with
-# the same columns. Features are public here, so they are encoded once. The private label is 1 for
-# incomes above 50,000 dollars.
+# The module :download:`shared_incomes.py </examples/shared_incomes.py>` in the same folder reads
+# the census incomes "Adult" if their files exist. Otherwise it makes synthetic people with the same
+# columns. Features are public here, so you may encode them once. The private label is 1 for more
+# than 50,000 dollars.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,13 +36,13 @@ encode = make_column_transformer(
 X, X_new = encode.fit_transform(people), encode.transform(new_people)
 y, y_new = ((part == CLASSES[1]).to_numpy(dtype=int) for part in (incomes, new_incomes))
 majority = max(y.mean(), 1 - y.mean())
-print(f"{source}: {len(X):,} training samples; {majority:.1%} are in the majority class")
+print(f"{source}: {len(X):,} people to learn from; {majority:.3f} are in the majority class")
 
 # %%
 # A simulation
 # ------------
-# The search trains on half of the people and scores on the other half: with true labels, and with
-# reports, as a server does. Each of the eight seeds is a separate collection.
+# The search learns from half of the people and scores on the other half, both on true labels and on
+# reports of these labels, like a server. Each of the eight seeds is a separate collection.
 
 model = LabelDPClassifier(
     LogisticRegression(max_iter=1000), classes=[0, 1], correction="likelihood"
@@ -71,7 +71,7 @@ accuracy = of_epsilon["true"].mean()
 # ----------------------------
 # A report is the true label with probability p, and the other one with probability q. On n users
 # the noise of the reports adds a standard error of :math:`\sqrt{q (1 - q) / n} \,/\, (p - q)` to
-# the accuracy. You can compute it before the collection.
+# the accuracy. It is known before any data.
 
 
 def standard_error(epsilon, n):
@@ -96,36 +96,34 @@ print(table.round(3).to_string())
 
 # %%
 # The last column is the gain of the classifier over the majority class, in standard errors of its
-# private score. Below two, the private score is no evidence of a gain.
+# private score. If it is below two, the score is no evidence that the classifier is useful.
 
 figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 band = [accuracy - 2 * noise, accuracy + 2 * noise]
 ax.fill_between(epsilons, *band, alpha=0.2, label="two standard errors of a private score")
 ax.plot("epsilon", "private", "x", color="C1", data=results, label="on reports: eight collections")
-ax.plot(accuracy, "o-", color="C0", label="on true labels: mean")
-ax.axhline(majority, color="black", linestyle="--", label="majority class")
+ax.plot(accuracy, "o-", color="C0", label="on true labels: their mean")
+ax.axhline(majority, color="black", linestyle="--", label="the majority")
 ax.set(xscale="log", xlabel="epsilon", ylabel="accuracy", title=f"Scores on {n:,} people")
 ax.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
 ax.minorticks_off()
 _ = ax.legend(loc="lower right")
 
 # %%
-# At some values of epsilon, a classifier is better than the majority class, but its score on
-# reports is too noisy to show the gain.
+# A classifier may be better than the majority class although its score on reports cannot show the
+# difference.
 
 is_better = accuracy > majority
 is_shown = table["gain / error"] > 2
-print(
-    f"better than the majority class on average: from epsilon {accuracy.index[is_better].min():g}"
-)
-print(f"shown by the score on reports: from epsilon {accuracy.index[is_shown].min():g}")
+print(f"better than the majority, on average: at epsilon {accuracy.index[is_better].min():g}")
+print(f"shown by its score on reports: at epsilon {accuracy.index[is_shown].min():g}")
 
 # %%
 # A search without one true label
 # -------------------------------
-# Users report once, and then all searches cost no privacy. This search chooses the strength of the
-# penalty by the log loss on held-out reports, for each of two corrections. The default correction,
-# "auto", averages over penalties and needs no search.
+# After the reports are made once, searches spend no epsilon. This search chooses the strength of
+# the penalty by log losses on held-out reports, for each of two corrections. The default
+# correction, "auto", averages such penalties and needs no search.
 
 client = LabelDPClassifier(epsilon=1.0, classes=[0, 1], random_state=0)
 reports = client.privatize(y)
@@ -139,9 +137,9 @@ chosen = search.best_params_
 print(f"chosen: correction {chosen['correction']!r}, C = {chosen['estimator__C']:g}")
 
 # %%
-# The right plot shows losses on true labels of new people, which a server does not have. The error
-# bars are standard errors of the means of three folds. All candidates are scored on the same
-# reports, so the noise moves whole curves more than it bends them.
+# The right plot, for this page only, shows the losses on true labels of new people. The error bars
+# are standard errors of the means of three folds. All candidates are scored on the same reports, so
+# the noise shifts whole curves more than it changes their shape.
 
 losses = pd.DataFrame(search.cv_results_["params"])
 losses["on reports"] = -search.cv_results_["mean_test_score"]
@@ -155,15 +153,15 @@ for correction, part in losses.groupby("correction"):
     c = part["estimator__C"]
     axes[0].errorbar(c, part["on reports"], part["error"], fmt="o-", capsize=3, label=correction)
     axes[1].plot(c, part["on true labels"], "o-", label=correction)
-axes[0].set(title="Available to the server", ylabel="log loss on held-out reports")
-axes[1].set(title="Not available to the server", ylabel="log loss on true labels")
+axes[0].set(title="Visible to the server", ylabel="log loss on held-out reports")
+axes[1].set(title="Not visible to the server", ylabel="log loss on true labels")
 for ax in axes:
     ax.set(xscale="log", xlabel="C")
-    ax.axvline(chosen["estimator__C"], color="grey", linestyle=":", label="chosen C")
+    ax.axvline(chosen["estimator__C"], color="gray", linestyle=":", label="chosen C")
     ax.legend(title="correction")
 
 # %%
-# The loss of the chosen candidate on true labels, and the minimum over all candidates:
+# These are the loss of the chosen candidate on true labels, and the minimum of all candidates.
 
 true_losses = losses["on true labels"]
 print(f"chosen {true_losses[search.best_index_]:.4f}, minimum {true_losses.min():.4f}")
