@@ -330,10 +330,7 @@ class Store:
         return any(i < len(tags) and tags[i] == tag for i, tags in places)
 
     def _see(self, tags: np.ndarray) -> None:
-        # Ends: each pass removes an array of tags.
-        while self._seen and len(self._seen[-1]) < 2 * len(tags):
-            tags = np.sort(np.concatenate([self._seen.pop(), tags]), kind="stable")
-        self._seen.append(tags)
+        append_merged(self._seen, tags, _merged_tags)
 
     # -- files of slots, one after the other ------------------------------------------------------
     def _begin(self, slots: Slots, used: Sequence[int] = (), tags: Any = ()) -> None:

@@ -142,10 +142,7 @@ class Waiting(NamedTuple):
         """Return the reports of both."""
         blocks = [*self.blocks]
         for block in more.blocks:
-            # Ends: because each pass removes a block.
-            while blocks and len(blocks[-1][0]) < 2 * len(block[0]):
-                block = _joined([blocks.pop(), block])
-            blocks.append(block)
+            append_merged(blocks, block, lambda *both: _joined(both), size=lambda b: len(b[0]))
         return Waiting(self.mechanism, tuple(blocks), self.n_bytes + more.n_bytes)
 
     def tallied(self) -> Iterator[tuple[int, np.ndarray]]:
