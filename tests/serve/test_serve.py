@@ -353,8 +353,8 @@ def test_a_signal_seals_what_is_held(name, tmp_path):
     post(port, content(draw(20)))
     code, said = end(process, number)
     assert code == 128 + number
-    assert "20 reports are held for the next start, as --least is 30" in said
-    assert "a million reports take about 30 of" in said
+    assert "20 reports are held for the next start, because --least is 30" in said
+    assert "a million reports need about 30 MB" in said
     process, port = start(tmp_path, "--least", 30)
     post(port, content(draw(20)))
     code, said = end(process, number)
@@ -396,7 +396,7 @@ def test_a_folder_that_does_not_fit_is_refused_in_one_line(tmp_path, monkeypatch
     options = f"{GIVEN} --port 0 --oracle grr --round 2026-11 --epsilon".split()
     assert main(["serve", *options, "1"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "is of another collection: epsilon 2.0 instead of 1.0. Name another --folder" in line
+    assert "is of another collection: epsilon 2.0 instead of 1.0. Choose another --folder" in line
     (kept / "salt").write_bytes(b"")
     assert main(["serve", *options, "2"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
@@ -419,7 +419,7 @@ def test_aggregate_counts_and_says_what_is_held(tmp_path, monkeypatch, capsys):
     with served(tmp_path, "--batch-reports", 50) as port:
         post(port, content(draw(30)))
         assert main(count) == 1
-        told = "kept: nothing is sealed yet: 30 reports are held, and sealed at 50"
+        told = "kept: no batch is sealed yet. 30 reports are held, and sealed at 50"
         assert told in capsys.readouterr().err
         post(port, content(draw(30)))
         assert patience(lambda: list((tmp_path / "kept").glob("*.jsonl")))

@@ -12,12 +12,12 @@ def append_merged(
     blocks: list[Block],
     block: Block,
     merge: Callable[[Block, Block], Block],
-    size: Callable[[Block], int] = len,  # type: ignore[assignment]
+    size: Callable[[Block], int],
 ) -> None:
     """Append a block, after it was merged with the last blocks that are not twice as large.
 
-    Then each block is at most half as large as the previous block. So n elements have at most
-    log2(n) + 1 blocks, and each element is copied at most log2(n) times.
+    Then each block is at most half as large as the previous block, so n elements have at most
+    log2(n) + 1 blocks.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def append_merged(
         The block to append.
     merge : callable
         Returns the block of all elements of an earlier and a later block.
-    size : callable, default=len
+    size : callable
         Returns the number of elements of a block.
     """
     # Ends: because each pass removes a block.
