@@ -54,14 +54,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -159,45 +159,88 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     target.add_argument("--spreadsheet-safe", action="store_true", help=text)
 
 
+class _Refusal(NamedTuple):
+    """A combination of options that is refused: its main option, its condition, its message."""
+
+    option: str
+    #: Receives the arguments, and the name of the post-processor or search.
+    condition: Callable[[argparse.Namespace, str], bool]
+    message: str
+
+
+_WITH_QUERIES = ("empirical-bayes", *SEARCHES)
+# The first refusal of which the condition is true is raised. `{post}` becomes the name.
+_REFUSALS = (
+    _Refusal(
+        "--post trend",
+        lambda arguments, post: post == "trend" and not arguments.more,
+        "smooths the estimates of several weeks. Name the checkpoint of each week, in their order.",
+    ),
+    _Refusal(
+        "--change",
+        lambda arguments, post: (
+            arguments.change and (arguments.post is not None or not arguments.more)
+        ),
+        "compares the raw estimates of checkpoints. Name two or more checkpoints in their order, "
+        "and omit --post.",
+    ),
+    _Refusal(
+        "--post {post}",
+        lambda arguments, post: arguments.strings is not None and post != "post-pos",
+        "needs the estimates of all categories, and --strings finds only some of them. Omit "
+        "--post; the estimates are then clipped at 0.",
+    ),
+    _Refusal(
+        "--ordered",
+        lambda arguments, post: arguments.ordered and post != "empirical-bayes",
+        "needs --post empirical-bayes, got {post}. Use empirical-bayes, or use --post smooth "
+        "without --ordered.",
+    ),
+    _Refusal(
+        "--ordered",
+        lambda arguments, post: arguments.ordered and arguments.domains is not None,
+        "needs a domain from --categories, because some columns of --domains may have an order and "
+        "others none. Use EmpiricalBayes in Python.",
+    ),
+    _Refusal(
+        "--ordered",
+        lambda arguments, post: (
+            arguments.ordered
+            and arguments.categories is None
+            and not _is_checkpoint(arguments.file)
+        ),
+        "needs the domain in its order. Specify the domain with --categories.",
+    ),
+    _Refusal(
+        "--queries",
+        lambda arguments, post: bool(
+            arguments.queries and (arguments.domains is not None or post not in _WITH_QUERIES)
+        ),
+        f"needs a single column and --post {', '.join(_WITH_QUERIES)}, got --post {{post}}. For "
+        "several columns use EmpiricalBayes(queries={{column: ..}}) in Python.",
+    ),
+)
+
+
+def _chosen_post(arguments: argparse.Namespace) -> str:
+    default = "empirical-bayes" if arguments.strings is None else "post-pos"
+    return arguments.post or default
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Raise ValueError for a combination of options that is not possible, before any work."""
+    post = _chosen_post(arguments)
+    for refusal in _REFUSALS:
+        if refusal.condition(arguments, post):
+            raise ValueError(f"{refusal.option} {refusal.message}".format(post=post))
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Read the file, collect or load the reports, post-process the estimate and write it."""
     for path in (arguments.file, *arguments.more):
         check_table_output(arguments.output, path)
-    if arguments.post == "trend" and not arguments.more:
-        raise ValueError(
-            "--post trend smooths estimates of several weeks: name the checkpoint of each, in "
-            "their order."
-        )
-    if arguments.change and (arguments.post is not None or not arguments.more):
-        raise ValueError(
-            "--change is between the raw estimates of checkpoints: name two or more in their "
-            "order, and no --post."
-        )
-    if arguments.strings is not None and arguments.post not in (None, "post-pos"):
-        raise ValueError(
-            f"--post {arguments.post} is for all categories together, and what is found with "
-            "--strings are some of many: leave it out, and estimates are clipped at 0."
-        )
-    if arguments.post is None:
-        arguments.post = "empirical-bayes" if arguments.strings is None else "post-pos"
-    if arguments.ordered and arguments.post != "empirical-bayes":
-        raise ValueError(
-            f"--ordered is for the post-processor empirical-bayes, got {arguments.post}; smooth is "
-            "another one for ordered categories."
-        )
-    if arguments.ordered and arguments.domains is not None:
-        raise ValueError(
-            "--ordered is for a domain given by --categories; of the columns in --domains some may "
-            "have an order and others none: use EmpiricalBayes in Python."
-        )
-    if arguments.ordered and arguments.categories is None and not _is_checkpoint(arguments.file):
-        raise ValueError("--ordered needs the domain in its order: give it with --categories.")
-    asks = ("empirical-bayes", *SEARCHES)
-    if arguments.queries and (arguments.domains is not None or arguments.post not in asks):
-        raise ValueError(
-            f"--queries is for one column and --post {', '.join(asks)}; several columns have "
-            "questions of their own: use EmpiricalBayes(queries={column: ..}) in Python."
-        )
+    _check(arguments)
+    arguments.post = _chosen_post(arguments)
     _refuse_reports(arguments.file)
     if arguments.html is not None:
         check_suffix(arguments.html, (".html",), option="--html ")

@@ -734,7 +734,7 @@ def test_an_ordered_domain(tmp_path, capsys):
     expected = EmpiricalBayes(ordered=True).fit(raw).frequencies_
     assert [float(row["frequency"]) for row in rows] == pytest.approx(expected)
     assert_fails([*argv, "--ordered", "--post", "norm"], capsys, "empirical-bayes, got norm")
-    assert_fails(["estimate", path, "--ordered"], capsys, "give it with --categories")
+    assert_fails(["estimate", path, "--ordered"], capsys, "Specify the domain with --categories")
 
 
 # -- names that spreadsheets run, and full disks ---------------------------------------------------
@@ -846,7 +846,10 @@ def test_an_estimate_that_is_told_the_queries(tmp_path, capsys):
     for extra, fragments in (
         (["--queries", "groups:none"], ["the columns are kind"]),
         *((["--queries", bad], ["--queries must be of"]) for bad in BAD_QUERIES),
-        (["--queries", "top:5", "--post", "norm-sub"], ["--queries is for one column and --post"]),
+        (
+            ["--queries", "top:5", "--post", "norm-sub"],
+            ["--queries needs a single column and --post"],
+        ),
         (["--queries", "groups:kind", "--categories", domain], ["no group", "'new'"]),
         (["--queries", "top:2", "--domains", domain], ["EmpiricalBayes(queries={column: ..})"]),
     ):

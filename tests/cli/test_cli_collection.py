@@ -581,8 +581,8 @@ def test_weeks_are_rows_of_one_estimate(folder, capsys):
         (["w0.npz", "w0.npz"], "hold the same batches"),
         (["w0.npz", "grown.npz"], "hold the same batches"),
         (["w0.npz", "copy.npz"], "hold the same batches"),
-        (["w0.npz", "w1.npz", "--change"], "between the raw estimates"),
-        (["w0.npz"], "name the checkpoint of each"),
+        (["w0.npz", "w1.npz", "--change"], "compares the raw estimates"),
+        (["w0.npz"], "Name the checkpoint of each"),
         (["w0.npz", "domain.txt"], "domain.txt is none"),
         (["w0.npz", "none.npz"], "none.npz: No such file"),
     ):

@@ -50,7 +50,7 @@ def test_few_users_have_no_list(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("argv", "expected"),
     [
-        (["estimate", "--post", "norm-sub"], "leave it out, and estimates are clipped at 0"),
+        (["estimate", "--post", "norm-sub"], "Omit --post; the estimates are then clipped at 0"),
         (["privatize", "--oracle", "oue", "--output", "r.parquet"], "leave it out with --strings"),
         (["privatize", "--output", "r.jsonl", "--strings", "fre"], "with a letter that is not in"),
         (["privatize", "--output", "r.parquet", "--strings", "aa"], "different letters"),

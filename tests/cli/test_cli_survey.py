@@ -264,7 +264,7 @@ def test_options_of_one_column(argv, fragments, folder, capsys):
 
 def test_either_one_column_or_several(folder, capsys):
     argv = ["estimate", "people.csv", "--domains", "domains.json"]
-    assert_fails([*argv, "--ordered"], capsys, "--ordered is for a domain given by --categories")
+    assert_fails([*argv, "--ordered"], capsys, "--ordered needs a domain from --categories")
     assert_fails([*argv, "--categories", "x.txt"], capsys, "not allowed with", code=2)
     argv[argv.index("--domains")] = "--categories"
     assert_fails(argv, capsys, "domains of columns: give it with --domains")
