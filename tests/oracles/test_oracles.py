@@ -165,6 +165,31 @@ TOO_MANY = [
 ]
 
 
+COUNTED = {
+    "weights of fit": lambda oracle, users: oracle.fit([0, 1, 2], sample_weight=users),
+    "weights of the truth": lambda oracle, users: oracle.true_frequencies(
+        [0, 1, 2], sample_weight=users
+    ),
+    "counts of an oracle": lambda oracle, users: oracle.simulate(users),
+    "counts of a survey": lambda oracle, users: ColumnOracle(
+        1.0, domains={"a": 3}, random_state=0
+    ).simulate({"a": users}),
+    "counts of tables": lambda oracle, users: MarginalOracle(
+        1.0, domains={"a": 3, "b": 2}, random_state=0
+    ).simulate({(a, 0): n for a, n in enumerate(users)}),
+}
+
+
+@pytest.mark.parametrize("call", COUNTED.values(), ids=COUNTED)
+@pytest.mark.parametrize("part", [0.5, np.nan, np.inf], ids=str)
+def test_a_user_cannot_count_in_part(call, part):
+    oracle = GRR(categories=3, random_state=0)
+    message = f"whole numbers of users, got {part}; a user cannot count in part"
+    with pytest.raises(ValueError, match=message):
+        call(oracle, [1.0, part, 2.0])
+    call(oracle, [1.0, 0.0, 2.0])  # negative control: whole numbers as floats
+
+
 @pytest.mark.parametrize("weight", TOO_MANY, ids=str)
 def test_more_users_than_a_float_can_count_are_refused(weight):
     """Wherever numbers of users are added up, and before anything is drawn."""
