@@ -371,12 +371,15 @@ GIVEN = "--categories domain.txt --folder kept"
     ("options", "match"),
     [
         ("--step 5", "--step must be at least 10, got 5"),
-        (f"{GIVEN} --max-items 2 --oracle olh", "sets, which have one oracle: omit --oracle"),
+        (
+            f"{GIVEN} --max-items 2 --oracle olh",
+            "sets, for which there is only one oracle. Omit --oracle",
+        ),
         ("--port 70000", "--port must be from 0 to 65535, got 70000. Choose another."),
         ("--port -1", "--port must be from 0 to 65535, got -1. Choose another."),
         ("--folder x", "serve needs --categories FILE and --folder FOLDER"),
         (f"{GIVEN} --oracle projective-geometry-response", "There is no client for"),
-        (f"{GIVEN} --open --oracle grr", "--open is for --oracle olh, got grr"),
+        (f"{GIVEN} --open --oracle grr", "--open needs --oracle olh, got grr"),
         ("--categories none.txt --folder kept", "none.txt: No such file"),
     ],
 )
