@@ -589,6 +589,6 @@ def test_weeks_are_rows_of_one_estimate(folder, capsys):
         argv = ["estimate", *others, "--categories", "domain.txt", "--post", "trend"]
         assert_fails(argv, capsys, match)
     argv = ["estimate", "w0.npz", "w1.npz", "--domains", "domain.txt", "--change"]
-    assert_fails(argv, capsys, "--domains has several columns. In Python put a column together")
+    assert_fails(argv, capsys, "--domains has several columns. In Python select a column")
     argv = ["aggregate", "w0.npz", "--categories", "domain.txt", "--checkpoint", "x.npz"]
     assert_fails(argv, capsys, "w0.npz is a checkpoint")

@@ -357,8 +357,8 @@ def _attempt(path: Path, side: Path) -> int | None:
     with errors_name(path, f"cannot lock this file by {side}"):
         descriptor = os.open(side, flags, 0o666)
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             raise CheckpointError(
                 f"{path} cannot be locked, because {side} is not a regular file. Remove it, and "
                 "find out who has made it."

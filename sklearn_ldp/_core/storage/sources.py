@@ -121,8 +121,8 @@ def report_files(path: Any, storage_options: dict[str, Any] | None = None) -> li
     path = Path(path)
     if not path.is_dir():
         return [path]
-    found = (file for file in sorted(path.rglob("*")) if file.is_file())
-    return _kept(path, {file.relative_to(path): file for file in found})
+    files_in_folder = (file for file in sorted(path.rglob("*")) if file.is_file())
+    return _kept(path, {file.relative_to(path): file for file in files_in_folder})
 
 
 def _kept(folder: Any, files: Mapping[Any, Any]) -> list[Any]:
