@@ -154,11 +154,11 @@ def test_pages_say_what_they_must(server):
     assert status == 200
     assert "default-src 'self'" in headers["content-security-policy"]
     assert b"Which &lt;b&gt;?" in page
-    assert b"no answer makes it more than 7.39 times as likely" in page
+    assert b"Each report is at most 7.39 times as likely" in page
     for path in ("/client.mjs", "/poll.mjs", "/style.css"):
         kind = "text/css" if path == "/style.css" else "text/javascript"
         assert get(server, path)[1]["content-type"].startswith(kind)
-    assert b"keeps no order of arrival" in get(server, "/results")[2]
+    assert b"does not keep their order of arrival" in get(server, "/results")[2]
     for path in ("/", "/results"):
         text = get(server, path)[2].decode().replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?://|style=|<script>", text)
