@@ -235,12 +235,12 @@ def _storage(url: str, options: dict[str, Any]) -> _Storage:
         missing = error
     else:
 
-        def found() -> Iterable[str]:
+        def list_files() -> Iterable[str]:
             system.invalidate_cache()  # a listing may be as old as the process
             return system.find(path)
 
         opened = partial(system.open, mode="rb", block_size=_READ_AHEAD)
-        return _Storage(path, opened, found, system.unstrip_protocol)
+        return _Storage(path, opened, list_files, system.unstrip_protocol)
     if not options:  # for pyarrow, options are part of the address
         try:
             from pyarrow.fs import FileSelector, FileSystem, FileType
