@@ -59,7 +59,7 @@ def test_parquet_whose_pages_unpack_to_too_much(folder, capsys, monkeypatch):
     assert (folder / "histogram.parquet").stat().st_size < 100_000
     assert "unpacks to 41943" in error_of(capsys, "estimate", "histogram.parquet", "--epsilon", "1")
     pq.write_table(pa.table({"value": [["a"]]}), "sets.parquet")
-    assert "holds lists" in error_of(capsys, "estimate", "sets.parquet", "--epsilon", "1")
+    assert "contains lists" in error_of(capsys, "estimate", "sets.parquet", "--epsilon", "1")
 
 
 def test_gzip_that_unpacks_to_too_much(folder, capsys, monkeypatch):

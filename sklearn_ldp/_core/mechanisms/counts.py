@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
 from ..noise import Noise
+from ..support.blocks import append_merged
 from ..support.locks import cached_property
 from ..support.state import Uncached
 from ..support.tags import Tagged
@@ -118,6 +119,9 @@ class Users:
         return self.slots_of_rows[expand(self.ends, start, stop)]
 
 
+_Block = tuple[np.ndarray, np.ndarray]  # slots and reports
+
+
 class Waiting(NamedTuple):
     """Checked reports of small batches, which are faster to tally together.
 
@@ -135,17 +139,14 @@ class Waiting(NamedTuple):
     """
 
     mechanism: Any
-    blocks: tuple[tuple[np.ndarray, np.ndarray], ...]
+    blocks: tuple[_Block, ...]
     n_bytes: int
 
     def with_blocks(self, more: Waiting) -> Waiting:
         """Return the reports of both."""
         blocks = [*self.blocks]
         for block in more.blocks:
-            # Ends: because each pass removes a block.
-            while blocks and len(blocks[-1][0]) < 2 * len(block[0]):
-                block = _joined([blocks.pop(), block])
-            blocks.append(block)
+            append_merged(blocks, block, merge=_merged, size=_n_reports)
         return Waiting(self.mechanism, tuple(blocks), self.n_bytes + more.n_bytes)
 
     def tallied(self) -> Iterator[tuple[int, np.ndarray]]:
@@ -164,7 +165,15 @@ def can_wait(reports: np.ndarray) -> bool:
     return reports.dtype.kind in "iu" and reports.dtype != np.uint64
 
 
-def _joined(blocks: Any) -> tuple[np.ndarray, np.ndarray]:
+def _merged(first: _Block, second: _Block) -> _Block:
+    return _joined([first, second])
+
+
+def _n_reports(block: _Block) -> int:
+    return len(block[0])
+
+
+def _joined(blocks: Any) -> _Block:
     slots, reports = zip(*blocks, strict=True)
     return np.concatenate(slots), np.concatenate(reports)
 
