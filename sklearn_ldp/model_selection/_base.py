@@ -264,7 +264,7 @@ class BaseSearch(BasePostProcessor):
         "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
 
-    _of_each_part = ("queries",)
+    _part_parameters = ("queries",)
 
     candidates: Any
     queries: Any

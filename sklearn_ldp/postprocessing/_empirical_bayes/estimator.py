@@ -189,7 +189,7 @@ class EmpiricalBayes(LearnedPrior):
         "ordered": ["boolean", Mapping, None],
         "queries": ["array-like", "sparse matrix", QuerySet, Mapping, None],
     }
-    _of_each_part = ("groups", "ordered", "queries")
+    _part_parameters = ("groups", "ordered", "queries")
 
     def __init__(
         self,
