@@ -130,7 +130,8 @@ def direct_mle(F: ArrayLike, ratio: float) -> np.ndarray:
     """Maximize the likelihood of reports that each name one category (GRR), in closed form.
 
     With the frequencies ``phi_v = c_v / n`` of the reports, maximizes
-    ``sum_v phi_v log(q + (p - q) f_v)`` on the simplex. With ``a = q / (p - q)``, phi_v is proportional to ``f~_v + a``, and
+    ``sum_v phi_v log(q + (p - q) f_v)`` on the simplex. With ``a = q / (p - q)``, phi_v is
+    proportional to ``f~_v + a``, and
 
     .. math:: f'_v = \\max\\Big\\{0, \\frac{\\tilde f_v + a}{\\mu} - a\\Big\\}, \\qquad
               \\mu = \\frac{\\sum_{D_1} (\\tilde f_v + a)}{1 + |D_1| a},
@@ -261,7 +262,8 @@ def _line_search(share, chance, change, n_steps=20):
             return 1.0
         low, high = (length, high) if slope > 0 else (low, length)
         newton = length + slope / (share @ term**2)
-        length, last = (newton if low < newton < high else (low + high) / 2), length
+        last = length
+        length = newton if low < newton < high else (low + high) / 2
         if abs(length - last) <= 1e-3 * length:
             break
     return length
