@@ -484,7 +484,7 @@ def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
         )
     if isinstance(oracles, BaseColumnSurvey):
         raise TypeError(
-            f"simulate_errors needs oracles for one column, got {type(oracles).__name__}. Pass the "
+            f"simulate_errors needs oracles of one column, got {type(oracles).__name__}. Pass the "
             "oracle of a column, or pass survey.simulate(counts, n_repeats) to query_errors."
         )
     is_named = isinstance(oracles, Mapping)

@@ -350,8 +350,9 @@ class SmoothMLE(BasePostProcessor):
     ``f = softmax(X z)``, A the matrix of report probabilities, t the tally of reports, n its sum
     and ``c = A f``. The log-posterior is ``sum_y t_y log c_y - z'z / 2``, its gradient
     ``X' (f (A'(t / c) - n)) - z``, and its expected curvature ``I + n J' diag(1 / c) J`` with
-    ``J = A diag(f) X - c f'X``. Penalties are 10**6 to 10**-2 (inverse variances of third differences); slope and bend
-    of a curve have the standard deviation 10, effects of groups .5, 1, 2 and 4.
+    ``J = A diag(f) X - c f'X``. Penalties are 10**6 to 10**-2 (inverse variances of third
+    differences); slope and bend of a curve have the standard deviation 10, effects of groups .5, 1,
+    2 and 4.
 
     The average that includes models with groups of neighbors is unpublished. With 100,000 users in
     256 bins at epsilon 1 and ``strategy="square-wave"``, the mean Wasserstein distance times 10,000

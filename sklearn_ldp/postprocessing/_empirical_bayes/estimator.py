@@ -1,4 +1,4 @@
-"""The post-processor EmpiricalBayes, whose prior may depend on groups and on an order."""
+"""The post-processor EmpiricalBayes, with a prior that may depend on groups and an order."""
 
 from __future__ import annotations
 
