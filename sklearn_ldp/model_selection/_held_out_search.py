@@ -333,44 +333,63 @@ class HeldOutSearch(BaseSearch):
         scores = results["mean_test_score"]
         best = int(np.argmax(scores))
         results["difference_std"] = np.full(len(scores), np.nan)
-        completed = self._completed(estimate)
         if isinstance(self.candidates, str) and as_query_set(self.queries).depends_on_truth:
             # Only the truth could judge answers about the truly most frequent categories.
+            completed = self._completed(estimate)
             knows = [candidate.knows(self.queries, completed) for candidate in candidates]
             return Choice(results, knows.index(True))
         if is_set:
-            default = default_index(candidates, None, next(iter(cases[0].parts.values())).estimate)
+            default, deviations = self._compare_in_set(candidates, judgments, cases[0], estimate)
         else:
-            default = default_index(candidates, self.queries, completed)
-        if default is None or (not is_set and completed.noise is None):
+            default, deviations = self._compare(candidates, judgments, estimate)
+        if default is None:
             return Choice(results, best)
 
-        if is_set:
-            deviations = self._deviations_of_set(judgments, default, cases[0], estimate)
-        else:
-            answers = np.array([judgment.answers for judgment in judgments])
-            deviations = self._deviations(
-                answers - answers[default], estimate, completed.noise, as_query_set(self.queries)
-            )
         results["difference_std"] = deviations
+        gain = f"{scores[best] - scores[default]:.2g}"
         rule = rule_text(
             results["candidate"],
             best=best,
             default=default,
-            lead=(
-                f"by {scores[best] - scores[default]:.2g} with a standard deviation of "
-                f"{deviations[best]:.2g}"
-            ),
+            lead=f"by {gain} with a standard deviation of {deviations[best]:.2g}",
             demand=f"{self.min_z_score:g} standard deviations better",
         )
         return Choice(results, int(np.argmax(scores - self.min_z_score * deviations)), rule)
+
+    # Both methods return the default candidate, which others replace only if they are significantly
+    # better, and the standard deviations of the differences from its error; or None and no array.
+    def _compare(self, candidates, judgments, estimate):
+        completed = self._completed(estimate)
+        default = default_index(candidates, self.queries, completed)
+        if default is None or completed.noise is None:
+            return None, None
+        answers = np.array([judgment.answers for judgment in judgments])
+        differences = answers - answers[default]
+        queries = as_query_set(self.queries)
+        return default, self._deviations(differences, estimate, completed.noise, queries)
+
+    def _compare_in_set(self, candidates, judgments, case, estimates):
+        first_part = next(iter(case.parts.values())).estimate
+        default = default_index(candidates, None, first_part)
+        if default is None:
+            return None, None
+        queries = self._queries_by_part(estimates)
+        variances = np.zeros(len(judgments))
+        for name, share in case.shares.items():  # of different users, hence independent
+            part = estimates[name]
+            assert part.noise is not None  # an estimate with shards has noise
+            answers = np.array([judgment.answers[name] for judgment in judgments])
+            differences = (answers - answers[default])[:, None]
+            deviations = self._deviations(differences, part, part.noise, queries[name])
+            variances += (share * deviations) ** 2
+        return default, np.sqrt(variances)
 
     def _deviations(
         self, differences: np.ndarray, estimate: FrequencyEstimate, noise: Noise, queries: QuerySet
     ) -> np.ndarray:
         """Return the standard deviations of differences of errors from the error of the default."""
-        # Drawn noise cancels, because it has both signs. Splits average the response over some of
-        # the reports each.
+        # The noise of a bootstrap cancels, because each draw has both signs. With shards, the response
+        # is a mean over splits, each of which contains only some of the reports.
         variance_ratio = 1.0
         if self.method_ == "shards":
             n_filled = _n_filled(estimate)
@@ -383,22 +402,6 @@ class HeldOutSearch(BaseSearch):
             variance_ratio=variance_ratio,
             n_jobs=self.n_jobs,
         )
-
-    def _deviations_of_set(
-        self, judgments: list, default: int, case: SetCase, estimates: EstimateSet
-    ) -> np.ndarray:
-        """Return the same for the mean error over all answers of a set."""
-        queries = self._queries_by_part(estimates)
-        variances = np.zeros(len(judgments))
-        for name, share in case.shares.items():  # of different users, hence independent
-            part = estimates[name]
-            assert part.noise is not None  # an estimate with shards has noise
-            answers = np.array([judgment.answers[name] for judgment in judgments])
-            differences = (answers - answers[default])[:, None]
-            variances += (
-                share * self._deviations(differences, part, part.noise, queries[name])
-            ) ** 2
-        return np.sqrt(variances)
 
 
 def _n_filled(estimate: FrequencyEstimate) -> int:
