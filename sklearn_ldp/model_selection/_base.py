@@ -499,7 +499,7 @@ def refuse_changed(estimate: FrequencyEstimate, name: str) -> None:
     if not estimate.is_raw:
         raise ValueError(
             f"{name} needs a raw estimate, but this one has been changed by "
-            f"{' and '.join(estimate.postprocessors)}: pass the estimate that the oracle "
+            f"{' and '.join(estimate.postprocessors)}. Pass the estimate that the oracle "
             "returned, and make the first step a part of each candidate (a Pipeline)."
         )
 

@@ -290,8 +290,8 @@ class HeldOutSearch(BaseSearch):
     def _make_cases_of_set(self, estimates):
         if self.method == "bootstrap" or self.noise is not None:
             raise ValueError(
-                "HeldOutSearch judges whole sets by their shards, so not by a bootstrap: leave out "
-                'method="bootstrap" and noise=, and use an oracle with n_shards > 1.'
+                "HeldOutSearch judges whole sets by their shards, not by a bootstrap or noise=. "
+                'Use an oracle with n_shards > 1, and leave out method="bootstrap" and noise=.'
             )
         self.method_ = "shards"
         nonempty = {name: part for name, part in estimates.items() if len(part)}
@@ -300,7 +300,7 @@ class HeldOutSearch(BaseSearch):
             if _n_filled(part) < 2:
                 raise ValueError(
                     "HeldOutSearch needs reports about each table itself in at least two shards, "
-                    f'and {name!r} lacks them: collect with MarginalOracle(method="split", '
+                    f'and {name!r} lacks them. Collect with MarginalOracle(method="split", '
                     "n_shards=10) from enough users, or use LatentClasses() without a search."
                 )
         queries = self._queries_by_part(estimates)
@@ -388,8 +388,8 @@ class HeldOutSearch(BaseSearch):
         self, differences: np.ndarray, estimate: FrequencyEstimate, noise: Noise, queries: QuerySet
     ) -> np.ndarray:
         """Return the standard deviations of differences of errors from the error of the default."""
-        # The noise of a bootstrap cancels, because each draw has both signs. With shards, the response
-        # is a mean over splits, each of which contains only some of the reports.
+        # The noise of a bootstrap cancels, because each draw has both signs. With shards, the
+        # response is a mean over splits, each of which contains only some of the reports.
         variance_ratio = 1.0
         if self.method_ == "shards":
             n_filled = _n_filled(estimate)

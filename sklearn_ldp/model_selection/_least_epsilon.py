@@ -161,5 +161,8 @@ def _named(argument: str, name: str | None, matches: list[str], known: list[str]
     if name is None and len(matches) == 1:
         return matches[0]
     if name not in known:
-        raise ValueError(f"Name {argument}= of least_epsilon, one of {known}, got {name!r}.")
+        raise ValueError(
+            f"least_epsilon needs {argument}= to choose one of {known}, got {name!r}. Name one of "
+            "these."
+        )
     return name

@@ -297,7 +297,10 @@ def simulate_errors(
     OLH     1        NormSub        8.13e-06  2.48e-07
     """
     if not isinstance(n_repeats, Integral) or n_repeats < 1:
-        raise ValueError(f"simulate_errors needs n_repeats >= 1, an integer, got {n_repeats!r}.")
+        raise ValueError(
+            f"simulate_errors needs n_repeats >= 1, an integer, got {n_repeats!r}. Pass the number "
+            "of simulated collections, such as 30."
+        )
     posts = _named_postprocessors(postprocessors)
     if not isinstance(queries, Mapping):
         queries = {repr(as_query_set(queries)): queries}
@@ -459,7 +462,8 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
         if n_samples is None:
             if np.any(values != np.floor(values)) or not values.sum():
                 raise ValueError(
-                    f"simulate_errors needs n_samples=, or whole counts instead of {label}."
+                    f"simulate_errors needs numbers of users, got {label}. Pass n_samples=, or "
+                    "whole counts instead."
                 )
             counts = population if np.asarray(population).dtype.kind in "iu" else values
             yield str(name), check_counts(counts, f"simulate_errors: {label}")
@@ -471,7 +475,10 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
             )
         for size in np.atleast_1d(n_samples).tolist():
             if not isinstance(size, Integral) or size < 1:
-                raise ValueError(f"simulate_errors needs n_samples >= 1, integers, got {size!r}.")
+                raise ValueError(
+                    f"simulate_errors needs n_samples >= 1, integers, got {size!r}. Pass numbers "
+                    "of users."
+                )
             check_total(int(size), "simulate_errors: n_samples")
             yield str(name), apportion(values, int(size))
 
@@ -492,7 +499,10 @@ def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
     listed = [listed] if isinstance(listed, BaseOracle) else list(listed)
     for oracle in listed:
         if not isinstance(oracle, BaseOracle):
-            raise TypeError(f"simulate_errors needs oracles such as OLH(), got {oracle!r}.")
+            raise TypeError(
+                f"simulate_errors needs oracles such as OLH(), got {oracle!r}. Pass an oracle, or "
+                "a list or dict of oracles."
+            )
     if is_named:
         return dict(zip(map(str, oracles), listed, strict=True))
     # The repr of an oracle, without the parameters that the study sets.

@@ -545,7 +545,7 @@ def resolve_noise(
         missing, remedy = _NEEDS[needs]
         described = "a plain array" if known is None else f"noise={source!r}"
         raise ValueError(
-            f"{name} needs to know {missing}, which {described} does not contain: pass the "
+            f"{name} needs to know {missing}, which {described} does not contain. Pass the "
             f"FrequencyEstimate that an oracle returns, or give {remedy}."
         )
     levels = np.asarray(known.std, dtype=np.float64)

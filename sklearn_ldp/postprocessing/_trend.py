@@ -387,7 +387,10 @@ def _steps(estimate: Any, times: Any) -> np.ndarray:
     try:
         steps = np.diff(values.astype(float))
     except (TypeError, ValueError):
-        raise ValueError(f"Trend needs times that are numbers or dates, got {times!r}.") from None
+        raise ValueError(
+            f"Trend needs times that are numbers or dates, got {times!r}. Pass a number or a date "
+            "for each row."
+        ) from None
     if values.shape != (n_rows,) or not np.all((steps > 0) & np.isfinite(steps)):
         raise ValueError(
             f"Trend needs a later time for each of the {n_rows} rows, got {shown}. Put the rows "

@@ -38,7 +38,10 @@ def true_frequencies(estimate: Any, y: Any, sample_weight: ArrayLike | None, nam
     if len(known) != len(columns) or not set(needed) <= set(known):
         expected = ", ".join(map(repr, needed))
         got = ", ".join(map(repr, known)) if column_names(y) else f"{len(columns)} columns"
-        raise ValueError(f"{name} expects y with the columns {expected}, got {got}.")
+        raise ValueError(
+            f"{name} expects y with the columns {expected}, got {got}. Pass these columns of the "
+            "users' values."
+        )
     values_by_column = dict(zip(known, columns, strict=True))
     frequencies = {}
     for part, part_columns in columns_by_part.items():

@@ -226,7 +226,7 @@ def test_what_has_no_known_noise_is_refused():
         HeldOutSearch(method="bootstrap").fit(estimate.values)
     processed = NormSub().fit_transform(estimate)
     for noise in (None, MODEL):
-        with pytest.raises(ValueError, match="raw estimate, but this one .* by NormSub: pass"):
+        with pytest.raises(ValueError, match="raw estimate, but this one .* by NormSub. Pass"):
             HeldOutSearch(noise=noise).fit(processed)
     with pytest.raises(ValueError, match="one finite noise level"):
         HeldOutSearch(noise=NoiseModel(0.5, 0.25, np.array([5, 5]))).fit(estimate)

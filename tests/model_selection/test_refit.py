@@ -72,7 +72,7 @@ def test_standard_errors_of_the_best(n, index):
 
 PAIRS = [{"a__epsilon": 1, "b__epsilon": 2}] * 4
 MIXED = [{"epsilon": 1}, {"alpha": 2}, {"epsilon": 1}, {}]
-ONE_OF = "Name epsilon= of least_epsilon, one of "
+ONE_OF = "needs epsilon= to choose one of "
 LEAST = "no candidate with a finite error of at most 0.5: the smallest error is 1, at epsilon=4."
 
 

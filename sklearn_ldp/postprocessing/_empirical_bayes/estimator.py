@@ -264,7 +264,7 @@ class EmpiricalBayes(LearnedPrior):
             partitions = partitions + [p for p in ranges if p.codes.tobytes() not in known]
         if top is not None and (partitions or self.ordered):
             raise ValueError(
-                f"{name} answers {self.queries!r} by a common prior of all categories: "
-                "leave out groups= and ordered=, or ask for the most frequent separately."
+                f"{name} answers {self.queries!r} by a common prior of all categories. "
+                "Leave out groups= and ordered=, or ask for the most frequent separately."
             )
         return QueryHints(partitions, ordered, top)

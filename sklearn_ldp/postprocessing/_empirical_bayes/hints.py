@@ -74,8 +74,8 @@ def _partition(groups: Any, categories: np.ndarray, name: str) -> Partition:
     matrix = query_set.aligned(categories).matrix(d)
     if not are_disjoint(matrix):
         raise ValueError(
-            f"{name} needs groups in which each category occurs at most once, got {query_set!r}: "
-            "give one label for each category, groups(labels), or a list of several such labels."
+            f"{name} needs groups in which each category occurs at most once, got {query_set!r}. "
+            "Give one label for each category, groups(labels), or a list of several such labels."
         )
     codes = np.full(d, matrix.shape[0])
     columns = matrix.tocoo()
