@@ -103,7 +103,7 @@ def test_what_has_still_to_be_read_or_made(categories):
         oracle.fit(pl.LazyFrame({"x": ["a", "b"]}))
     with pytest.raises(ValueError, match=r"got a generator, which can be read only once"):
         oracle.fit(c for c in "abc")
-    with pytest.raises(TypeError, match=r"oracles such as OLH\(\), got the class itself"):
+    with pytest.raises(TypeError, match=r"oracles such as OLH\(\), got the class"):
         simulate_errors(OLH, [NormSub()], [5, 5])
 
 

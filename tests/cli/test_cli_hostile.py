@@ -114,7 +114,7 @@ def test_values_of_one_column_are_not_shown(folder, capsys, content):
 
 def test_lines_of_a_study_that_were_changed_are_refused(tmp_path):
     """Of 1,140 mutants 16 were accepted, with errors below 0 and NaN."""
-    from sklearn_ldp.model_selection._simulation import StudyFile
+    from sklearn_ldp.model_selection._study_file import StudyFile
 
     path, rng = tmp_path / "study.jsonl", random.Random(0)
     StudyFile(path).add({f"key {i}": np.array([0.25, 1e-7 * i]) for i in range(5)})

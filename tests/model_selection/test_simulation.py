@@ -261,7 +261,7 @@ def test_other_and_damaged_files_are_refused_and_kept(tmp_path):
         ({"postprocessors": [Base(), Base()]}, "postprocessors, and all with different names"),
         ({"frequencies": [0.5, 0.6]}, "sum to 1, got a sum of 1.1"),
         ({"frequencies": {"mine": [0.5, -0.5]}}, "frequencies of 'mine'"),
-        ({"frequencies": [0.5, 0.5], "n_samples": None}, "needs n_samples="),
+        ({"frequencies": [0.5, 0.5], "n_samples": None}, "Pass n_samples="),
         ({"frequencies": ["a", "b", "a"]}, "a number for each category, not users' values"),
         ({"n_samples": 0}, "n_samples >= 1"),
         ({"n_samples": 1.5}, "n_samples >= 1"),

@@ -65,7 +65,7 @@ from sklearn_ldp.postprocessing import (
     smooth,
     smooth_average,
 )
-from sklearn_ldp.postprocessing._empirical_bayes.few import of_few_categories
+from sklearn_ldp.postprocessing._empirical_bayes.few import few_categories_row
 from sklearn_ldp.queries import groups
 from sklearn_ldp.utils.estimator_checks import check_postprocessor
 
@@ -143,7 +143,7 @@ def _posterior_means(post, F):
 def _bayes(post, F):
     """Under given priors up to 12 categories, and under a learnt one from 24."""
     few = [
-        of_few_categories(f, resolve_noise(FrequencyEstimate(f, range(len(f))), post.noise, ""))
+        few_categories_row(f, resolve_noise(FrequencyEstimate(f, range(len(f))), post.noise, ""))
         for f in F
     ]
     if few[0] is None:

@@ -406,7 +406,7 @@ def test_every_post_processor_takes_a_set_part_by_part(post):
     assert same(fitted.transform(ESTIMATES), fitted.estimate_)
     assert same(clone(post).transform(ESTIMATES), fitted.estimate_)
     assert len(fitted.get_feature_names_out()) == 27
-    with pytest.raises(ValueError, match="got one that is called 'wage'"):
+    with pytest.raises(ValueError, match="got the part 'wage'"):
         fitted.transform(EstimateSet({"wage": ESTIMATES["age"]}))
     # Fitted to one estimate afterwards, it has forgotten the set.
     assert fitted.fit(ESTIMATES["age"]).frequencies_.shape == (5,)

@@ -149,7 +149,7 @@ def test_searches_are_told_the_queries_of_each_part(search):
 
 def test_names_of_parts_that_are_refused():
     with pytest.raises(
-        ValueError, match=r"groups of each part .* got the key 'state 0'; the parts"
+        ValueError, match=r"groups by the names of the parts .* got the key 'state 0'; the parts"
     ):
         EmpiricalBayes(groups=REGIONS).fit(ESTIMATES)
     with pytest.raises(ValueError, match=r"'region'; the parts are 'sex', 'age', 'state'"):

@@ -180,7 +180,9 @@ def test_a_standard_deviation_is_finite_and_not_negative(std):
 
 
 def test_wrong_words_are_right():
-    with pytest.raises(ValueError, match="NormSub expects an estimate.* values are for an oracle"):
+    with pytest.raises(
+        ValueError, match="NormSub expects an estimate.* Pass users' values to an oracle"
+    ):
         NormSub().fit_transform(["a", "b"] * 10)
     table = pd.DataFrame({"a": ["x", "y"] * 50, "b": ["u", "v"] * 50})
     estimates = ColumnOracle(2.0, random_state=0).fit_transform(table)
