@@ -29,7 +29,7 @@ from .._core.support.random import RandomState, root_entropy
 from .._core.support.text import format_table
 from .._core.support.typing import DataFrame, FilePath, Metric, PolarsDataFrame
 from .._version import __version__
-from ..inspection import ErrorCurveDisplay
+from .._core.displays import ErrorCurveDisplay
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..surveys import BaseColumnSurvey

@@ -22,7 +22,7 @@ from .._core.queries import Queries, as_query_set
 from .._core.statements import answer_range, check_level, check_of
 from .._core.support.locks import cached_property
 from .._core.support.typing import Axes, Frequencies
-from ..inspection import ErrorCurveDisplay
+from .._core.displays import ErrorCurveDisplay
 from ..learning import LabelDPRegressor, LDPNaiveBayes
 from ..oracles import BaseOracle, LocalMean
 from ..postprocessing import significance_threshold

@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...inspection import DistributionDisplay, FrequencyDisplay, TrendDisplay
+from ..displays import DistributionDisplay, FrequencyDisplay, TrendDisplay
 from ..domains import Domain, ends_of
 from ..domains.values import (
     as_numbers,
