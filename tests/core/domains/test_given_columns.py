@@ -92,7 +92,7 @@ def test_levels_that_are_no_text(levels):
 def test_no_value_goes_through_a_function_of_ours(column, monkeypatch):
     domain, called = Domain(["a", "b"]), []
     monkeypatch.setattr(CategoryList, "_code_of", lambda self, value: called.append(value) or 0)
-    monkeypatch.setattr(CategoryList, "_made_table", lambda self, dtype: None)
+    monkeypatch.setattr(CategoryList, "_new_table", lambda self, dtype: None)
     domain.encode(column)
     assert set(called) <= {"z"}  # a level that does not occur
     called.clear()
