@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from sklearn_ldp._core.domains._lists import CategoryList, HashTable
+from sklearn_ldp._core.domains._lists import HashTable
 from sklearn_ldp._core.mechanisms import coins
 from sklearn_ldp._core.support.text import format_table
 
