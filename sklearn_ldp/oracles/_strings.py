@@ -150,16 +150,25 @@ def found_in(state: Collected) -> Found:
     detected = adjusted_p_values(p_values[None], "fwer")[0] <= 1 - _LEVEL
 
     def estimate(chosen: Any, **flags: np.ndarray) -> FrequencyEstimate:
-        flags[OR_LONGER], texts = may_go_on[chosen], strings[chosen]
+        flags[OR_LONGER] = may_go_on[chosen]
+        texts = strings[chosen]
         if not rows.size:
-            return FrequencyEstimate(np.empty((0, len(texts))), texts, flags=flags)
+            values = np.empty((0, len(texts)))
+            return FrequencyEstimate(values, texts, flags=flags, is_partial=True)
         client = MixingHash(last.field.order, last.threshold)
         channel = MixingHashChannel(buckets[chosen].astype(np.uint64), client)
         values, noise = channel.estimate_decoded(support[:, chosen], sizes[rows])
         n_users, names = state.of_rows(rows)
         noise = noise.of_sample(n_users)
-        options: dict[str, Any] = {"row_names": names, "flags": flags, "caveats": state.caveats}
-        return FrequencyEstimate(values, texts, noise, **options)
+        return FrequencyEstimate(
+            values,
+            texts,
+            noise,
+            row_names=names,
+            flags=flags,
+            caveats=state.caveats,
+            is_partial=True,
+        )
 
     return Found(texts, estimate(slice(None), detected=detected), estimate(detected))
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib.resources import files
 from itertools import product, zip_longest
 from numbers import Integral
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,6 +64,16 @@ _MAX_LISTED = 1 << 27  # categories in a list: beyond that, the list alone takes
 
 # Users from which on a learned domain is worth a warning, if this many of them are alone.
 _MANY, _NEARLY_EVERY = 200, 0.9
+
+
+class DigestCauses(NamedTuple):
+    """The settings that errors name when two configurations differ."""
+
+    domain: str  # settings that change the digest of a domain
+    parts: str = ""  # settings that also change the mechanisms of the domain's parts
+
+
+_ANY_CAUSES = DigestCauses("the domain, such as the categories or their order")
 
 
 class Domain(Uncached, tag="domain"):
@@ -126,6 +136,7 @@ class Domain(Uncached, tag="domain"):
 
     size: int
     _factors: Sequence[CategoryList] = ()
+    _digest_causes = DigestCauses("the categories or their order")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -715,6 +726,11 @@ class Domain(Uncached, tag="domain"):
         return np.array(digests, dtype=np.uint64)
 
 
+def digest_causes(domain: Domain | None) -> DigestCauses:
+    """Return the settings on which the digest of a domain depends; general ones for None."""
+    return _ANY_CAUSES if domain is None else domain._digest_causes
+
+
 def has_bins(domain: Any) -> bool:
     """Whether the categories of a domain, if there is one, are bins of numbers."""
     return getattr(domain, "edges", None) is not None
@@ -798,6 +814,10 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
 
     _why = "Nobody lists the strings over an alphabet: use StringOracle."
     is_stood_in = False  # whether a stand-in takes the place of what has no code
+    _digest_causes = DigestCauses(
+        domain="the letters, max_length or n_found",
+        parts="another n_found or expected_n_users",
+    )
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..domains import Domain, codes_on_client
+from ..domains import Domain, codes_on_client, digest_causes
 from ..support.locks import cached_property
 from ..support.privacy import warn_once
 from ..support.random import RandomState
@@ -253,10 +253,10 @@ class Protocol(Uncached):
             theirs = {**theirs, **{name: ours[name] for name in _OF_LISTS if name in ours}}
         if in_any_round and not (self.collection_round and theirs.get("collection_round")):
             theirs = {**theirs, "collection_round": self.collection_round}
-        what = configuration_difference(theirs, ours)
-        if not what and listed and self.domain != listed.domain:
+        difference = configuration_difference(theirs, ours, self.domain)
+        if not difference and listed and self.domain != listed.domain:
             return "the categories, or their order, differ"
-        return what
+        return difference
 
     # -- using it -----------------------------------------------------------------------------
     def privatize(
@@ -440,8 +440,10 @@ def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protoco
     return protocol
 
 
-def configuration_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> str:
-    """Describe how two configurations differ."""
+def configuration_difference(
+    theirs: dict[str, Any], ours: dict[str, Any], domain: Domain | None = None
+) -> str:
+    """Describe how two configurations differ; `domain` is our domain, if the caller has it."""
     # An entry with the value None counts as an entry, as in a JSON file.
     keys = [k for k in {**ours, **theirs} if ours.get(k, _NOTHING) != theirs.get(k, _NOTHING)]
     # The mechanism of a column follows from the other entries.
@@ -449,24 +451,26 @@ def configuration_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> st
     telling = [key for key in keys if key not in (*_CONSEQUENCES, *parts)]
     if "n_categories" in telling:  # then the digests also differ
         telling = [key for key in telling if key != "domain_sha256"]
-    is_strings = ours.get("oracle") == "StringOracle"
+    causes = digest_causes(domain)
     if parts and not telling:
-        where = f"of {', '.join(parts)}" + ": another n_found or expected_n_users" * is_strings
-        return f"another mechanism, or another share of users or budget, {where}"
+        cause = f": {causes.parts}" if causes.parts else ""
+        names = ", ".join(parts)
+        return f"another mechanism, or another share of users or budget, of {names}{cause}"
     telling = telling or keys
     if telling == ["channel_sha256"]:
         return (
             "channel_sha256: another channel of the same question, so clients and servers that "
             "compute one need the same versions of NumPy and SciPy"
         )
-    domain = "the letters, max_length or n_found" if is_strings else "the categories or their order"
-    what = f"{domain}, " * ("domain_sha256" in telling)
-    return what + ", ".join(
+    differences = [
         f"{key} {_shown(theirs.get(key, _NOTHING))} instead of {_shown(ours[key])}"
         if key in ours
         else f"{_shown(key)} ({kind_of(theirs[key])}) instead of nothing"
         for key in telling
-    )
+    ]
+    if "domain_sha256" in telling:
+        differences.insert(0, causes.domain)
+    return ", ".join(differences)
 
 
 def _plain(value: Any) -> Any:

@@ -205,8 +205,11 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
         raise ValueError(f"it is of format {header.get('format')!r:.80}, {version!r:.80}")
     if tuple(members) != _ARRAYS[version]:
         raise ValueError("its arrays are not the arrays of its version")
-    if what := configuration_difference(header["configuration"], protocol.configuration):
-        raise ValueError(what)
+    difference = configuration_difference(
+        header["configuration"], protocol.configuration, protocol.domain
+    )
+    if difference:
+        raise ValueError(difference)
     tallies, sizes, shape = members["tallies"], members["sizes"], protocol.empty.shape[1:]
     if tallies.shape != shape or sizes.shape != shape[:1]:
         raise ValueError(

@@ -131,7 +131,7 @@ def test_means_and_deviations_say_whose_they_are():
     variance = smooth.values[0] @ (centers - expected) ** 2
     assert smooth.std("processed")[0] == pytest.approx(variance**0.5)
     for method in ("mean", "std"):
-        with pytest.warns(UserWarning, match=f"{method} is of the raw values.*SmoothMLE"):
+        with pytest.warns(UserWarning, match=f"{method} uses the raw values.*SmoothMLE"):
             assert getattr(smooth, method)() == getattr(raw, method)()
     assert smooth.median() == quantiles(smooth, [0.5]).value[:, 0]
     with pytest.raises(ValueError, match='values="raw" or "processed"'):

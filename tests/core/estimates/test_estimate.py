@@ -437,7 +437,7 @@ def test_top(one, two):
         with pytest.raises((ValueError, TypeError)):
             one.top(k)
     for method in ("top", "to_series"):
-        expected = rf"2 rows; select one first: estimate\[0\]\.{method}"
+        expected = rf"2 rows. Select one row first: estimate\[0\]\.{method}"
         with pytest.raises(ValueError, match=expected):
             getattr(two, method)()
 
@@ -462,7 +462,7 @@ def test_to_series(categories):
 
 # -- history ----------------------------------------------------------------------------------
 def test_what_changes_values_is_on_the_record(one, two):
-    with pytest.raises(ValueError, match="needs by=, a post-processor's name, or None"):
+    with pytest.raises(ValueError, match="Pass the name of the post-processor .*, or None"):
         one.with_values([[1.0, 0.0, 0.0]], by="")
     changed = one.with_values([[1.0, 0.0, 0.0]], by="Mine")
     assert changed.postprocessors == ("Mine",)
@@ -591,7 +591,7 @@ def test_a_category_by_its_name(one, two):
     ("error", "message", "key"),
     [
         (KeyError, r"no category 'pink'; its 3 categories are 'red', 'green', 'blue'", "pink"),
-        (IndexError, r"among the 1 rows .*, got 18; .* in answer\(\[\.\.\]\)", 18),
+        (IndexError, r"has 1 rows, got the index 18.* use answer\(\[\.\.\]\)", 18),
         (IndexError, r"answer\(\[\.\.\]\)", ["red", "blue"]),
         (IndexError, r"answer\(\[\.\.\]\)", ("red", "blue")),
     ],
@@ -677,7 +677,7 @@ def test_rows_by_their_names():
     assert dataclasses.replace(raw[:1], row_names=["yes"])["yes"] == raw[0]["yes"]  # the category
     cells = dataclasses.replace(raw, row_names=[("F", "1980s"), ("M", "1980s")])
     assert cells["M", "1980s"].shape == (1, 2)
-    with pytest.raises(ValueError, match="select one first"):
+    with pytest.raises(ValueError, match="Select one row first"):
         decades["yes"]
 
 
@@ -703,7 +703,7 @@ def test_rows_are_of_one_oracle():
         ({}, "at least one"),
         (
             {0: one.estimate_, 1: other.estimate_},
-            "different distributions.* Rows are of one oracle",
+            "different distributions.* must come from the same oracle",
         ),
         ({0: one.estimate_, 1: NormSub().fit_transform(one.estimate_)}, "set of rows"),
         ({0: FrequencyEstimate(VALUES, COLOURS, ROWS_NOISE)}, "of one row each"),
@@ -717,7 +717,7 @@ def test_a_frame_of_value_counts_is_refused_with_the_columns_to_pass():
     pl = pytest.importorskip("polars")
     frame = pl.Series("answer", ["a", "b", "a"]).value_counts(sort=True)
     for counts in (frame, frame.to_pandas(), frame.rename({"count": "proportion"})):
-        with pytest.raises(ValueError, match="a data frame with a column of counts: pass this col"):
+        with pytest.raises(ValueError, match="a data frame with a column of counts. Pass this col"):
             FrequencyEstimate.from_counts(counts, std=1.0, n_samples=3)
     estimate = FrequencyEstimate.from_counts(
         frame["count"], categories=frame["answer"], std=1.0, n_samples=3
