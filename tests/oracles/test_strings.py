@@ -129,9 +129,9 @@ def test_domains_of_strings_are_equal_and_bring_strings_into_one_form():
         ({"alphabet": "ab", "code": {"a": 1}}, "got both"),
         ({"alphabet": "ab", "max_length": 0}, "max_length= from 1"),
         ({"alphabet": "ab", "max_length": True}, "max_length= from 1"),
-        ({"alphabet": "ab", "max_digits": 3}, "with code= only"),
+        ({"alphabet": "ab", "max_digits": 3}, "without code="),
         ({"code": {"a": 1, "b": 0}}, "positive frequency"),
-        ({"code": {"ab": 1, "c": 1}}, "single letters"),
+        ({"code": {"ab": 1, "c": 1}}, "single letter"),
         ({"code": {"a": 1}, "max_digits": 0}, "max_digits= from 1"),
         ({"alphabet": "e\N{ANGSTROM SIGN}"}, "normal form C"),
     ],
@@ -178,7 +178,7 @@ def test_the_public_code_is_the_default():
     with pytest.raises(ValueError, match="another collection"):
         default.aggregate(other.privatize(["hónap"]))
     assert StringOracle(missing="report").privatize(["日本", None]).shape == (2, 3)
-    with pytest.raises(ValueError, match="not in its alphabet"):
+    with pytest.raises(ValueError, match="outside of its alphabet"):
         default.privatize(["日本"])
 
 
@@ -195,8 +195,8 @@ def test_the_public_code_finds_words_of_other_languages(seed):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (["ab", "aXb"], "not in its alphabet, .*position 1: .*missing=.report"),
-        (["ab", ""], "empty one.* at position 1"),
+        (["ab", "aXb"], "(outside of|not in) its alphabet, .*position 1. .*missing=.report"),
+        (["ab", ""], "empty or (has|contains).* at position 1"),
         (["ab", "a\0"], "at position 1"),
         (["ab", None], "missing"),
         (["ab", 3], "position 1"),
@@ -216,7 +216,7 @@ def test_bad_strings_are_refused_and_not_shown(values, words):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"alphabet": 5}, "needs an alphabet"),
+        ({"alphabet": 5}, "got the alphabet"),
         ({"max_length": 0}, "StringOracle needs max_length"),
         ({"n_found": 0}, "n_found"),
         ({"expected_n_users": 0}, "expected_n_users"),

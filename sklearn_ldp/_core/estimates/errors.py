@@ -592,7 +592,7 @@ def held_out_score(
 
 def _scores_by_part(estimate: Any, held_out: Any, queries: Queries | None) -> dict[Any, float]:
     arguments = (estimate, held_out)
-    first, second = (x.names if isinstance(x, EstimateSet) else repr(x) for x in arguments)
+    first, second = (x.names if isinstance(x, EstimateSet) else type(x).__name__ for x in arguments)
     if first != second:
         raise ValueError(
             f"held_out_score got {first} and {second}. Pass two sets of estimates with the same "

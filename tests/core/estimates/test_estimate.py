@@ -418,7 +418,7 @@ def test_answers_are_clipped_after_post_pos(two):
 
 @pytest.mark.parametrize("queries", [groups([1, 2]), [[1, 0, 0, 1]], np.eye(4)])
 def test_answers_of_another_width_or_that_need_the_truth(two, queries):
-    with pytest.raises(ValueError, match=r"(2|4) categories, the estimate has 3"):
+    with pytest.raises(ValueError, match=r"(2|4) categories, but the estimate has 3"):
         two.answer(queries)
     with pytest.raises(ValueError, match=r"true frequencies.*estimate\.top\(2\)"):
         two.answer(top_k(2))
@@ -590,7 +590,11 @@ def test_a_category_by_its_name(one, two):
 @pytest.mark.parametrize(
     ("error", "message", "key"),
     [
-        (KeyError, r"no category 'pink'; its 3 categories are 'red', 'green', 'blue'", "pink"),
+        (
+            KeyError,
+            r"no category 'pink'. Choose one of its 3 categories 'red', 'green', 'blue'",
+            "pink",
+        ),
         (IndexError, r"has 1 rows, got the index 18.* use answer\(\[\.\.\]\)", 18),
         (IndexError, r"answer\(\[\.\.\]\)", ["red", "blue"]),
         (IndexError, r"answer\(\[\.\.\]\)", ("red", "blue")),
@@ -615,9 +619,9 @@ def test_answers_know_the_names_of_their_queries(one, two):
     assert (answers["red"], answers[0, 1], answers[0].tolist()) == (0.5, 0.5, [0.625, 0.5])
     assert several["red"].tolist() == several[:, 1].tolist()
     assert answers.to_series().to_dict() == {"blue": 0.625, "red": 0.5}
-    with pytest.raises(KeyError, match="no query 'green': they are 'blue', 'red'"):
+    with pytest.raises(KeyError, match="no query 'green'. Choose one of 'blue', 'red'"):
         answers["green"]
-    with pytest.raises(ValueError, match="needs a single estimate, these are answers of 2"):
+    with pytest.raises(ValueError, match="needs a single estimate, got answers of 2"):
         several.to_series()
     assert type(100 * answers) is np.ndarray
 
