@@ -16,10 +16,15 @@ from .support.kept import keep
 from .support.tags import Tagged
 from .support.text import number_texts, printable, rounded_up
 
-_MOST_BARS, _MOST_COLUMNS, _MOST_ROWS, _MOST_NAMES, _MOST_LABELS = 30, 256, 100, 8, 5
+_MOST_BARS = 30
+_MOST_COLUMNS = 256
+_MOST_ROWS = 100
+_MOST_NAMES = 8
+_MOST_LABELS = 5
 _MOST_SERIES = 6  # plots of categories over the rows of an estimate
 _MINUS = "\N{MINUS SIGN}"
-_BAR, _LINE = "#7ba7d7", "#1d3557"
+_BAR = "#7ba7d7"
+_LINE = "#1d3557"
 _HARDLY_ANY = 16  # budgets above it hardly protect, and e^epsilon is no helpful number
 _HOW_NOISY = ("a mean", "a share of 0 %")
 _LABEL = 56  # maximum number of characters of a name beside its bar

@@ -26,8 +26,13 @@ class SignedSubsetChannel(ItemSubsetChannel, tag="signed-subset-channel"):
 
     def __init__(self, n_keys: int, max_items: int, epsilon: float) -> None:
         super().__init__(2 * n_keys, max_items, epsilon)
-        self.n_keys, self.n_levels = n_keys, KeyValueDomain.N_LEVELS
-        p, q, d, m, k = float(self.p), float(self.q), 2 * n_keys, max_items, self.size
+        self.n_keys = n_keys
+        self.n_levels = KeyValueDomain.N_LEVELS
+        p = float(self.p)
+        q = float(self.q)
+        d = 2 * n_keys
+        m = max_items
+        k = self.size
         either = p * (k - 1) / (d + m - 1)
         neither = (k * (k - 1) - either * m * (m - 1 + 2 * d)) / (d * (d - 1))
         self.alpha = (neither - q * q) / (p - q) ** 2
@@ -45,7 +50,8 @@ class SignedSubsetChannel(ItemSubsetChannel, tag="signed-subset-channel"):
         return np.where(chosen > 0, 1 + 2 * keys + is_high, 0)
 
     def noise(self, n_samples):
-        null, slope = 2 * (self.null_variance + self.alpha), self.slope + 2 * self.beta
+        null = 2 * (self.null_variance + self.alpha)
+        slope = self.slope + 2 * self.beta
         law = CategoryLaw(null, slope, half_count=self.half_count, shares_overlap=True)
         return Noise.of(law, n_samples)
 
@@ -168,7 +174,8 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
         f, high, (a, b, c), (least, most) = self._quadratic()
         # The counts of few reports are skewed. As in `MeansByAnswer.confidence_interval`, the
         # variances count u**2 / 2 more reports of the least and the largest number.
-        u, state = float(ndtri(0.5 + level / 2)), self._fitted("means_")
+        u = float(ndtri(0.5 + level / 2))
+        state = self._fitted("means_")
         report = 2 * state.mechanism.half_count / float(np.sum(state.decoded[1]))
         more = u**2 / 2 * report**2
         moments = c + 2 * more, b + more, a + more
@@ -180,9 +187,11 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
     def _quadratic(self) -> Any:
         """The parts of the means: frequencies, those of high items, and variances, by item."""
         state: Any = self._fitted("means_")
-        channel, (tallies, sizes) = state.mechanism, state.decoded
+        channel = state.mechanism
+        tallies, sizes = state.decoded
         low, high = channel.signed(tallies, sizes)[0].T
-        f, n = low + high, float(np.sum(sizes))
+        f = low + high
+        n = float(np.sum(sizes))
         plausible = np.clip([low, high], 0, 1)
         v_low, v_high = channel.null_variance + channel.slope * plausible
         covariance = channel.alpha + channel.beta * plausible.sum(axis=0)

@@ -181,7 +181,7 @@ def test_split_budgets():
         (TABLE[["sex", "age"]], "misses the column 'state' of its domains in X"),
         (
             TABLE.assign(wage=1),
-            "the column 'wage', which has no domain|without a domain|'wage', needs at least 2 categ",
+            "'wage', which has no domain|without a domain|'wage', needs at least 2 categ",
         ),
         (
             TABLE.to_numpy(dtype=object)[:, :2],

@@ -172,7 +172,8 @@ def _joined(blocks: Any) -> tuple[np.ndarray, np.ndarray]:
 _MAX_CELLS = 1 << 23  # 64 MiB of counts; above that, shards are not kept apart
 # A batch of reports waits if it needs at most this much memory, or an eighth of the memory of the
 # tallies. All waiting reports together may need this much, or that eighth.
-_SMALL_BYTES, _WAITING_BYTES = 1 << 12, 1 << 18
+_SMALL_BYTES = 1 << 12
+_WAITING_BYTES = 1 << 18
 _KEPT_BYTES = (1 << 24) - (1 << 12)  # just below half of glibc's largest threshold
 
 
@@ -210,8 +211,10 @@ class Counts(Tagged, tag="counts"):
         cls, tally_size: int, sizes: np.ndarray, settled: np.ndarray | None, waiting: Waiting | None
     ) -> Counts:
         counts = cls.__new__(cls)
-        counts.sizes, counts.tally_size = sizes, tally_size
-        counts._settled, counts._waiting = settled, waiting
+        counts.sizes = sizes
+        counts.tally_size = tally_size
+        counts._settled = settled
+        counts._waiting = waiting
         if waiting is not None and waiting.n_bytes > max(_WAITING_BYTES, counts._small_bytes):
             return cls(counts.tallies, sizes)
         return counts
@@ -267,7 +270,8 @@ class Counts(Tagged, tag="counts"):
         Counts.__init__(self, tallies, sizes)
 
     def __add__(self, other: Counts) -> Counts:
-        (settled, waiting), (theirs, more) = self._held(), other._held()
+        settled, waiting = self._held()
+        theirs, more = other._held()
         if theirs is not None:  # copy, because it may be the array of a caller's Tally
             settled = theirs.copy() if settled is None else settled + theirs
         if more is not None:
@@ -335,7 +339,8 @@ class Counts(Tagged, tag="counts"):
         first_shard : int, default=0
             The shard of the very first report, if reports are dealt out.
         """
-        first, n_slots = self.n_samples + first_shard, self.sizes.size
+        first = self.n_samples + first_shard
+        n_slots = self.sizes.size
         if 0 < n <= chunk_users(mechanism):
             reports = make_reports(0, n)
             if reports.nbytes <= max(_SMALL_BYTES, self._small_bytes) and can_wait(reports):

@@ -76,7 +76,8 @@ def counted_by_group(
     """
     if not groups.size:
         return
-    first, n_groups = int(groups.min()), int(np.ptp(groups)) + 1
+    first = int(groups.min())
+    n_groups = int(np.ptp(groups)) + 1
     counts = np.bincount((groups - first) * n_codes + codes, minlength=n_groups * n_codes)
     by_group = counts.astype(np.int64, copy=False).reshape(n_groups, n_codes)
     present = np.flatnonzero(by_group.any(axis=1))
@@ -550,10 +551,12 @@ def privatize(
     inputs = [codes]
     if parts is not None:
         part: Any = mechanism.public_part
-        randomise, inputs = part.privatize, [codes, parts]
+        randomise = part.privatize
+        inputs = [codes, parts]
     pieces: Iterator[np.ndarray]
     if streams.is_secure:
-        coins, size = streams.block(0), chunk_users(mechanism)
+        coins = streams.block(0)
+        size = chunk_users(mechanism)
         spans = range(0, max(len(codes), 1), size)
         pieces = (randomise(*(x[start : start + size] for x in inputs), coins) for start in spans)
     else:

@@ -23,7 +23,8 @@ from .counts import Counts
 from .mechanism import Mechanism, are_below, expect, privatize
 
 # Above these limits, a collection would need gigabytes for its counts, or minutes per estimate.
-_MAX_CELLS, _MAX_OPERATIONS = 1 << 27, 10**10
+_MAX_CELLS = 1 << 27
+_MAX_OPERATIONS = 10**10
 _ERROR_RATE = 1e-9  # of the test of plain reports, because there may be a million batches
 _MOST_FAKE = 0.15  # share of fake reports up to which a server does not refuse the batch
 # These follow from the other entries, so they are mentioned only if nothing else differs.
@@ -85,7 +86,11 @@ class Reports(np.ndarray):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         result = super().__array_function__(func, types, args, kwargs)
         if func is np.concatenate:
-            source = _common({id(one): one for one in map(_source_of, args[0])}.values())
+            source = _common(
+                {
+                    id(array_source): array_source for array_source in map(_source_of, args[0])
+                }.values()
+            )
             return result if source is None else reports_of(result, source)
         return result
 
@@ -118,7 +123,7 @@ def _common(sources: Iterable[Any]) -> Any:
         wider = next((other for other in others if _differs(first, other)), first)
         if not any(_differs(wider, other) for other in (first, *others)):
             return wider
-        ours, theirs = (getattr(one, "configuration", one) for one in (first, wider))
+        ours, theirs = (getattr(x, "configuration", x) for x in (first, wider))
         pairs = {name: (ours.get(name), theirs.get(name)) for name in {**ours, **theirs}}
         return {name: a if a == b else f"{a} and {b}" for name, (a, b) in pairs.items()}
     return None
@@ -133,8 +138,8 @@ def _differs(source: Any, other: Any) -> bool:
 
 def _round_of(source: Any) -> Any:
     """The round of a protocol or of a configuration, which may come from any origin."""
-    of_dict = source.get("collection_round") if isinstance(source, dict) else None
-    return getattr(source, "collection_round", of_dict)
+    round_of_dict = source.get("collection_round") if isinstance(source, dict) else None
+    return getattr(source, "collection_round", round_of_dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,17 +359,17 @@ class Protocol(Uncached):
         source = _source_of(reports)
         try:
             is_any = in_any_round or not _round_of(source)
-            what = source is not None and self.difference(source, in_any_round=is_any)
-            if what:
-                raise ValueError(f"they are of another collection: {what}")
+            difference = source is not None and self.difference(source, in_any_round=is_any)
+            if difference:
+                raise ValueError(f"they are of another collection: {difference}")
             checked = self.mechanism.as_reports(reports)
             if tests_totals and source is None:
-                what, share = self.mechanism.unlikely_total(checked, _ERROR_RATE)
-                expect(share < _MOST_FAKE, what, checked)
-                if what:
-                    text = f"{self.name} expects {what}. Either the clients use another epsilon or "
-                    text += f"are faulty, or at least about {share:.1%} of the reports are fake. "
-                    text += "Check the epsilon of the clients first."
+                expectation, share = self.mechanism.unlikely_total(checked, _ERROR_RATE)
+                expect(share < _MOST_FAKE, expectation, checked)
+                if expectation:
+                    text = f"{self.name} expects {expectation}. Either the clients use another "
+                    text += f"epsilon or are faulty, or at least about {share:.1%} of the reports "
+                    text += "are fake. Check the epsilon of the clients first."
                     warn_once(text, UserWarning, f"totals of {self.name}")
         except ValueError as error:
             raise ValueError(
@@ -396,7 +401,8 @@ class Protocol(Uncached):
     def _excess(self) -> str:
         if self.domain.is_open:
             return ""
-        cells, operations = self.mechanism.tally_size, self.mechanism.decode_operations(0)
+        cells = self.mechanism.tally_size
+        operations = self.mechanism.decode_operations(0)
         if cells <= _MAX_CELLS and operations <= _MAX_OPERATIONS:
             return ""
         return (

@@ -24,7 +24,8 @@ from .simplex import norm_sub
 _SUMS = np.array([0.1, 0.3, 1, 3, 10, 30, 100])
 _WEIGHTS = np.array([0.1, 0.5, 0.3, 0.05, 0.03, 0.02])  # of all sums but the first, before scaling
 _MOST_OF_ONE = 0.5  # greatest probability of the first sum
-_EQUAL, _MOST_EQUAL = 0.004, 0.2  # probability of equal frequencies, over d**1.5, and the greatest
+_EQUAL = 0.004  # probability of equal frequencies, over d**1.5
+_MOST_EQUAL = 0.2  # maximum probability of equal frequencies
 # Chosen by hand; they bound errors of computation.
 _STEP = 1 / 4  # of the lattice, in sigma
 _FEWEST = 64  # steps of the lattice at least
@@ -84,13 +85,14 @@ def few_frequencies(
     as equal.
     """
     _, first, back = np.unique(z, return_index=True, return_inverse=True)
-    d, centre = len(z), total * norm_sub(z / total)
+    d = len(z)
+    centre = total * norm_sub(z / total)
     lattice = _Lattice.around(centre, total, float(law.spread(centre).max()))
     log = law.log_density(z, lattice.places * lattice.step)
     parts = np.full(d, 1 / d) if sizes is None else sizes / sizes.sum()
     means, log_evidence = _means(lattice, log, centre, parts)
-    of_equal = float(law.log_density(z, total * parts[:, None]).sum())
-    score = _log_prior(d, total) + np.append(log_evidence, of_equal)
+    log_equal = float(law.log_density(z, total * parts[:, None]).sum())
+    score = _log_prior(d, total) + np.append(log_evidence, log_equal)
     shares = np.exp(score - logsumexp(score))
     average = np.clip(shares @ np.vstack([means, total * parts]), 0, total)
     if sizes is not None:
@@ -102,10 +104,10 @@ def few_frequencies(
 
 def _log_prior(d: int, total: float) -> np.ndarray:
     """Return the logarithms of the probabilities of the priors."""
-    of_one = min(1 / total, _MOST_OF_ONE)
-    of_equal = min(_EQUAL * d**1.5, _MOST_EQUAL)
-    dirichlet = np.append(of_one, (1 - of_one) * _WEIGHTS / _WEIGHTS.sum())
-    return np.log(np.append((1 - of_equal) * dirichlet, of_equal))
+    share_of_one = min(1 / total, _MOST_OF_ONE)
+    share_equal = min(_EQUAL * d**1.5, _MOST_EQUAL)
+    dirichlet = np.append(share_of_one, (1 - share_of_one) * _WEIGHTS / _WEIGHTS.sum())
+    return np.log(np.append((1 - share_equal) * dirichlet, share_equal))
 
 
 class _Lattice(NamedTuple):
@@ -137,16 +139,16 @@ def _means(
     d, width = places.shape
     alpha = (_SUMS[:, None] * parts)[:, :, None]
     # The density of the prior has a pole at 0, where half a step of it counts.
-    of_zero = alpha * np.log(0.5) - np.log(alpha)
-    log_prior = np.where(places > 0, (alpha - 1) * np.log(np.maximum(places, 1)), of_zero)
+    at_zero = alpha * np.log(0.5) - np.log(alpha)
+    log_prior = np.where(places > 0, (alpha - 1) * np.log(np.maximum(places, 1)), at_zero)
     away = places - centre[:, None] / step
     density, log_total = _tilted(log_prior + log, away)
     # What is beyond so many standard deviations of the sum is negligible.
     n = next_fast_len(int(min(d, 2 * np.sqrt(d)) * width), real=True)
     waves, moments = rfft(density, n), rfft(density * away, n)
-    one = np.ones_like(waves[:, :1])
-    before = np.cumprod(np.concatenate([one, waves[:, :-1]], axis=1), axis=1)
-    after = np.cumprod(np.concatenate([one, waves[:, :0:-1]], axis=1), axis=1)[:, ::-1]
+    ones = np.ones_like(waves[:, :1])
+    before = np.cumprod(np.concatenate([ones, waves[:, :-1]], axis=1), axis=1)
+    after = np.cumprod(np.concatenate([ones, waves[:, :0:-1]], axis=1), axis=1)[:, ::-1]
     # The inverse transform, at the known sum alone.
     frequency = np.arange(waves.shape[2])
     at_sum = np.exp(2j * np.pi / n * frequency * (round(size - places[:, 0].sum()) % n)) * 2 / n
@@ -177,7 +179,8 @@ def _tilted(log: np.ndarray, away: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         density /= factor
         means = np.einsum("ndw,dw->nd", density, away)
         squares = np.einsum("ndw,dw->nd", density, away**2)
-        gap, variance = means.sum(axis=1), np.maximum(squares - means**2, 0).sum(axis=1)
+        gap = means.sum(axis=1)
+        variance = np.maximum(squares - means**2, 0).sum(axis=1)
         is_near = np.abs(gap) <= _NEAR * np.sqrt(variance) + 1e-6
         if is_near.all():
             break
