@@ -82,9 +82,9 @@ class SetMechanism:
 
     def simulate(self, counts, n_repeats, rng):
         raise TypeError(
-            "Counts of items do not tell who has which together, so users cannot be simulated from "
-            "counts. Fit sets that you draw instead, or use HeldOutSearch to choose a "
-            "post-processor."
+            "Counts of items do not show which items a user has together, so users cannot be "
+            "simulated from counts. Fit sets that you draw instead, or use HeldOutSearch to choose "
+            "a post-processor."
         )
 
 

@@ -346,7 +346,7 @@ def test_what_adds_up_overlapping_shares_is_refused():
     for post in (NormSub(), EmpiricalBayes(), NPMLE(), Trend(), SyntheticSearch()):
         with pytest.raises(ValueError, match="is for shares that sum to 1, and these overlap"):
             post.fit(estimate)
-    with pytest.raises(TypeError, match="do not tell who has which together"):
+    with pytest.raises(TypeError, match="do not show which items a user has together"):
         fitted.simulate(np.full(8, 10))
     with pytest.raises(TypeError, match="Collect sets of items separately"):
         ColumnOracle(domains={"a": 2}, oracle=ItemOracle()).protocol()

@@ -15,7 +15,7 @@ _MOST_TRIES = 1 << 12  # the number of reports drawn in one step
 
 
 class Chain:
-    """Two kinds of reports, whose mixture has the distribution of a mechanism's single report."""
+    """Two kinds of reports; their mixture has the distribution of a mechanism's single report."""
 
     # Each report y of the mechanism has one of two likelihoods: E c(y) if it supports the
     # user's value, otherwise c(y), where E = exp(epsilon). A *permanent* report has

@@ -563,13 +563,13 @@ class Channel(LinearMechanism):
 
         Parameters
         ----------
-        reports : ndarray whose first axis is the n users
+        reports : ndarray with the n users as first axis
             Reports.
 
         Returns
         -------
         ndarray of shape (n, n_categories)
-            Unbiased estimates of which category each user has.
+            Unbiased estimates of the indicators of each user's category.
         """
         return self._unbiased(self.supports(reports, np.arange(self.n_categories)), 1)
 

@@ -55,7 +55,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
         is_matrix = integers.dtype == np.uint64 and integers.ndim == 2 and min(integers.shape) >= 2
         # The sum 2**64 of a column wraps to 0.
         if not is_matrix or not integers.all() or np.any(integers.sum(axis=0, dtype=np.uint64)):
-            raise ValueError("a channel that is no matrix whose columns add up to 2**64")
+            raise ValueError("its channel is not a matrix with columns that sum to 2**64")
         vars(self).pop("_key", None)  # or it would become what this process takes for an oracle's
         MatrixChannel.__init__(self, integers)
 
@@ -190,7 +190,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
         Returns
         -------
         ndarray of shape (n, n_categories)
-            Unbiased estimates of which category each user has.
+            Unbiased estimates of the indicators of each user's category.
         """
         return self.decoding.T[reports]
 

@@ -167,7 +167,6 @@ class Protocol(Uncached):
         in memory.
     n_jobs : int, default=None
         Number of threads that add up reports; it does not change the result.
-        Number of threads that add up reports; it does not change the result.
 
     Examples
     --------
@@ -284,7 +283,7 @@ class Protocol(Uncached):
 
         Returns
         -------
-        Reports whose first axis is the users
+        Reports with the users as first axis
             The reports: an ndarray with this protocol attached.
 
         Raises
@@ -334,7 +333,7 @@ class Protocol(Uncached):
 
         Parameters
         ----------
-        reports : array-like whose first axis is the users
+        reports : array-like with the users as first axis
             The reports, as integers. If a protocol is attached to them, it must be this protocol.
             For an oracle, which has no rounds, the attached protocol may have any round.
         tests_totals : bool, default=False
@@ -343,12 +342,12 @@ class Protocol(Uncached):
             below 1e-9. They are refused if even 15 % of fake reports cannot explain the difference;
             otherwise there is one UserWarning.
         in_any_round : bool, default=True
-            Whether a protocol without a name of its round accepts reports of any round, as oracles
-            do.
+            Whether a protocol without a name of its round accepts reports of any round, like an
+            oracle.
 
         Returns
         -------
-        ndarray whose first axis is the users
+        ndarray with the users as first axis
             Plain reports in the form that `privatize` returns.
 
         Raises

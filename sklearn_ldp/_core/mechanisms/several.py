@@ -167,7 +167,7 @@ def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], li
 
 # -- the questions of a user, and the positions of the answers -------------------------------------
 class Samples(Uncached, tag="samples"):
-    """The samples of questions, one of which each user answers; drawn with public randomness."""
+    """The samples of questions; each user answers one sample, drawn with public randomness."""
 
     def __init__(self, shares: Sequence[int]) -> None:
         self.shares: tuple[int, ...] = tuple(shares)  # probability of each question over 2**64
@@ -642,7 +642,7 @@ class Several(Mechanism, tag="several"):
 
         Returns
         -------
-        ndarray whose first axis is the users who answered
+        ndarray with the users who answered as first axis
             The reports.
         """
         return self.mechanisms[j].check_reports(self._layout.on(reports, j))

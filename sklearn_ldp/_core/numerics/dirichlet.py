@@ -1,8 +1,8 @@
 """Posterior means of a few frequencies that sum to 1, under a mixture of Dirichlet priors.
 
-Everything is in units of the noise, as in `deconvolution.py`. The density of a Dirichlet prior and
-that of independent estimates are products over the categories. So the posterior is the law of
-independent variables given their sum, which convolutions on a lattice compute without sampling.
+All numbers are in units of the noise, as in `deconvolution.py`. The densities of a Dirichlet prior
+and of independent estimates are products over the categories. So the posterior is the distribution
+of independent variables given their sum, which convolutions on a lattice compute without sampling.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from scipy.special import betainc, gammaln, logsumexp
 from .deconvolution import NormalLaw
 from .simplex import norm_sub
 
-# Sums of the parameters of the Dirichlet priors, from one answer that everybody has to nearly equal
-# answers, and their probabilities. That of the first is the noise level, because one answer of all
-# is what weak data confuse with others. The last prior is that all frequencies are equal. Chosen on
-# 2026-11-28 among 45 (grids of sums, their weights, weights of both ends) on 400 cells of 2 to 10
-# answers and 900 with normal noise; `python -m benchmarks.accuracy.simple_questions` shows others.
+# Sums of the parameters of the Dirichlet priors, from a single answer of all users to nearly equal
+# answers, and their probabilities. The probability of the first sum is the noise level, because
+# weak data cannot exclude a single answer of all users. Under the last prior all frequencies are
+# equal. Chosen on 2026-11-28 among 45 variants (grids of sums, their weights, weights of both ends)
+# on 400 settings of 2 to 10 answers and 900 settings with normal noise;
+# `python -m benchmarks.accuracy.simple_questions` shows other settings.
 _SUMS = np.array([0.1, 0.3, 1, 3, 10, 30, 100])
-_WEIGHTS = np.array([0.1, 0.5, 0.3, 0.05, 0.03, 0.02])  # of all sums but the first, before scaling
-_MOST_OF_ONE = 0.5  # greatest probability of the first sum
+_WEIGHTS = np.array([0.1, 0.5, 0.3, 0.05, 0.03, 0.02])  # of the other sums, before scaling
+_MOST_OF_ONE = 0.5  # maximum probability of the first sum
 _EQUAL = 0.004  # probability of equal frequencies, over d**1.5
 _MOST_EQUAL = 0.2  # maximum probability of equal frequencies
 # Chosen by hand; they bound errors of computation.
@@ -75,14 +76,13 @@ def few_frequencies(
     law: NormalLaw | KnownVariances,
     sizes: np.ndarray | None = None,
 ) -> FewFrequencies:
-    """Return the posterior of frequencies whose sum is known.
+    """Return the posterior of frequencies with a known sum.
 
     Shapes: z (d,), sizes (d,).
     z: estimates with independent errors, at least two.
     total: the sum of the frequencies.
-    law: the law of an estimate given its frequency.
-    sizes: number of alike categories whose frequencies each one is the sum of; None takes all
-    as equal.
+    law: the distribution of an estimate given its frequency.
+    sizes: number of exchangeable categories that each frequency adds up; if None, equal numbers.
     """
     _, first, back = np.unique(z, return_index=True, return_inverse=True)
     d = len(z)
@@ -97,7 +97,7 @@ def few_frequencies(
     average = np.clip(shares @ np.vstack([means, total * parts]), 0, total)
     if sizes is not None:
         return FewFrequencies(average, shares)
-    # Equal estimates have equal means, and larger ones larger means, in spite of rounding.
+    # Equal estimates get equal means, and larger estimates larger means, in spite of rounding.
     rising = np.maximum.accumulate(average[first])[back]
     return FewFrequencies(rising, shares)
 
@@ -111,7 +111,7 @@ def _log_prior(d: int, total: float) -> np.ndarray:
 
 
 class _Lattice(NamedTuple):
-    """Points on which the density of each frequency is known: those near its estimate."""
+    """Points near the estimate of each frequency, on which its density is computed."""
 
     places: np.ndarray  # (d, width): whole numbers, in steps
     step: float  # in units of the noise
@@ -162,12 +162,11 @@ def _means(
 
 
 def _tilted(log: np.ndarray, away: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return densities whose sum is near what is known, and the logarithm of their factor.
+    """Return densities with a sum near the known sum, and the logarithm of their factor.
 
     Shapes: log (n, d, width), away (d, width) -> (n, d, width), (n,).
-    away: the distance of each point from the centre; the distances of the frequencies have the
-    sum 0.
-    To multiply every density by ``exp(-tilt * away)`` changes nothing given the sum.
+    away: the distance of each point from the center; the distances of the frequencies sum to 0.
+    Given the sum, a factor ``exp(-tilt * away)`` of every density changes nothing.
     """
     tilt = np.zeros(len(log))
     low, high = tilt - _STEEPEST, tilt + _STEEPEST
