@@ -522,14 +522,18 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
     def _selected_rows(self, rows: Any) -> FrequencyEstimate:
         rows = [int(rows)] if isinstance(rows, (int, np.integer)) else rows
-        names = ("row_names", "raw_values", "standard_errors")
-        arrays = {name: getattr(self, name) for name in names}
+        arrays: dict[str, Any] = {
+            "row_names": self.row_names,
+            "raw_values": self.raw_values,
+            "standard_errors": self.standard_errors,
+        }
+        arrays = {name: None if x is None else x[rows] for name, x in arrays.items()}
         return replace(
             self,
             values=self.values[rows],
             noise=None if self.noise is None else self.noise.of_rows(rows),
             shards=None if self.shards is None else self.shards.of_rows(rows),
-            **{name: x if x is None else x[rows] for name, x in arrays.items()},
+            **arrays,
         )
 
     def with_values(
