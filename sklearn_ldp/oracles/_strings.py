@@ -382,11 +382,11 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         """Return the strings found in a collection; warn once about undetected strings."""
         if state in _found:
             return _found[state]
-        found = _found.setdefault(state, found_in(state))
+        result = _found.setdefault(state, found_in(state))
         plan = state.protocol.domain.plan
         n_users = int(np.sum(state.decoded[1]))
         n_found = plan.n_found
-        if n_missed := found.all.shape[1] - found.detected.shape[1]:
+        if n_missed := result.all.shape[1] - result.detected.shape[1]:
             bar = plan.threshold(max(n_users, 1))
             needs = f"a frequency of about {bar:.2g}" if bar < 1 else "more users than these"
             warnings.warn(
@@ -396,7 +396,7 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
                 "for the detected strings.",
                 stacklevel=4,
             )
-        return found
+        return result
 
     def _estimate_of(self, state: Collected) -> FrequencyEstimate:
         return self._found_in(state).detected

@@ -171,7 +171,7 @@ class Domain(Uncached, tag="domain"):
             raise ValueError(f"its domain has {self.size!r:.80} categories, but other lists")
 
     @classmethod
-    def _of_factors(cls, factors: list[CategoryList], name: str) -> Domain:
+    def _from_factors(cls, factors: list[CategoryList], name: str) -> Domain:
         domain = cls.__new__(cls)
         domain._set(factors, name)
         return domain
@@ -208,7 +208,7 @@ class Domain(Uncached, tag="domain"):
                 'report (categories="auto" learns them from the raw values in fit, which is for '
                 "simulations)."
             )
-        return cls._of_factors(lists_of(categories, name), name)
+        return cls._from_factors(lists_of(categories, name), name)
 
     @classmethod
     def product(cls, columns: Sequence[Categories]) -> Domain:
@@ -224,7 +224,7 @@ class Domain(Uncached, tag="domain"):
         Domain
             Its categories are tuples in C order: the last column varies fastest.
         """
-        return cls._of_factors([one_list(column, "Domain") for column in columns], "Domain")
+        return cls._from_factors([one_list(column, "Domain") for column in columns], "Domain")
 
     @classmethod
     def bins(
@@ -317,7 +317,7 @@ class Domain(Uncached, tag="domain"):
         ['[100, 1,000)', '[1,000, 10,000)', '[10,000, 100,000)', '[100,000, 1,000,000]']
         """
         bins = BinList(edges, bounds, clip, labels, missing, scale, integers)
-        return cls._of_factors([bins], "Domain.bins")
+        return cls._from_factors([bins], "Domain.bins")
 
     @classmethod
     def open(cls) -> Domain:
@@ -436,7 +436,7 @@ class Domain(Uncached, tag="domain"):
             )
         if math.prod(len(array) for array in lists) < 2:
             refuse_size(1, name, f" in {len(columns[0])} sample(s)")
-        return cls._of_factors(list(map(CategoryList, lists, orders)), name)
+        return cls._from_factors(list(map(CategoryList, lists, orders)), name)
 
     # -- properties ---------------------------------------------------------------------------
     @cached_property
@@ -752,7 +752,7 @@ def has_bins(domain: Any) -> bool:
     return getattr(domain, "edges", None) is not None
 
 
-def ends_of(domain: Any, what: str) -> np.ndarray:
+def ends_of(domain: Any, name: str) -> np.ndarray:
     """Return the outer and inner edges of the bins of a domain.
 
     Shapes: -> (n_bins + 1,).
@@ -761,7 +761,7 @@ def ends_of(domain: Any, what: str) -> np.ndarray:
     ends = getattr(domain, "ends", None)
     if ends is None:
         raise ValueError(
-            f"{what} needs an estimate of bins between bounds, because bins without bounds= have "
+            f"{name} needs an estimate of bins between bounds, because bins without bounds= have "
             "open ends, and missing=True has no position. Collect with Domain.bins(edges, "
             "bounds=(0, 100)), or for money Domain.bins(32, bounds=(100, 1_000_000), "
             'scale="log"). For other categories use ranges of positions, or mean(numbers).'

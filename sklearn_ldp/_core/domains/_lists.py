@@ -662,13 +662,13 @@ def occurring(values: np.ndarray | LevelColumn, name: str) -> np.ndarray:
 _NAN = "NaN (or another missing value)"
 
 
-def refuse_missing(name: str, where: str = "", what: str = _NAN, is_listed: bool = True) -> None:
+def refuse_missing(name: str, where: str = "", problem: str = _NAN, is_listed: bool = True) -> None:
     remedy = 'Set missing="report" so that clients send a default value'
     if is_listed:
         remedy += ", or declare a category (None in a list, missing=True in Domain.bins)"
     raise ValueError(
-        f"Input X contains {what}{where}, and {name} has no category for it. {remedy}. Do not drop "
-        "these users, because an absent report reveals that the answer is missing."
+        f"Input X contains {problem}{where}, and {name} has no category for it. {remedy}. Do not "
+        "drop these users, because an absent report reveals that the answer is missing."
     )
 
 
@@ -680,7 +680,7 @@ _NO_LISTS = (
 
 def refuse_infinite(values: np.ndarray, name: str) -> None:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        refuse_missing(name, what="NaN or infinity")
+        refuse_missing(name, problem="NaN or infinity")
 
 
 class UnknownValueError(ValueError):

@@ -175,7 +175,7 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
         if len(columns) == 1:
             return domains[columns[0]]
         factors = [factor for j in columns for factor in domains[j]._factors]
-        return Domain._of_factors(factors, "RecordDomain")
+        return Domain._from_factors(factors, "RecordDomain")
 
     @property
     def digest(self) -> str:

@@ -503,7 +503,7 @@ def places_of(wanted: list, categories: np.ndarray, name: str) -> np.ndarray:
     return places
 
 
-def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
+def order_of(labels: list, categories: np.ndarray, name: str) -> np.ndarray:
     """Return the place of each category among labels.
 
     Shapes: categories (d,) -> (d,).
@@ -522,13 +522,13 @@ def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
         else:
             problem = "has a label more than once"
         raise ValueError(
-            f"{what} has labels by category (its index or its keys), but {problem}. Label each "
+            f"{name} has labels by category (its index or its keys), but {problem}. Label each "
             "category once, or drop the labels: labels.reindex(categories).to_numpy()."
         )
     return order
 
 
-def in_order(values: Any, categories: np.ndarray, what: str) -> Any:
+def in_order(values: Any, categories: np.ndarray, name: str) -> Any:
     """Return values in the order of the categories, or unchanged if they have no labels.
 
     Shapes: values (d,), categories (d,) -> (d,).
@@ -538,7 +538,7 @@ def in_order(values: Any, categories: np.ndarray, what: str) -> Any:
     if labels is None:
         return values
     unlabelled = list(values.values()) if isinstance(values, Mapping) else values.to_numpy()
-    return np.asarray(unlabelled)[order_of(labels, categories, what)]
+    return np.asarray(unlabelled)[order_of(labels, categories, name)]
 
 
 def as_distribution(

@@ -244,16 +244,20 @@ class MeanMechanism(MatrixChannel):
         step = 2 / (self.n_categories - 1)
         worst = self.worst_variance
         pairs = _mirror_pairs(self.n_reports)
-        each = np.eye(pairs.shape[1])
-        one = np.ones((pairs.shape[1], 1))
+        identity = np.eye(pairs.shape[1])
+        ones = np.ones((pairs.shape[1], 1))
         chances = np.hstack([self.probabilities.T @ pairs, np.zeros((self.n_categories, 2))])
         needed = (self.variance(self._inputs) + step**2 / 4) / worst
         upper = np.vstack(
-            [-chances, np.hstack([each, -one, 0 * one]), np.hstack([-each, 0 * one, one])]
+            [
+                -chances,
+                np.hstack([identity, -ones, 0 * ones]),
+                np.hstack([-identity, 0 * ones, ones]),
+            ]
         )
         cost = _input_weights(self.n_categories) @ chances + _STEADY * np.eye(len(upper[0]))[-2]
         cost[-1] = -_STEADY
-        solution = _solved(cost, upper, np.r_[-needed, np.zeros(2 * len(each))])
+        solution = _solved(cost, upper, np.r_[-needed, np.zeros(2 * len(identity))])
         return worst * (pairs @ solution[:-2])
 
     def mean_variance(self, tallies: np.ndarray, sizes: np.ndarray) -> np.ndarray:

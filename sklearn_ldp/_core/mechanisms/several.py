@@ -272,11 +272,11 @@ class Layout(Uncached, tag="layout"):
     def expect(self, reports: np.ndarray) -> None:
         """Raise ValueError unless reports have valid numbers of samples and the right width."""
         is_fine = reports.ndim == 2 and reports.shape[1] == self.width
-        what = ""
+        detail = ""
         for number in self._samples.number:
             is_fine = is_fine and are_below(reports[:, 0], number.n_values)
-            what = f", the first of them a {number.name} in [0, {number.n_values - 1}]"
-        expect(is_fine, f"an array of shape (n, {self.width}) of integers{what}", reports)
+            detail = f", the first of them a {number.name} in [0, {number.n_values - 1}]"
+        expect(is_fine, f"an array of shape (n, {self.width}) of integers{detail}", reports)
 
     def write(
         self, reports: np.ndarray, rows: np.ndarray, own: np.ndarray, places: np.ndarray
