@@ -180,7 +180,7 @@ def test_eight_coins_at_once_are_exact(threshold):
 
     def outcomes(numbers):
         digits = np.frombuffer(b"".join(n.to_bytes(64, "big") for n in numbers), dtype=np.uint8)
-        return law.of_number(digits.reshape(-1, 64))
+        return law.outcomes_of(digits.reshape(-1, 64))
 
     words = [word << 496 for word in range(1 << 16)]
     lowest, highest = outcomes(words), outcomes(word + (1 << 496) - 1 for word in words)

@@ -17,6 +17,7 @@ PACKAGE = "sklearn_ldp"
 FRONTS = {
     "collection": "_core.storage",
     "inference": "_core.statements",
+    "inspection": "_core.displays",
     "queries": "_core.queries",
 }
 

@@ -149,7 +149,7 @@ def _draw(estimates: dict, states: Any, path: Path) -> str:
         from matplotlib.ticker import PercentFormatter
     except ImportError:
         return "No picture: it needs matplotlib (pip install 'sklearn_ldp[plot]')."
-    from ..inspection import FrequencyDisplay
+    from .._core.displays import FrequencyDisplay
 
     raw = min(estimates.values(), key=lambda estimate: float(estimate.noise.std))
     after = ldp.EmpiricalBayes().fit_transform(raw)

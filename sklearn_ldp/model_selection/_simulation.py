@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from .._core.displays import ErrorCurveDisplay
 from .._core.domains.values import objects
 from .._core.estimates import FrequencyEstimate
 from .._core.mechanisms import check_counts, check_total
@@ -25,7 +26,6 @@ from .._core.support.random import RandomState, root_entropy
 from .._core.support.text import format_table
 from .._core.support.typing import DataFrame, FilePath, Metric, PolarsDataFrame
 from .._version import __version__
-from ..inspection import ErrorCurveDisplay
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..surveys import BaseColumnSurvey

@@ -14,6 +14,7 @@ from scipy import sparse
 from scipy.special import ndtr, ndtri
 from sklearn.base import clone
 
+from .._core.displays import ErrorCurveDisplay
 from .._core.domains import NumberDomain
 from .._core.domains.values import as_distribution
 from .._core.lifecycle import BaseCollector, PlannedEstimate
@@ -22,7 +23,6 @@ from .._core.queries import Queries, as_query_set
 from .._core.statements import answer_range, check_level, check_of
 from .._core.support.locks import cached_property
 from .._core.support.typing import Axes, Frequencies
-from ..inspection import ErrorCurveDisplay
 from ..learning import LabelDPRegressor, LDPNaiveBayes
 from ..oracles import BaseOracle, LocalMean
 from ..postprocessing import significance_threshold

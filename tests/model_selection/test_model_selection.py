@@ -202,7 +202,7 @@ def test_refusals(search):
         clone(search).set_params(candidates=[]).fit(estimate)
     with pytest.raises(ValueError, match="candidates"):
         clone(search).set_params(candidates="some").fit(estimate)
-    with pytest.raises(ValueError, match=r"Queries are for 3 categories"):
+    with pytest.raises(ValueError, match=r"queries are for 3 categories"):
         clone(search).set_params(queries=np.eye(3)).fit(estimate)
     with pytest.raises(NotFittedError):
         clone(search).transform(estimate)

@@ -265,7 +265,7 @@ def test_other_and_damaged_files_are_refused_and_kept(tmp_path):
         ({"frequencies": ["a", "b", "a"]}, "a number for each category, not users' values"),
         ({"n_samples": 0}, "n_samples >= 1"),
         ({"n_samples": 1.5}, "n_samples >= 1"),
-        ({"queries": groups([0, 1])}, "Queries are for 2 categories"),
+        ({"queries": groups([0, 1])}, "queries are for 2 categories"),
         ({"queries": {"top": top_k(7)}}, "top_k"),
         ({"metrics": "rmse"}, "metric"),
         ({"n_repeats": 0}, "n_repeats >= 1"),

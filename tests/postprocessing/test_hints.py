@@ -185,5 +185,5 @@ def test_a_list_says_several_things_that_will_be_asked():
     np.testing.assert_allclose(both, values(groups=LABELS, ordered=True), rtol=1e-12)
     np.testing.assert_array_equal(values(queries=["California", "Texas"]), values())
     np.testing.assert_array_equal(values(queries=[top_k(5)]), values(queries=top_k(5)))
-    with pytest.raises(ValueError, match=r"top_k\(5\) cannot be asked beside other queries"):
+    with pytest.raises(ValueError, match=r"top_k\(5\) cannot be combined with other queries"):
         values(queries=[g, top_k(5)])

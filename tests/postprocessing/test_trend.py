@@ -399,7 +399,7 @@ def test_intervals_belong_to_the_trend_alone(weekly):
         trend.confidence_interval(of="people")
     leaders = trend[3].confidence_interval(0.95, top_k(2), coverage="selected")
     assert leaders.low.shape == (1, 2)
-    with pytest.raises(ValueError, match=r"standard_errors of shape \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"standard_errors of the shape of its values, \(1, 2\)"):
         FrequencyEstimate([[0.5, 0.5]], ["a", "b"], standard_errors=[[0.1]])
 
 

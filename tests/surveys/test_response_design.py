@@ -394,9 +394,9 @@ def test_unknown_noise_has_intervals_of_single_categories():
 @pytest.mark.parametrize(
     ("counts", "options", "match"),
     [
-        ([1, 2], {}, "needs p= and q="),
-        ([1, 2], {"p": 0.5}, "needs p= and q="),
-        ([1, 2], {"p": 0.5, "q": 0.2, "std": 1}, "needs p= and q="),
+        ([1, 2], {}, "Pass p= and q="),
+        ([1, 2], {"p": 0.5}, "Pass p= and q="),
+        ([1, 2], {"p": 0.5, "q": 0.2, "std": 1}, "Pass p= and q="),
         ([11, 2], {"p": 0.5, "q": 0.2}, "from 0 to n_samples"),
         ([-1, 2], {"p": 0.5, "q": 0.2}, "from 0 to n_samples"),
         (np.array([2**64 - 3, 2], dtype=np.uint64), {"std": 1}, "negative"),

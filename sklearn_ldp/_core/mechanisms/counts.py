@@ -23,14 +23,14 @@ from .mechanism import Mechanism, chunk_users, privatize
 MAX_USERS = 2**53
 
 
-def check_counts(counts: ArrayLike, what: str, instead: str = "") -> np.ndarray:
+def check_counts(counts: ArrayLike, name: str, instead: str = "") -> np.ndarray:
     """Return numbers of users as int64 of shape (n,).
 
     Parameters
     ----------
     counts : array-like of shape (n,)
         Non-negative integers (in any numeric dtype), not all zero, and at most 2**53 in total.
-    what : str
+    name : str
         The name of the numbers in error messages.
     instead : str, default=""
         A remedy for users who want to count parts of users.
@@ -48,39 +48,39 @@ def check_counts(counts: ArrayLike, what: str, instead: str = "") -> np.ndarray:
     array = np.asarray(counts)
     if array.ndim != 1 or array.dtype.kind not in "biuf":
         raise ValueError(
-            f"{what} must be a 1D array of numbers of users, got an array of dtype {array.dtype} "
+            f"{name} must be a 1D array of numbers of users, got an array of dtype {array.dtype} "
             f"and shape {array.shape}."
         )
     if array.dtype.kind == "f":
         odd = ~np.isfinite(array) | (array != np.floor(array))
         if odd.any():
             raise ValueError(
-                f"{what} must be whole numbers of users, got {array[np.argmax(odd)]}; a user "
+                f"{name} must be whole numbers of users, got {array[np.argmax(odd)]}; a user "
                 f"cannot count in part.{instead}"
             )
     if array.size and array.min() < 0:
-        raise ValueError(f"{what} must not be negative, got {array.min()}.")
+        raise ValueError(f"{name} must not be negative, got {array.min()}.")
     if array.size and int(array.max()) > MAX_USERS // array.size:
-        check_total(sum(map(int, array.tolist())), what)  # Python's integers do not overflow
+        check_total(sum(map(int, array.tolist())), name)  # Python's integers do not overflow
     array = array.astype(np.int64)
     if array.sum() == 0:
-        raise ValueError(f"{what} are all zero, so there is no user. Pass at least one user.")
+        raise ValueError(f"{name} are all zero, so there is no user. Pass at least one user.")
     return array
 
 
-def check_total(n_users: int, what: str) -> None:
+def check_total(n_users: int, name: str) -> None:
     """Raise ValueError if there are more users than a float can represent exactly.
 
     Parameters
     ----------
     n_users : int
         Number of users.
-    what : str
+    name : str
         The name, in the error message, of the numbers that are added up.
     """
     if n_users > MAX_USERS:
         raise ValueError(
-            f"{what} must add up to at most 2**53 users, so that all sums are exact, got "
+            f"{name} must add up to at most 2**53 users, so that all sums are exact, got "
             f"{n_users:,}. Check that these are numbers of users, not ids or hashes."
         )
 
@@ -97,7 +97,7 @@ def expand(ends: np.ndarray | None, start: int, stop: int) -> slice | np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Users:
-    """Rows, each of which represents one or more users, and the mechanism that randomizes them."""
+    """Rows that represent one or more users each, and the mechanism that randomizes them."""
 
     mechanism: Any
     rows: np.ndarray  # codes, one for each row, or checked reports
@@ -181,7 +181,8 @@ def _joined(blocks: Any) -> _Block:
 _MAX_CELLS = 1 << 23  # 64 MiB of counts; above that, shards are not kept apart
 # A batch of reports waits if it needs at most this much memory, or an eighth of the memory of the
 # tallies. All waiting reports together may need this much, or that eighth.
-_SMALL_BYTES, _WAITING_BYTES = 1 << 12, 1 << 18
+_SMALL_BYTES = 1 << 12
+_WAITING_BYTES = 1 << 18
 _KEPT_BYTES = (1 << 24) - (1 << 12)  # just below half of glibc's largest threshold
 
 
@@ -219,8 +220,10 @@ class Counts(Tagged, tag="counts"):
         cls, tally_size: int, sizes: np.ndarray, settled: np.ndarray | None, waiting: Waiting | None
     ) -> Counts:
         counts = cls.__new__(cls)
-        counts.sizes, counts.tally_size = sizes, tally_size
-        counts._settled, counts._waiting = settled, waiting
+        counts.sizes = sizes
+        counts.tally_size = tally_size
+        counts._settled = settled
+        counts._waiting = waiting
         if waiting is not None and waiting.n_bytes > max(_WAITING_BYTES, counts._small_bytes):
             return cls(counts.tallies, sizes)
         return counts
@@ -276,7 +279,8 @@ class Counts(Tagged, tag="counts"):
         Counts.__init__(self, tallies, sizes)
 
     def __add__(self, other: Counts) -> Counts:
-        (settled, waiting), (theirs, more) = self._held(), other._held()
+        settled, waiting = self._held()
+        theirs, more = other._held()
         if theirs is not None:  # copy, because it may be the array of a caller's Tally
             settled = theirs.copy() if settled is None else settled + theirs
         if more is not None:
@@ -344,7 +348,8 @@ class Counts(Tagged, tag="counts"):
         first_shard : int, default=0
             The shard of the very first report, if reports are dealt out.
         """
-        first, n_slots = self.n_samples + first_shard, self.sizes.size
+        first = self.n_samples + first_shard
+        n_slots = self.sizes.size
         if 0 < n <= chunk_users(mechanism):
             reports = make_reports(0, n)
             if reports.nbytes <= max(_SMALL_BYTES, self._small_bytes) and can_wait(reports):

@@ -205,7 +205,10 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
         raise ValueError(f"it is of format {header.get('format')!r:.80}, {version!r:.80}")
     if tuple(members) != _ARRAYS[version]:
         raise ValueError("its arrays are not the arrays of its version")
-    if difference := configuration_difference(header["configuration"], protocol.configuration):
+    difference = configuration_difference(
+        header["configuration"], protocol.configuration, protocol.domain
+    )
+    if difference:
         raise ValueError(difference)
     tallies = members["tallies"]
     sizes = members["sizes"]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core.domains import has_bins
-from .._core.domains.values import places_among
-from .._core.queries import Queries, as_query_set
-from .._core.statements import Estimate, table_intervals
-from .._core.support.typing import Axes
+from ..domains import has_bins
+from ..domains.values import places_among
+from ..queries import Queries, as_query_set
+from ..statements import Estimate, table_intervals
+from ..support.typing import Axes
 from ._base import EstimateDisplay, look_of, merged, name_ticks
 
 # Limits for categories drawn in order, and for names beside the axis of a figure of usual size.

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._core.domains.values import places_among
-from .._core.statements import EstimateDifference, if_normal
+from ..domains.values import places_among
+from ..statements import EstimateDifference, if_normal
 from ._base import BaseDisplay, legend_outside, merged, name_rows, name_ticks, styles
 
 _CHANGED = "#d55e00"
